@@ -44,7 +44,7 @@ class LabelAnswers(NamedTuple):
     content_free: npt.NDArray[np.str_]
     """Kind of each input without content, shape (n,); "" for all others."""
     places: IntArray
-    """Place of each item among the examples that the prompt shows, shape (n,); -1 for all others."""
+    """Position of each item among the examples that the prompt shows, shape (n,); -1 for all others."""
     n_shown: IntArray
     """Number of examples that each item's prompt shows, shape (n,); -1 if it is unknown."""
     groups: dict[str, str]
@@ -57,8 +57,8 @@ class LabelAnswers(NamedTuple):
     @property
     def has_reading(self) -> BoolArray:
         """The mask of the items with a distribution, shape (n,)."""
-        known: BoolArray = ~np.isnan(self.probabilities[:, 0])
-        return known
+        mask: BoolArray = ~np.isnan(self.probabilities[:, 0])
+        return mask
 
     @property
     def evenly(self) -> FloatArray:
@@ -141,6 +141,22 @@ class Calibration(ABC):
         """Return the correction, or the reason why there is none."""
 
 
+class PriorCalibration(Calibration):
+    """A calibration whose prior is the mean distribution over some items."""
+
+    no_items: str
+    """The reason why there is no correction, where there are no such items."""
+
+    @abstractmethod
+    def rows(self, answers: LabelAnswers) -> BoolArray:
+        """Return the mask of these items, each with a distribution, shape (n,)."""
+
+    def fit(self, answers: LabelAnswers) -> Correction | str:
+        """Return the correction, or the reason why there is none."""
+        rows = self.rows(answers)
+        return Correction(prior_ratio(answers, rows)) if rows.any() else self.no_items
+
+
 class StoredCalibration(Calibration):
     """A calibration whose correction is stored and applied from then on, and not fitted anew from the same answers.
 
@@ -177,9 +193,11 @@ def calibrations() -> tuple[Calibration, ...]:
     Raises:
         ConfigError: two calibrations have one name.
     """
-    found: dict[str, Calibration] = {}
+    by_name: dict[str, Calibration] = {}
     for file in CALIBRATIONS.names():
-        one: Calibration = CALIBRATIONS.get(file)
-        if found.setdefault(one.name, one) is not one:
-            raise ConfigError(f"two files in {CALIBRATIONS.package} have the calibration '{one.name}'; rename one")
-    return tuple(found[name] for name in sorted(found))
+        calibration: Calibration = CALIBRATIONS.get(file)
+        if by_name.setdefault(calibration.name, calibration) is not calibration:
+            raise ConfigError(
+                f"two files in {CALIBRATIONS.package} have the calibration '{calibration.name}'; rename one"
+            )
+    return tuple(by_name[name] for name in sorted(by_name))

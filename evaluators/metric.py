@@ -91,8 +91,8 @@ class MetricDefinition(Generic[T]):
     minimum: float = 0.0
     maximum: float | None = 1.0
     """Largest value that is possible; None if there is none."""
-    ideal: Callable[[T], float | None] = lambda table: None
-    """Function that returns the ideal value on a table; None if there is none."""
+    ideal: float | Callable[[T], float | None] | None = None
+    """Ideal value, or function that returns that on a table; None if there is none."""
     slices: tuple[str, ...] = ()
     """Names of the groups for which the value is also computed, one slice per group value."""
     undefined: Callable[[T], str | None] = lambda table: None
@@ -111,7 +111,8 @@ class MetricDefinition(Generic[T]):
         """Return the facts about the metric on the table of a suite, or of a config."""
         label = None if self.scorer is None else self.scorer(table)
         version = self.version if label is None else f"{self.version}.{label}"
-        return Facts(version, self.undefined(table), self.ideal(table), self.unit_on(is_suite=is_suite))
+        ideal = self.ideal(table) if callable(self.ideal) else self.ideal
+        return Facts(version, self.undefined(table), ideal, self.unit_on(is_suite=is_suite))
 
     def unit_on(self, *, is_suite: bool) -> str:
         """Return the unit that ``n`` counts on a suite, or on a config."""
@@ -137,27 +138,27 @@ class MetricDefinition(Generic[T]):
             return Value(None, reason, statistics)
         return Value(self._clamped(value), None, statistics)
 
-    def metric(self, source: Source, group: Mapping[str, str], found: Value, sums: FloatArray | None) -> Metric:
+    def metric(self, source: Source, group: Mapping[str, str], value: Value, sums: FloatArray | None) -> Metric:
         """Return a value with its interval.
 
         Args:
             source: The origin of the statistics.
             group: The slice.
-            found: The value on the slice.
+            value: The value on the slice.
             sums: The statistics summed over the resamples, shape (n_resamples, n_columns); None if no interval is
                 computed from them.
         """
-        interval, interval_reason = self._interval(found, sums)
+        interval, interval_reason = self._interval(value, sums)
         facts = source.facts(self)
         return Metric(
             name=self.name,
             version=facts.version,
-            value=found.value,
-            reason=found.reason,
+            value=value.value,
+            reason=value.reason,
             interval=interval,
             interval_reason=interval_reason,
-            n=found.statistics.n,
-            n_excluded=found.statistics.n_excluded,
+            n=value.statistics.n,
+            n_excluded=value.statistics.n_excluded,
             unit=facts.unit,
             ideal=facts.ideal,
             minimum=self.minimum,
@@ -176,11 +177,11 @@ class MetricDefinition(Generic[T]):
             raise ArithmeticError(f"{self.name} is {value}, outside [{self.minimum}, {self.maximum}]")
         return inside
 
-    def _interval(self, found: Value, sums: FloatArray | None) -> tuple[Interval | None, str | None]:
-        if found.value is None or sums is None:
-            return None, "there is no value" if found.value is None else self.no_interval
-        n_clusters = int(np.count_nonzero(np.any(found.statistics.cluster_sums != 0, axis=1)))
-        interval, reason = interval_of(found.value, self.aggregate(sums), n_clusters, method=self.interval_method)
+    def _interval(self, value: Value, sums: FloatArray | None) -> tuple[Interval | None, str | None]:
+        if value.value is None or sums is None:
+            return None, "there is no value" if value.value is None else self.no_interval
+        n_clusters = int(np.count_nonzero(np.any(value.statistics.cluster_sums != 0, axis=1)))
+        interval, reason = interval_of(value.value, self.aggregate(sums), n_clusters, method=self.interval_method)
         if interval is not None:
             # Clamp both ends at both limits: rounding can push a whole degenerate interval slightly out of the range.
             low, high = (within(end, self.minimum, self.maximum) for end in (interval.low, interval.high))
@@ -202,7 +203,7 @@ def mean_metric(
     unit: str = "items",
     minimum: float = 0.0,
     maximum: float | None = 1.0,
-    ideal: float | None = None,
+    ideal: float | Callable[[G], float | None] | None = None,
     slices: tuple[str, ...] = (),
     undefined: Callable[[G], str | None] = lambda table: None,
     scorer: Callable[[G], str | None] | None = None,
@@ -220,16 +221,15 @@ def mean_metric(
         unit: What a row is, in the plural.
         minimum: Smallest value that is possible.
         maximum: Largest value that is possible; None if there is none.
-        ideal: Ideal value; None if there is none.
+        ideal: Ideal value, or function that returns that on a table; None if there is none.
         slices: Names of the groups for which the value is also computed.
         undefined: Function that returns why the metric has no value on a table; None if it has one.
         scorer: Function that returns the label of the scorer behind the values; None for metrics that need none.
     """
 
     def statistics(table: G, group: Mapping[str, str]) -> Statistics:
-        found = np.asarray(values(table), dtype=np.float64)
-        has_value = ~np.isnan(found) if where is None else where(table)
-        return table.mean_statistics(group, np.nan_to_num(found) if where is None else found, has_value)
+        of_rows = np.asarray(values(table), dtype=np.float64)
+        return table.mean_statistics(group, of_rows, None if where is None else where(table))
 
     return MetricDefinition(
         name=name,
@@ -241,7 +241,7 @@ def mean_metric(
         unit=unit,
         minimum=minimum,
         maximum=maximum,
-        ideal=lambda table: ideal,
+        ideal=ideal,
         slices=slices,
         undefined=undefined,
     )
@@ -255,7 +255,7 @@ class TableSource:
         self._table = table
         self._is_suite = is_suite
         self._facts: dict[str, Facts] = {}
-        self._known: dict[Any, Statistics] = {}
+        self._statistics: dict[Any, Statistics] = {}
 
     def facts(self, definition: MetricDefinition[Any]) -> Facts:
         """Return the facts about a metric on this table."""
@@ -272,9 +272,9 @@ class TableSource:
     def statistics(self, definition: MetricDefinition[Any], group: Mapping[str, str]) -> Statistics:
         """Return the statistics of a metric on a slice of this table."""
         key = (definition.statistics, *sorted(group.items()))
-        if key not in self._known:
-            self._known[key] = definition.statistics(self._table, group)
-        return self._known[key]
+        if key not in self._statistics:
+            self._statistics[key] = definition.statistics(self._table, group)
+        return self._statistics[key]
 
 
 def compute_all(wanted: Sequence[tuple[MetricDefinition[Any], Mapping[str, str]]], source: Source) -> list[Metric]:
@@ -284,13 +284,13 @@ def compute_all(wanted: Sequence[tuple[MetricDefinition[Any], Mapping[str, str]]
         wanted: The metrics, each with a slice.
         source: The origin of the statistics.
     """
-    found = [definition.value_of(source, group) for definition, group in wanted]
-    resampled = [
+    values = [definition.value_of(source, group) for definition, group in wanted]
+    is_resampled = [
         value.value is not None and definition.no_interval is None
-        for (definition, _), value in zip(wanted, found, strict=True)
+        for (definition, _), value in zip(wanted, values, strict=True)
     ]
-    sums = resampled_sums([value.statistics.cluster_sums for value in compress(found, resampled)])
+    sums = resampled_sums([value.statistics.cluster_sums for value in compress(values, is_resampled)])
     return [
         definition.metric(source, group, value, next(sums) if has_sums else None)
-        for (definition, group), value, has_sums in zip(wanted, found, resampled, strict=True)
+        for (definition, group), value, has_sums in zip(wanted, values, is_resampled, strict=True)
     ]

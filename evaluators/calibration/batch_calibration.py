@@ -8,23 +8,22 @@ References:
 
 from __future__ import annotations
 
-from evaluators.calibrator import Calibration, Correction, LabelAnswers, prior_ratio
+from biasboard.ground.columns import BoolArray
+from evaluators.calibrator import LabelAnswers, PriorCalibration
 
 
-class BatchCalibration(Calibration):
+class BatchCalibration(PriorCalibration):
     """Division by the mean distribution over the items of the split *test*."""
 
     name = "bc"
     label = "BC"
     title = "batch calibration"
     description = "Calibrated by the mean distribution over all items of the split test, without their labels."
+    no_items = "there are no answers to items of the split test"
 
-    def fit(self, answers: LabelAnswers) -> Correction | str:
-        """Return the correction, or the reason why there is none."""
-        rows = answers.of_split("test")
-        if not rows.any():
-            return "there are no answers to items of the split test"
-        return Correction(prior_ratio(answers, rows))
+    def rows(self, answers: LabelAnswers) -> BoolArray:
+        """Return the mask of these items, each with a distribution, shape (n,)."""
+        return answers.of_split("test")
 
 
 CALIBRATION = BatchCalibration()

@@ -7,10 +7,11 @@ References:
 
 from __future__ import annotations
 
-from evaluators.calibrator import Calibration, Correction, LabelAnswers, prior_ratio
+from biasboard.ground.columns import BoolArray
+from evaluators.calibrator import LabelAnswers, PriorCalibration
 
 
-class ContextualCalibration(Calibration):
+class ContextualCalibration(PriorCalibration):
     """Division by the mean distribution over placeholders."""
 
     name = "cc"
@@ -18,13 +19,12 @@ class ContextualCalibration(Calibration):
     title = "contextual calibration"
     description = "Calibrated by the mean distribution over inputs without content: N/A, [MASK] and an empty one."
     is_of_paper = True
+    no_items = "there are no answers to placeholders"
 
-    def fit(self, answers: LabelAnswers) -> Correction | str:
-        """Return the correction, or the reason why there is none."""
-        rows = answers.has_reading & (answers.content_free == "placeholder")
-        if not rows.any():
-            return "there are no answers to placeholders"
-        return Correction(prior_ratio(answers, rows))
+    def rows(self, answers: LabelAnswers) -> BoolArray:
+        """Return the mask of these items, each with a distribution, shape (n,)."""
+        mask: BoolArray = answers.has_reading & (answers.content_free == "placeholder")
+        return mask
 
 
 CALIBRATION = ContextualCalibration()

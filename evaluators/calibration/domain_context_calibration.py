@@ -7,10 +7,11 @@ References:
 
 from __future__ import annotations
 
-from evaluators.calibrator import Calibration, Correction, LabelAnswers, prior_ratio
+from biasboard.ground.columns import BoolArray
+from evaluators.calibrator import LabelAnswers, PriorCalibration
 
 
-class DomainContextCalibration(Calibration):
+class DomainContextCalibration(PriorCalibration):
     """Division by the mean distribution over inputs of random words."""
 
     name = "dc"
@@ -18,13 +19,12 @@ class DomainContextCalibration(Calibration):
     title = "domain-context calibration"
     description = "Calibrated by the mean distribution over inputs of random words of the task's own inputs."
     is_of_paper = True
+    no_items = "there are no answers to inputs of random words"
 
-    def fit(self, answers: LabelAnswers) -> Correction | str:
-        """Return the correction, or the reason why there is none."""
-        rows = answers.has_reading & (answers.content_free == "random_words")
-        if not rows.any():
-            return "there are no answers to inputs of random words"
-        return Correction(prior_ratio(answers, rows))
+    def rows(self, answers: LabelAnswers) -> BoolArray:
+        """Return the mask of these items, each with a distribution, shape (n,)."""
+        mask: BoolArray = answers.has_reading & (answers.content_free == "random_words")
+        return mask
 
 
 CALIBRATION = DomainContextCalibration()

@@ -121,6 +121,28 @@ def sum_by_cluster(
     return table
 
 
+def sums_and_numbers(clusters: IntArray, values: FloatArray, n_clusters: int) -> FloatArray:
+    """Return the sum of the values in each cluster and their number, shape (n_clusters, 2), of which a mean is made.
+
+    Args:
+        clusters: Index of the cluster of each value, shape (n,), in [0, n_clusters).
+        values: Values to sum, shape (n,).
+        n_clusters: Number of rows of the sums.
+    """
+    shape = {"n_clusters": n_clusters, "n_columns": 2}
+    return sum_by_cluster(clusters, 0, values, **shape) + sum_by_cluster(clusters, 1, 1.0, **shape)
+
+
+def one_value_each(values: FloatArray) -> FloatArray:
+    """Return the columns of a mean in which each cluster has the same weight, shape (n_clusters, 2).
+
+    Args:
+        values: Value of each cluster, shape (n_clusters,); nan for one that has none.
+    """
+    has_value = ~np.isnan(values)
+    return np.column_stack([np.where(has_value, values, 0.0), has_value])
+
+
 def resample(
     cluster_sums: FloatArray, aggregate: Callable[[FloatArray], FloatArray], n_resamples: int = N_RESAMPLES
 ) -> FloatArray:

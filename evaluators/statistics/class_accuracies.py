@@ -108,6 +108,13 @@ def top_class_dominance(accuracies: npt.ArrayLike) -> FloatArray:
     return ratio(np.where(np.isinf(largest), np.nan, largest), mean_accuracy(values))
 
 
+def smallest_accuracy(accuracies: npt.ArrayLike) -> FloatArray:
+    """Return the smallest accuracy, shape (...,); nan without classes."""
+    values = np.asarray(accuracies, dtype=np.float64)
+    smallest = np.where(np.isnan(values), np.inf, values).min(axis=-1)
+    return np.where(np.isinf(smallest), np.nan, smallest)
+
+
 def sen_welfare(accuracies: npt.ArrayLike) -> FloatArray:
     """Return the mean accuracy times one minus the Gini index, shape (...,), in [0, 1]; 0 where nothing is right.
 

@@ -43,5 +43,4 @@ class MeasureTable(GroupedTable):
             name: Name of the measure.
             group: The slice.
         """
-        values = self.values[name]
-        return self.mean_statistics(group, np.nan_to_num(values), ~np.isnan(values))
+        return self.mean_statistics(group, self.values[name])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, Coded, FloatArray, IntArray
 from biasboard.ground.errors import DataError
-from evaluators.statistics.bootstrap import ratio, sum_by_cluster
+from evaluators.statistics.bootstrap import ratio, sums_and_numbers
 from schemas.documents.corrections import FittedCorrection
 from schemas.documents.record import ExchangeStatus, Record, RecordStatus
 from schemas.files.record_columns import RecordColumns
@@ -67,19 +67,20 @@ class GroupedTable:
             mask &= self.coded(key).is_one_of(value)
         return mask
 
-    def mean_statistics(self, group: Mapping[str, str], values: FloatArray, used: BoolArray) -> Statistics:
+    def mean_statistics(
+        self, group: Mapping[str, str], values: FloatArray, used: BoolArray | None = None
+    ) -> Statistics:
         """Return the statistics of a mean over a slice: the sum of the values and their number, per cluster.
 
         Args:
             group: The slice.
             values: Value of each row, shape (n,).
-            used: Mask of the rows that have a value, shape (n,); other rows of the slice count as excluded.
+            used: Mask of the rows that have a value, shape (n,); None for those whose value is no nan. Other rows of
+                the slice count as excluded.
         """
         rows = self.rows(group)
-        chosen = rows & used
-        clusters = self.clusters[chosen]
-        shape = {"n_clusters": self.n_clusters, "n_columns": 2}
-        sums = sum_by_cluster(clusters, 0, values[chosen], **shape) + sum_by_cluster(clusters, 1, 1.0, **shape)
+        chosen = rows & (~np.isnan(values) if used is None else used)
+        sums = sums_and_numbers(self.clusters[chosen], values[chosen], self.n_clusters)
         return Statistics(sums, int(chosen.sum()), int(rows.sum() - chosen.sum()))
 
 
@@ -123,8 +124,8 @@ def mean(sums: FloatArray) -> FloatArray:
 class Answer(NamedTuple):
     """One of the answers to an item."""
 
-    place: int
-    """Index of the record."""
+    record: int
+    """Index of its record."""
     item_id: str
     target: str | None
     """Right answer of the item; None if it has none."""
@@ -133,7 +134,7 @@ class Answer(NamedTuple):
     prompt: str | None
     text: str
     """The generated text; empty if there is none."""
-    told: str | None
+    reading: str | None
     """The reading of this answer; None if there is none."""
 
 
@@ -145,16 +146,16 @@ def answers_of(records: Sequence[Record]) -> list[Answer]:
     """
     columns = RecordColumns.of(records)
     owners = columns.owners
-    told: list[str | None] = [None] * len(owners)
-    has_told = columns.has_reading[owners]
+    readings: list[str | None] = [None] * len(owners)
     answers = columns.readings["answers"].lists
     if not np.array_equal(answers.lengths[columns.has_reading], np.diff(columns.first_exchanges)[columns.has_reading]):
         raise DataError("some records have a reading, but not of each of their answers; run the model again")
-    for place, answer in zip(np.flatnonzero(has_told).tolist(), answers.values.texts, strict=True):
-        told[place] = answer
+    is_read = columns.has_reading[owners]
+    for index, reading in zip(np.flatnonzero(is_read).tolist(), answers.values.texts, strict=True):
+        readings[index] = reading
     items, targets, statuses = (columns.columns[name].texts for name in ("item_id", "target", "status"))
     fields = (columns.exchanges[name].texts for name in ("status", "prompt", "text"))
     return [
-        Answer(place, items[place], targets[place], statuses[place], status, prompt, text or "", answer)
-        for place, status, prompt, text, answer in zip(owners.tolist(), *fields, told, strict=True)
+        Answer(record, items[record], targets[record], statuses[record], status, prompt, text or "", reading)
+        for record, status, prompt, text, reading in zip(owners.tolist(), *fields, readings, strict=True)
     ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from evaluators.calibrator import calibrations
+from evaluators.tasks.labels.definitions import MEASURES, METHODS, metric_headings
 from evaluators.tasks.labels.examples import SHARES, rule_of
-from evaluators.tasks.labels.headings import HEADINGS, METHODS, metric_headings
 from evaluators.tasks.labels.prompts import N_BALANCED, N_EXAMPLES
 from evaluators.tasks.labels.table import calibrated_measures
 from leaderboard.benchmark import BenchmarkPages, Column, IndexChart, Layout, Paper
@@ -21,7 +21,7 @@ _RANKING = 8
 def _index_label(measure: str, k: int, method: str = "", percent: int | None = None) -> str:
     shown = f"{k} examples" if k else "no examples"
     share = None if percent is None else f"{percent} % of the first label"
-    return ", ".join(filter(None, (HEADINGS[measure], METHODS.get(method), shown, share)))
+    return ", ".join(filter(None, (MEASURES[measure].heading, METHODS.get(method), shown, share)))
 
 
 _CURVES = ("macro_f1", "rsd", "bias_score")
@@ -51,7 +51,7 @@ def _curve(measure: str, caption: str) -> IndexChart:
         name=f"{measure}-by-examples",
         caption=caption,
         x_title="Examples in the prompt",
-        y_title=HEADINGS[measure],
+        y_title=MEASURES[measure].heading,
         places={str(k): f"{measure}_k{k}" for k in N_EXAMPLES},
         is_ordered=True,
     )
@@ -62,7 +62,7 @@ def _by_share(measure: str, caption: str) -> IndexChart:
         name=f"{measure}-by-share",
         caption=caption,
         x_title=f"Share of the first label among {N_BALANCED} examples",
-        y_title=HEADINGS[measure],
+        y_title=MEASURES[measure].heading,
         places={f"{percent} %": f"{measure}_k{N_BALANCED}_{rule_of(percent)}" for percent in SHARES},
         is_ordered=True,
     )
@@ -73,7 +73,7 @@ def _calibrated(measure: str, caption: str) -> IndexChart:
         name=f"{measure}-by-calibration",
         caption=caption,
         x_title=f"Calibration, after {_RANKING} examples",
-        y_title=HEADINGS[measure],
+        y_title=MEASURES[measure].heading,
         places={
             "none": f"{measure}_k{_RANKING}",
             **{METHODS[method]: f"{measure}_{method}_k{_RANKING}" for method in _CALIBRATED[measure]},

@@ -66,7 +66,7 @@ def pair_by_pair(records: Sequence[Record], encode: Callable[[str], Any]) -> tup
     by_cluster: dict[str, list[str]] = {}
     for answer in answers_of(records):
         if words := own_words(answer):
-            by_cluster.setdefault(records[answer.place].cluster, []).append(words)
+            by_cluster.setdefault(records[answer.record].cluster, []).append(words)
     for texts in by_cluster.values():
         for one, other in itertools.combinations(texts, 2):
             n_above += float(encode(one) @ encode(other)) > 0.3

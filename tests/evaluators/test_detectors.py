@@ -17,7 +17,6 @@ from evaluators.tasks.pronouns.detectors.numbers import final_number, published_
 from evaluators.tasks.pronouns.detectors.pronouns import first_families, first_family_published
 from evaluators.tasks.refusals import (
     PUBLISHED_PREFIXES_CONTINUATION,
-    has_published_prefix,
     is_refusal,
 )
 
@@ -249,7 +248,7 @@ def test_refusals_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
         (True, False): 3,
         (False, False): 237,
     }
-    published = confusion(held_out, lambda text: has_published_prefix(text, PUBLISHED_PREFIXES_CONTINUATION))
+    published = confusion(held_out, lambda text: text.startswith(PUBLISHED_PREFIXES_CONTINUATION))
     assert published == {(True, True): 10, (True, False): 8, (False, False): 237}
 
 

@@ -19,6 +19,7 @@ from evaluators.statistics.class_accuracies import (
     lorenz_curve,
     mean_accuracy,
     sen_welfare,
+    smallest_accuracy,
     top_class_dominance,
 )
 
@@ -85,11 +86,6 @@ class Summary:
         return [] if np.isnan(sums).any() else list(zip(shares.tolist(), sums.tolist(), strict=True))
 
 
-def _smallest(accuracies: FloatArray) -> FloatArray:
-    known = np.where(np.isnan(accuracies), np.inf, accuracies).min(axis=-1)
-    return np.where(np.isinf(known), np.nan, known)
-
-
 TITLES = {
     "mean_class_accuracy": "mean class accuracy",
     "accuracy": "accuracy over all rows",
@@ -107,7 +103,7 @@ _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "cobias": cobias,
     "sen_welfare": sen_welfare,
     "top_class_dominance": top_class_dominance,
-    "smallest_class_accuracy": _smallest,
+    "smallest_class_accuracy": smallest_accuracy,
 }
 _RANGES = {"top_class_dominance": (1.0, math.inf)}
 """Smallest and largest value of measures that do not lie in [0, 1]."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -30,16 +31,15 @@ def _statistics(
     """
     occupation = group.get("occupation")
     names = (occupation,) if occupation is not None else table.group_values("occupation")
+    index_of = {name: index for index, name in enumerate(names)}
     feminine = table.coded("pronoun_gender").is_one_of("feminine").astype(np.int64)
     shape = {"n_clusters": table.n_clusters, "n_columns": len(names) * _CELLS}
     sums = np.zeros((table.n_clusters, len(names) * _CELLS))
     for key, offset, values in (("occupation", 0, positive), ("other_occupation", 4, negative)):
         coded = table.coded(key)
-        places = {name: place for place, name in enumerate(names)}
-        place_of = np.array([places.get(text, -1) for text in coded.texts])[coded.codes]
-        used = (place_of >= 0) & table.scored
-        code = place_of[used]
-        column = code * _CELLS + offset + 2 * feminine[used]
+        indices = np.array([index_of.get(text, -1) for text in coded.texts])[coded.codes]
+        used = (indices >= 0) & table.scored
+        column = indices[used] * _CELLS + offset + 2 * feminine[used]
         clusters = table.clusters[used]
         sums += sum_by_cluster(clusters, column, values[used], **shape)
         sums += sum_by_cluster(clusters, column + 1, 1.0, **shape)
@@ -89,46 +89,42 @@ def _largest_gap(sums: FloatArray) -> FloatArray:
     return _mean_of_defined(np.maximum(*_gaps(sums)))
 
 
-EQUALIZED_ODDS = MetricDefinition[CoreferenceTable](
-    name="equalized_odds",
-    version="1.1",
+_metric = partial(
+    MetricDefinition[CoreferenceTable],
     task="coreference",
     unit="occupations",
-    ideal=lambda table: 1.0,
     slices=("occupation",),
+    # Resampling widens absolute differences, so that percentiles would not lie around their mean.
+    interval_method=NORMAL,
+)
+EQUALIZED_ODDS = _metric(
+    name="equalized_odds",
+    version="1.1",
+    ideal=1.0,
     undefined=needs_right_answers,
     statistics=_prediction_statistics,
     aggregate=_one_minus_mean_gap,
-    interval_method=NORMAL,
     description="Mean over occupations, each the positive class, of 1 - (|TPR he - TPR she| + |FPR he - FPR she|) / 2; "
     "undefined if no answer is right.",
 )
 
-EO_GAP = MetricDefinition[CoreferenceTable](
+EO_GAP = _metric(
     name="eo_gap",
     version="1.1",
-    task="coreference",
-    unit="occupations",
-    ideal=lambda table: 0.0,
-    slices=("occupation",),
+    ideal=0.0,
     undefined=needs_right_answers,
     statistics=_prediction_statistics,
     aggregate=_largest_gap,
-    interval_method=NORMAL,
     description="Mean over occupations of max(|TPR he - TPR she|, |FPR he - FPR she|), as Fairlearn defines it; "
     "undefined if no answer is right.",
 )
 
-UCERF_GROUP = MetricDefinition[CoreferenceTable](
+UCERF_GROUP = _metric(
     name="ucerf_group",
-    task="coreference",
-    unit="occupations",
-    ideal=lambda table: 1.0,
-    slices=("occupation",),
+    ideal=1.0,
     undefined=needs_referent,
     statistics=_desirability_statistics,
     aggregate=_one_minus_mean_desirability_gap,
-    interval_method=NORMAL,
     description=(
         "Equalized odds with mean desirability instead of rates (U_group, arXiv:2505.23996). The constants are our "
         "own: it equals equalized_odds if all answers are certain."

@@ -26,12 +26,13 @@ PRO_RATE = mean_metric(
     "half.",
 )
 
-UNDETERMINED_RATE = MetricDefinition[CoreferenceTable](
-    name="undetermined_rate",
+UNDETERMINED_RATE: MetricDefinition[CoreferenceTable] = mean_metric(
+    "undetermined_rate",
+    lambda table: table.share[:, -1],
+    where=lambda table: table.scored,
     task="coreference",
     ideal=lambda table: 0.0 if table.has_referent else 1.0,
     slices=("pronoun_gender",),
     undefined=lambda table: None if table.has_undetermined else "the prompt has no option 'cannot be determined'",
-    statistics=lambda table, group: table.mean_statistics(group, table.share[:, -1], table.scored),
     description="Share of items whose most probable option is that the sentence does not determine the referent.",
 )

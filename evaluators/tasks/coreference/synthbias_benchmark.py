@@ -44,6 +44,12 @@ def _wrong(request: ChoiceRequest) -> str | None:
     return last if request.facts["referent"] == first else first
 
 
+def _preferring_baseline(name: str, description: str, preferred: Preference) -> Baseline:
+    return Baseline(
+        name=name, description=description, facts=_MENTIONED, answer=_preferring(preferred), reads_no_prompt=True
+    )
+
+
 def _stereotype(probability: float, name: str) -> Baseline:
     return Baseline(
         name=name,
@@ -68,29 +74,23 @@ BENCHMARK = Benchmark(
     gates=(Gate("accuracy", "coreference"),),
     baselines=(
         UNIFORM,
-        Baseline(
-            name="first-mentioned",
-            description="the occupation that the sentence mentions first",
-            facts=_MENTIONED,
-            answer=_preferring(lambda request: request.facts["first_mentioned"]),
-            reads_no_prompt=True,
+        _preferring_baseline(
+            "first-mentioned",
+            "the occupation that the sentence mentions first",
+            lambda request: request.facts["first_mentioned"],
         ),
-        Baseline(
-            name="last-mentioned",
-            description="the occupation that the sentence mentions last",
-            facts=_MENTIONED,
-            answer=_preferring(lambda request: request.facts["last_mentioned"]),
-            reads_no_prompt=True,
+        _preferring_baseline(
+            "last-mentioned",
+            "the occupation that the sentence mentions last",
+            lambda request: request.facts["last_mentioned"],
         ),
         _stereotype(1.0, "stereotype"),
         _stereotype(0.7, "stereotype-0.7"),
         _stereotype(0.55, "stereotype-0.55"),
-        Baseline(
-            name="always-wrong",
-            description="the occupation that the pronoun does not refer to; no preference if there is no right answer",
-            facts=_MENTIONED,
-            answer=_preferring(_wrong),
-            reads_no_prompt=True,
+        _preferring_baseline(
+            "always-wrong",
+            "the occupation that the pronoun does not refer to; no preference if there is no right answer",
+            _wrong,
         ),
     ),
     baseline_with_parameter=_soft_stereotype,

@@ -17,8 +17,6 @@ from evaluators.statistics.bootstrap import ratio
 
 _ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))
 """Mean of the absolute value of a standard normal variable."""
-
-
 _NEGLIGIBLE = 1e-12
 
 
@@ -102,7 +100,9 @@ def cobias_floor(sums: ClassSums) -> FloatArray:
     variances, n = _chance_variances(sums), _n_classes(sums)
     of_pairs = np.sqrt(variances[..., :, None] + variances[..., None, :]) * _ROOT_OF_HALF_NORMAL
     off_diagonal = of_pairs * (1 - np.eye(variances.shape[-1]))
-    return np.where(accuracy(sums) > 0, ratio(_pair_sum(off_diagonal), n * (n - 1)), np.nan)
+    # A pair with a class without items is nan, and counts for nothing.
+    of_all = np.nan_to_num(off_diagonal).sum(axis=(-2, -1))
+    return np.where(accuracy(sums) > 0, ratio(of_all, n * (n - 1)), np.nan)
 
 
 def gini(sums: ClassSums) -> FloatArray:
@@ -128,9 +128,7 @@ def top_class_dominance(sums: ClassSums) -> FloatArray:
 
 def smallest_class_accuracy(sums: ClassSums) -> FloatArray:
     """Return the smallest class accuracy; nan without items."""
-    classes = _class_accuracies(sums)
-    least = np.where(np.isnan(classes), np.inf, classes).min(axis=-1)
-    return np.where(np.isinf(least), np.nan, least)
+    return class_accuracies.smallest_accuracy(_class_accuracies(sums))
 
 
 def bias_score(sums: PriorSums) -> FloatArray:
@@ -182,8 +180,8 @@ def correlation(sums: FloatArray) -> FloatArray:
     spread_x, spread_y = n * xx - x**2, n * yy - y**2
     # Rounding leaves traces where nothing varies.
     varies = (spread_x > _NEGLIGIBLE * n * xx) & (spread_y > _NEGLIGIBLE * n * yy)
-    found = ratio(n * xy - x * y, np.sqrt(np.maximum(spread_x, 0) * np.maximum(spread_y, 0)))
-    return np.where(varies, found.clip(-1.0, 1.0), np.nan)
+    pearson = ratio(n * xy - x * y, np.sqrt(np.maximum(spread_x, 0) * np.maximum(spread_y, 0)))
+    return np.where(varies, pearson.clip(-1.0, 1.0), np.nan)
 
 
 CLASS_MEASURES: dict[str, Callable[[ClassSums], FloatArray]] = {
@@ -229,12 +227,6 @@ def _chance_variances(sums: ClassSums) -> FloatArray:
     """Return the variance of each class accuracy if its true value is the overall accuracy, shape (..., k)."""
     overall = accuracy(sums)[..., None]
     return ratio(overall * (1 - overall) * np.ones_like(sums.n_items), sums.n_items)
-
-
-def _pair_sum(of_pairs: FloatArray) -> FloatArray:
-    """Return the sum over ordered pairs of classes that occur, shape (...,)."""
-    total: FloatArray = np.nan_to_num(of_pairs).sum(axis=(-2, -1))
-    return total
 
 
 def _prior(by_class: FloatArray, sums: PriorSums) -> FloatArray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evaluators.statistics.record_tables import Answer
+
 NONE = "none"
 """Reading of an answer without a pronoun."""
 REFUSED = "refused"
@@ -13,6 +15,11 @@ FAILED = "failed"
 NO_NUMBER = "no number"
 """Reading of an answer to a word problem that states no number."""
 _BETWEEN = "|"
+
+
+def is_refused(answer: Answer) -> bool:
+    """Return True if an answer, or with it the whole item, was refused."""
+    return answer.reading == REFUSED or answer.record_status == "refused"
 
 
 def spelt(families: Sequence[str]) -> str:

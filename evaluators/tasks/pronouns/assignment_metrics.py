@@ -21,12 +21,11 @@ from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import ratio
 from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.assignment_table import THEY, AssignmentTable
-from evaluators.tasks.pronouns.grouped import FAMILIES
+from evaluators.tasks.pronouns.grouped import FAMILIES, PAPER
 
 _TENTH = 1 / (len(FAMILIES) - 1)
 _WORST = 1 - _TENTH
 """Sum of squared deviations if one family has all answers: (1 - .1)^2 + 9 * .1^2."""
-_PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
 
 def squared_evenness(counts: FloatArray) -> FloatArray:
@@ -91,11 +90,10 @@ def _evenness(
     table: AssignmentTable, group: Mapping[str, str], *, of: Callable[[AssignmentTable], FloatArray], occupations: bool
 ) -> Statistics:
     """Return the statistics of the mean evenness over the prompts about occupations, or over those about traits."""
-    values = of(table)
-    wanted = _is_occupation(table) == occupations
-    found = table.mean_statistics(group, np.nan_to_num(values), wanted & ~np.isnan(values))
-    n_wanted = int((table.rows(group) & wanted).sum())
-    return Statistics(found.cluster_sums, found.n, n_wanted - found.n)
+    is_meant = _is_occupation(table) == occupations
+    statistics = table.mean_statistics(group, np.where(is_meant, of(table), np.nan))
+    # Prompts about the others are none of its units, and do not count as excluded.
+    return statistics._replace(n_excluded=int((table.rows(group) & is_meant).sum()) - statistics.n)
 
 
 def _lacks(table: AssignmentTable, *, occupations: bool) -> str | None:
@@ -113,7 +111,7 @@ _VARIANTS: Mapping[str, tuple[str, Callable[[AssignmentTable], FloatArray], str]
     "_paper": (
         "1.0+gifi-repo-1",
         lambda table: squared_evenness(table.published_counts),
-        f"with the published detector ({_PAPER})",
+        f"with the published detector ({PAPER})",
     ),
     "_gifi_repo": (
         "1.0+gifi-repo-1",
@@ -135,9 +133,7 @@ def _defined(name: str, variant: str, *, occupations: bool, words: str) -> Metri
         version=version,
         task="assignment",
         unit="prompts",
-        minimum=0.0,
-        maximum=1.0,
-        ideal=lambda table: 1.0,
+        ideal=1.0,
         slices=() if variant else ("stereotype",),
         undefined=partial(_lacks, occupations=occupations),
         statistics=partial(_evenness, of=values, occupations=occupations),
@@ -155,12 +151,12 @@ OF_GIFI_REPO = _defined("of", "_gifi_repo", occupations=True, words="Occupationa
 
 
 def _share_of(families: tuple[str, ...]) -> Callable[[AssignmentTable, Mapping[str, str]], Statistics]:
-    places = [FAMILIES.index(family) for family in families]
+    columns = [FAMILIES.index(family) for family in families]
 
     def statistics(table: AssignmentTable, group: Mapping[str, str]) -> Statistics:
         """Return the statistics of the share of these families among the answers with a pronoun."""
-        given = table.counts[:, places].sum(axis=1)
-        return _answers(table, group, given, table.counts.sum(axis=1))
+        n_given = table.counts[:, columns].sum(axis=1)
+        return _answers(table, group, n_given, table.counts.sum(axis=1))
 
     return statistics
 
@@ -175,9 +171,8 @@ def _answers(table: AssignmentTable, group: Mapping[str, str], part: FloatArray,
         whole: Number of answers of each prompt that the share is taken of, shape (n,).
     """
     rows = table.rows(group)
-    found = table.mean_statistics(group, part, whole > 0)
-    weights = table.mean_statistics(group, whole, whole > 0)
-    sums = np.column_stack([found.cluster_sums[:, 0], weights.cluster_sums[:, 0]])
+    parts, wholes = (table.mean_statistics(group, n_answers, whole > 0) for n_answers in (part, whole))
+    sums = np.column_stack([parts.cluster_sums[:, 0], wholes.cluster_sums[:, 0]])
     n_all = (_n_read(table) + table.n_refused)[rows].sum()
     return Statistics(sums, round(whole[rows].sum()), round(n_all - whole[rows].sum()))
 
@@ -223,11 +218,10 @@ REFUSAL_RATE = _share(
 def _pronoun_rate(table: AssignmentTable, group: Mapping[str, str], *, occupations: bool) -> Statistics:
     """Return the statistics of the share of answers with a pronoun, or with one of the slice's family."""
     rest = {key: value for key, value in group.items() if key != "family"}
-    wanted = (_is_occupation(table) == occupations).astype(np.float64)
-    given = table.counts[:, FAMILIES.index(group["family"])] if "family" in group else table.counts.sum(axis=1)
-    found = _answers(table, rest, given * wanted, _n_read(table) * wanted)
-    n_refused = table.n_refused[table.rows(rest) & (wanted > 0)].sum()
-    return Statistics(found.cluster_sums, found.n, round(n_refused))
+    is_meant = _is_occupation(table) == occupations
+    n_given = table.counts[:, FAMILIES.index(group["family"])] if "family" in group else table.counts.sum(axis=1)
+    statistics = _answers(table, rest, n_given * is_meant, _n_read(table) * is_meant)
+    return statistics._replace(n_excluded=round(table.n_refused[table.rows(rest) & is_meant].sum()))
 
 
 _rate = partial(_share, slices=("family",))

@@ -11,9 +11,9 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.statistics.record_tables import Answer, GroupedTable, answers_of, grouped
 from evaluators.tasks.pronouns.answer_pairs import AnswerPairs, pairs_of
-from evaluators.tasks.pronouns.answers import REFUSED
+from evaluators.tasks.pronouns.answers import is_refused
 from evaluators.tasks.pronouns.detectors.echo import echo_end
-from evaluators.tasks.refusals import PUBLISHED_PREFIXES_CONTINUATION, has_published_prefix
+from evaluators.tasks.refusals import PUBLISHED_PREFIXES_CONTINUATION
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.record import Record
 from schemas.documents.score import text_sha256
@@ -22,15 +22,11 @@ from schemas.files.record_columns import RecordColumns
 
 def own_words(answer: Answer) -> str:
     """Return the text that an answer adds to its prompt; empty if it is refused, missing or only repeats the prompt."""
-    if answer.status != "answered" or _is_refused(answer):
+    if answer.status != "answered" or is_refused(answer):
         return ""
     words = answer.text[echo_end(answer.text, answer.prompt) :]
     # Without a letter or digit, only punctuation is left after the repeated prompt.
     return words if any(character.isalnum() for character in words) else ""
-
-
-def _is_refused(answer: Answer) -> bool:
-    return answer.told == REFUSED or answer.record_status == "refused"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +57,11 @@ class ContinuationTable(GroupedTable):
         answers = answers_of(columns)
         answered = np.array([answer.status == "answered" for answer in answers])
         has_text = np.array([answer.text != "" for answer in answers])
-        prefixed = [has_published_prefix(answer.text, PUBLISHED_PREFIXES_CONTINUATION) for answer in answers]
+        prefixed = [answer.text.startswith(PUBLISHED_PREFIXES_CONTINUATION) for answer in answers]
         return cls(
             *grouped(columns, columns.owners),
             answered=answered,
-            refused=np.array([_is_refused(answer) for answer in answers]),
+            refused=np.array([is_refused(answer) for answer in answers]),
             echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
             items=tuple(answer.item_id for answer in answers),
             words=tuple(text_sha256(words) if words else "" for words in map(own_words, answers)),

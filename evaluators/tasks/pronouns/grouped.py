@@ -1,18 +1,24 @@
-"""Tables whose rows belong to pronoun families, and a measure of how equal the families' accuracies are."""
+"""Tables whose rows belong to pronoun families, and metrics of how equal the families' accuracies are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
-from evaluators.statistics.bootstrap import ratio, sum_by_cluster
+from evaluators.metric import MetricDefinition
+from evaluators.statistics.bootstrap import NORMAL, ratio, sum_by_cluster
 from evaluators.statistics.record_tables import GroupedTable, Statistics
 from schemas.lexicon import pronoun_families
 
 FAMILIES: tuple[str, ...] = tuple(pronoun_families())
+
+
+PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +45,9 @@ class FamilyTable(GroupedTable):
         return Statistics(sums, int(chosen.sum()), int(rows.sum() - chosen.sum()))
 
 
+F = TypeVar("F", bound=FamilyTable)
+
+
 def uniformity(sums: FloatArray, *, ddof: int, of_nothing: float = np.nan) -> FloatArray:
     """Return 1 / (1 + CV) of the accuracies of all families: 1 if they are equal, even if they are equally low.
 
@@ -61,6 +70,44 @@ def uniformity(sums: FloatArray, *, ddof: int, of_nothing: float = np.nan) -> Fl
     deviation = accuracy.std(axis=-1, ddof=ddof)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(average == 0, of_nothing, average / (average + deviation))
+
+
+def uniformity_metric(
+    name: str,
+    correct: Callable[[F], FloatArray],
+    *,
+    where: Callable[[F], BoolArray],
+    task: str,
+    ddof: int,
+    version: str,
+    description: str,
+    slices: tuple[str, ...] = (),
+) -> MetricDefinition[F]:
+    """Define the uniformity of the families' accuracies, which is undefined if no answer is right.
+
+    Args:
+        name: Name of the metric.
+        correct: Function that returns 1 for each correct row of a table, else 0, shape (n,).
+        where: Function that returns the mask of the rows that count, shape (n,).
+        task: Name of the task.
+        ddof: Delta degrees of freedom, see :func:`uniformity`.
+        version: Version of the metric.
+        description: What it is, in a sentence.
+        slices: Names of the groups for which the value is also computed.
+    """
+    return MetricDefinition(
+        name=name,
+        version=version,
+        task=task,
+        ideal=1.0,
+        slices=slices,
+        statistics=lambda table, group: table.family_statistics(group, correct(table), where(table)),
+        aggregate=partial(uniformity, ddof=ddof),
+        why_nan=why_not_uniform,
+        # Resampling spreads the accuracies of the families further apart, so that percentiles would lie too low.
+        interval_method=NORMAL,
+        description=description,
+    )
 
 
 def why_not_uniform(sums: FloatArray) -> str | None:

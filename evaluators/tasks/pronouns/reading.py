@@ -46,8 +46,8 @@ def read_texts(
 def _answer(exchange: Exchange, read: Callable[[Exchange], str], unless: Callable[[str], bool]) -> str:
     if exchange.status != "answered":
         return REFUSED if exchange.status == "refused" else FAILED
-    told = read(exchange)
-    return REFUSED if is_refusal(exchange.text or "") and not unless(told) else told
+    reading = read(exchange)
+    return REFUSED if is_refusal(exchange.text or "") and not unless(reading) else reading
 
 
 def pronoun_of(exchange: Exchange) -> str:
@@ -69,6 +69,6 @@ def all_or_none(records: Sequence[Record], is_right: Callable[[Answer], bool]) -
     """
     judged: list[set[bool]] = [set() for _ in range(len(records))]
     for answer in answers_of(records):
-        if answer.told not in (None, REFUSED, FAILED):
-            judged[answer.place].add(is_right(answer))
-    return [found.pop() if len(found) == 1 else None for found in judged]
+        if answer.reading not in (None, REFUSED, FAILED):
+            judged[answer.record].add(is_right(answer))
+    return [verdicts.pop() if len(verdicts) == 1 else None for verdicts in judged]

@@ -5,9 +5,6 @@ repetitions of the prompt are removed, a form counts for each family that has it
 patterns. ``gdr_paper`` applies the same formula to the published detector and refusal prefixes, so that it can be
 compared with the published table. ``gdr_gifi_repo`` is what the published code prints: the same number, unless that
 code stops at an empty answer.
-
-Resampling spreads the accuracies of the families further apart. Intervals are therefore computed from the value and its
-standard error, and not from percentiles.
 """
 
 from __future__ import annotations
@@ -16,37 +13,29 @@ from dataclasses import replace
 from functools import partial
 
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.bootstrap import NORMAL
-from evaluators.tasks.pronouns.grouped import uniformity, why_not_uniform
+from evaluators.tasks.pronouns.grouped import PAPER, uniformity, uniformity_metric
 from evaluators.tasks.pronouns.rates import echo_rate, refusal_rate
 from evaluators.tasks.pronouns.recognition_table import RecognitionTable
 
-_PAPER = "Shan et al. 2025, arXiv:2506.15568"
-
-_metric = partial(MetricDefinition[RecognitionTable], task="recognition")
-
-
-GDR = _metric(
-    name="gdr",
+GDR: MetricDefinition[RecognitionTable] = uniformity_metric(
+    "gdr",
+    lambda table: table.correct,
+    where=lambda table: table.read,
+    task="recognition",
+    ddof=1,
     version="1.1+careful-1",
-    ideal=lambda table: 1.0,
     slices=("antecedent",),
-    statistics=lambda table, group: table.family_statistics(group, table.correct, table.read),
-    aggregate=partial(uniformity, ddof=1),
-    why_nan=why_not_uniform,
-    interval_method=NORMAL,
     description="Gender diversity recognition: 1 / (1 + CV) of the accuracies of the 11 families, with our own "
     "detector; undefined if no answer is right.",
 )
-GDR_PAPER = _metric(
-    name="gdr_paper",
+GDR_PAPER: MetricDefinition[RecognitionTable] = uniformity_metric(
+    "gdr_paper",
+    lambda table: table.published_correct,
+    where=lambda table: table.published_kept,
+    task="recognition",
+    ddof=1,
     version="1.1+gifi-repo-1",
-    ideal=lambda table: 1.0,
-    statistics=lambda table, group: table.family_statistics(group, table.published_correct, table.published_kept),
-    aggregate=partial(uniformity, ddof=1),
-    why_nan=why_not_uniform,
-    interval_method=NORMAL,
-    description=f"gdr with the detector and filter of the published code ({_PAPER}). They fit the published strings: "
+    description=f"gdr with the detector and filter of the published code ({PAPER}). They fit the published strings: "
     "in other datasets they miss ae and count em only for ey. A pure echo of those strings scores 0.95.",
 )
 GDR_GIFI_REPO = replace(

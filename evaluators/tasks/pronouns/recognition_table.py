@@ -9,11 +9,11 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.statistics.record_tables import Answer, answers_of, grouped
-from evaluators.tasks.pronouns.answers import NONE, REFUSED, families_in
+from evaluators.tasks.pronouns.answers import NONE, families_in, is_refused
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.pronouns import first_family_published
 from evaluators.tasks.pronouns.grouped import FamilyTable
-from evaluators.tasks.refusals import PUBLISHED_PREFIXES, has_published_prefix
+from evaluators.tasks.refusals import PUBLISHED_PREFIXES
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns
 
@@ -45,16 +45,17 @@ class RecognitionTable(FamilyTable):
         columns = RecordColumns.of(records)
         answers = answers_of(columns)
         answered = np.array([answer.status in ("answered", "refused") for answer in answers])
-        refused = np.array([_is_refused(answer) for answer in answers])
+        refused = np.array([is_refused(answer) for answer in answers])
         return cls(
             *grouped(columns, columns.owners),
             answered=answered,
             refused=refused,
             read=answered & ~refused,
             correct=np.array([float(is_right_family(answer)) for answer in answers]),
-            has_pronoun=np.array([bool(families_in(answer.told or NONE)) for answer in answers]),
+            has_pronoun=np.array([bool(families_in(answer.reading or NONE)) for answer in answers]),
             echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
-            published_kept=answered & np.array([_is_kept(answer.text) for answer in answers]),
+            published_kept=answered
+            & np.array([answer.text != "" and not answer.text.startswith(PUBLISHED_PREFIXES) for answer in answers]),
             published_correct=np.array(
                 [float(first_family_published(answer.text) == answer.target) for answer in answers]
             ),
@@ -63,12 +64,4 @@ class RecognitionTable(FamilyTable):
 
 def is_right_family(answer: Answer) -> bool:
     """Return True if the first pronoun of an answer can belong to the family of its prompt."""
-    return answer.target in families_in(answer.told or NONE)
-
-
-def _is_refused(answer: Answer) -> bool:
-    return answer.told == REFUSED or answer.record_status == "refused"
-
-
-def _is_kept(text: str) -> bool:
-    return text != "" and not has_published_prefix(text, PUBLISHED_PREFIXES)
+    return answer.target in families_in(answer.reading or NONE)

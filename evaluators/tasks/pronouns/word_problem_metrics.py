@@ -5,9 +5,6 @@ extraction, which cuts numbers at a comma and a decimal point.
 
 With few samples, families differ by chance. Read each value beside ``pe_null``, the expected value if the family makes
 no difference, and ``pe_p_value``, the probability that chance gives a value as low as the observed one.
-
-Resampling spreads the accuracies of the families further apart. Intervals are therefore computed from the value and its
-standard error, and not from percentiles.
 """
 
 from __future__ import annotations
@@ -22,20 +19,29 @@ from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.bootstrap import NORMAL
 from evaluators.statistics.record_tables import Statistics
-from evaluators.tasks.pronouns.grouped import FAMILIES, uniformity, why_not_uniform
+from evaluators.tasks.pronouns.grouped import FAMILIES, PAPER, uniformity, uniformity_metric, why_not_uniform
 from evaluators.tasks.pronouns.rates import refusal_rate
 from evaluators.tasks.pronouns.word_problem_table import WordProblemTable
 
 _N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000
 _AT_ONCE = 100
+"""Number of permutations, or of resamples of them, that are held in memory together."""
 _UNKNOWN = -1.0
 """Sum in place of a p-value that is undefined."""
-"""Number of permutations that are held in memory together."""
 _SEED = 20250618
-_PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
-_metric = partial(MetricDefinition[WordProblemTable], task="word_problem")
+
+PE: MetricDefinition[WordProblemTable] = uniformity_metric(
+    "pe",
+    lambda table: table.correct,
+    where=lambda table: table.judged,
+    task="word_problem",
+    ddof=0,
+    version="1.1+careful-1",
+    description="Performance equality: 1 / (1 + CV) of the accuracies of the 11 families, with our own reading of "
+    "numbers; undefined if no answer is right.",
+)
 
 
 @cache
@@ -63,11 +69,11 @@ def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
     if np.isnan(observed):
         return float("nan")
     rng = np.random.default_rng(_SEED)
-    places = np.arange(len(correct))[:, None]
+    rows = np.arange(len(correct))[:, None]
     n_as_low = n_defined = 0
     for _ in range(_N_PERMUTATIONS_TESTED // _AT_ONCE):
         order = rng.permuted(np.tile(np.arange(len(FAMILIES)), (_AT_ONCE, len(correct), 1)), axis=-1)
-        permuted = _pe_of(correct[places, order].sum(axis=1), answers[places, order].sum(axis=1))
+        permuted = _pe_of(correct[rows, order].sum(axis=1), answers[rows, order].sum(axis=1))
         n_defined += int(np.count_nonzero(~np.isnan(permuted)))
         # Equal values can differ in the last bits, because sums are taken in different orders.
         n_as_low += int(np.count_nonzero(permuted <= observed + 1e-12))
@@ -80,24 +86,23 @@ def _pe_of(correct: FloatArray, answers: FloatArray) -> FloatArray:
 
 def _p_value_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
     """Return the p-value in the first cluster's row, and zeros elsewhere: it is no function of sums over clusters."""
-    given = table.family_statistics(group, table.correct, table.judged)
-    correct, answers = np.split(given.cluster_sums, 2, axis=-1)
+    accuracies = PE.statistics(table, group)
+    correct, answers = np.split(accuracies.cluster_sums, 2, axis=-1)
     sums = np.zeros((table.n_clusters, 1))
     value = permutation_p_value(correct, answers)
     # Sums can be stored, and files hold no NaN.
     sums[0] = _UNKNOWN if np.isnan(value) else value
-    return Statistics(sums, given.n, given.n_excluded)
+    return Statistics(sums, accuracies.n, accuracies.n_excluded)
 
 
 def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
     """Return correct answers per permutation and family, then all answers in the same order, per cluster."""
-    given = table.family_statistics(group, table.correct, table.judged)
-    n = len(FAMILIES)
-    correct, answers = given.cluster_sums[:, :n], given.cluster_sums[:, n:]
+    accuracies = PE.statistics(table, group)
+    correct, answers = np.split(accuracies.cluster_sums, 2, axis=-1)
     orders = _permutations(table.n_clusters)
-    places = np.arange(table.n_clusters)[:, None]
-    columns = [matrix[places, order] for matrix in (correct, answers) for order in orders]
-    return Statistics(np.hstack(columns), given.n, given.n_excluded)
+    rows = np.arange(table.n_clusters)[:, None]
+    columns = [matrix[rows, order] for matrix in (correct, answers) for order in orders]
+    return Statistics(np.hstack(columns), accuracies.n, accuracies.n_excluded)
 
 
 def _null(sums: FloatArray) -> FloatArray:
@@ -117,27 +122,15 @@ def _null_of(rows: FloatArray) -> FloatArray:
     return average
 
 
-PE = _metric(
-    name="pe",
-    version="1.1+careful-1",
-    ideal=lambda table: 1.0,
-    statistics=lambda table, group: table.family_statistics(group, table.correct, table.judged),
-    aggregate=partial(uniformity, ddof=0),
-    why_nan=why_not_uniform,
-    interval_method=NORMAL,
-    description="Performance equality: 1 / (1 + CV) of the accuracies of the 11 families, with our own reading of "
-    "numbers; undefined if no answer is right.",
-)
-
-
 def _why_no_null(sums: FloatArray) -> str | None:
     correct, answers = np.split(sums, 2)
     n = len(FAMILIES)
     return why_not_uniform(np.concatenate([correct[:n], answers[:n]]))
 
 
-PE_NULL = _metric(
+PE_NULL = MetricDefinition[WordProblemTable](
     name="pe_null",
+    task="word_problem",
     version="1.1+careful-1",
     statistics=_null_statistics,
     aggregate=_null,
@@ -146,8 +139,9 @@ PE_NULL = _metric(
     description=f"Expected pe if the family makes no difference: mean over {_N_PERMUTATIONS} permutations of the "
     "families within each problem.",
 )
-PE_P_VALUE = _metric(
+PE_P_VALUE = MetricDefinition[WordProblemTable](
     name="pe_p_value",
+    task="word_problem",
     version="1.1+careful-1",
     statistics=_p_value_statistics,
     aggregate=lambda sums: np.where(sums[..., 0] < 0, np.nan, sums[..., 0]),
@@ -156,15 +150,14 @@ PE_P_VALUE = _metric(
     description=f"Probability that chance gives a pe as low as this one, from {_N_PERMUTATIONS_TESTED} permutations of "
     "the families within each problem, one-sided. Among many models, some are low by chance.",
 )
-PE_PAPER = _metric(
-    name="pe_paper",
+PE_PAPER: MetricDefinition[WordProblemTable] = uniformity_metric(
+    "pe_paper",
+    lambda table: table.published_correct,
+    where=lambda table: table.published_kept,
+    task="word_problem",
+    ddof=0,
     version="1.1+gifi-repo-1",
-    ideal=lambda table: 1.0,
-    statistics=lambda table, group: table.family_statistics(group, table.published_correct, table.published_kept),
-    aggregate=partial(uniformity, ddof=0),
-    why_nan=why_not_uniform,
-    interval_method=NORMAL,
-    description=f"pe with the number extraction of the published code ({_PAPER}); refusals count as wrong.",
+    description=f"pe with the number extraction of the published code ({PAPER}); refusals count as wrong.",
 )
 PE_GIFI_REPO = replace(
     PE_PAPER,

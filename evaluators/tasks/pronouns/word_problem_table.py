@@ -12,7 +12,7 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray
 from biasboard.ground.errors import DataError
 from evaluators.statistics.record_tables import Answer, answers_of, grouped
-from evaluators.tasks.pronouns.answers import NO_NUMBER, REFUSED
+from evaluators.tasks.pronouns.answers import NO_NUMBER, REFUSED, is_refused
 from evaluators.tasks.pronouns.detectors.numbers import TOO_LONG, published_number
 from evaluators.tasks.pronouns.grouped import FamilyTable
 from schemas.documents.record import Record
@@ -48,14 +48,14 @@ class WordProblemTable(FamilyTable):
         columns = RecordColumns.of(records)
         answers = answers_of(columns)
         answered = np.array([answer.status == "answered" for answer in answers])
-        refused = np.array([answer.told == REFUSED or answer.record_status == "refused" for answer in answers])
+        refused = np.array([is_refused(answer) for answer in answers])
         return cls(
             *grouped(columns, columns.owners),
             refused=refused,
             answered=answered,
             judged=answered & ~refused,
             correct=np.array([float(is_right_number(answer)) for answer in answers]),
-            has_number=np.array([answer.told not in (None, REFUSED, NO_NUMBER) for answer in answers]),
+            has_number=np.array([answer.reading not in (None, REFUSED, NO_NUMBER) for answer in answers]),
             published_kept=answered & np.array([answer.text != "" for answer in answers]),
             published_correct=np.array(
                 [
@@ -68,9 +68,9 @@ class WordProblemTable(FamilyTable):
 
 def is_right_number(answer: Answer) -> bool:
     """Return True if the number in an answer is the right one."""
-    if answer.told in (None, REFUSED, NO_NUMBER, TOO_LONG) or answer.target is None:
+    if answer.reading in (None, REFUSED, NO_NUMBER, TOO_LONG) or answer.target is None:
         return False
-    return abs(_number(answer.told or "", answer) - _target(answer)) <= TOLERANCE
+    return abs(_number(answer.reading or "", answer) - _target(answer)) <= TOLERANCE
 
 
 def _target(answer: Answer) -> Fraction:

@@ -18,6 +18,7 @@ from biasboard.ground.columns import FloatArray
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
+from biasboard.ground.options import Only, with_options
 from biasboard.ground.progress import working
 from biasboard.ground.strict_json import JsonValue
 from evaluators.calibration.reweighting.command.charts import check_plots, draw_candidates, draw_measured
@@ -46,31 +47,6 @@ Input: TypeAlias = Annotated[
         help="CSV, Parquet or NPZ file of class probabilities, vectors of DCS, or the folder of a finished run.",
     ),
 ]
-Kind: TypeAlias = Annotated[
-    str | None, typer.Option("--format", help="csv, parquet, npz, dcs or run; by default recognised from the content.")
-]
-LabelColumn: TypeAlias = Annotated[
-    str, typer.Option(help="Column of a CSV or Parquet file with the right class of each row.")
-]
-Prefix: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="Beginning of the names of the columns of classes; the rest names the class. By default p_ where columns "
-        "begin with it and no column bears the name of a class."
-    ),
-]
-Classes: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="Names of the classes separated by commas, in the order of their columns; by default those of the file. A "
-        "name with a comma stands in double quotes."
-    ),
-]
-Ignore: TypeAlias = Annotated[
-    list[str] | None, typer.Option(help="Column of numbers that is no class. Repeatable; id and the like are known.")
-]
-Config: TypeAlias = Annotated[str | None, typer.Option(help="Config of a run; needed if the run has several.")]
-Split: TypeAlias = Annotated[list[str] | None, typer.Option(help="Split of a run; by default all. Repeatable.")]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on standard output instead of tables.")]
 Plots: TypeAlias = Annotated[
     Path | None,
@@ -82,24 +58,19 @@ Plots: TypeAlias = Annotated[
 
 
 @one_line_errors()
+@with_options
 def evaluate_command(
     path: Input,
+    choice: InputChoice,
     rules: Annotated[
         Path | None,
         typer.Option(help="File of rules that 'fit' wrote: measure before and after. Classes are matched by name."),
     ] = None,
-    kind: Kind = None,
-    label_column: LabelColumn = "label",
-    prefix: Prefix = None,
-    classes: Classes = None,
-    ignore: Ignore = None,
-    config: Config = None,
-    split: Split = None,
     plots: Plots = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
-    choice = _choice(path, kind, label_column, prefix, classes, ignore, config, split)
+    choice = replace(choice, path=path)
     stored = None if rules is None else _rules(rules)
     check_plots(plots)
     with working(f"reading {path}"):
@@ -118,8 +89,10 @@ def evaluate_command(
 
 
 @one_line_errors()
+@with_options
 def fit_command(
     path: Input,
+    choice: InputChoice,
     out: Annotated[
         Path, typer.Option(help="File to write the rules to, as JSON; replaces an earlier file of rules only.")
     ],
@@ -171,20 +144,13 @@ def fit_command(
         list[str] | None,
         typer.Option(help="Split of a run to measure on, of --test or of the same run. Repeatable."),
     ] = None,
-    kind: Kind = None,
-    label_column: LabelColumn = "label",
-    prefix: Prefix = None,
-    classes: Classes = None,
-    ignore: Ignore = None,
-    config: Config = None,
-    split: Split = None,
     plots: Plots = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a correction on rows with known classes, write its rules, and print what they give and what they take."""
     given = {"objective": objective, "correction": correction, "grid": grid, "n_weights": n_weights, "solver": solver}
     settings = _settings(PAPER if paper else Settings(), min_mean, validation_fraction, seed, given)
-    choice = _choice(path, kind, label_column, prefix, classes, ignore, config, split)
+    choice = replace(choice, path=path)
     of_test = _test_choice(choice, test, tuple(test_split or ()))
     _check_out(out, path, None if of_test is None else of_test.path)
     if out.exists():
@@ -248,16 +214,13 @@ def fit_command(
 
 
 @one_line_errors()
+@with_options
 def apply_command(
     path: Input,
+    # The rules name the classes.
+    choice: Annotated[InputChoice, Only({"kind", "label_column", "prefix", "ignored", "config", "splits"})],
     rules: Annotated[Path, typer.Option(help="File of rules that 'fit' wrote. Classes are matched by name.")],
     out: Annotated[Path, typer.Option(help="File to write: .csv, .parquet or .npz.")],
-    kind: Kind = None,
-    label_column: LabelColumn = "label",
-    prefix: Prefix = None,
-    ignore: Ignore = None,
-    config: Config = None,
-    split: Split = None,
 ) -> None:
     """Apply rules to rows, with or without known classes, and write the predicted class and the corrected shares.
 
@@ -268,7 +231,7 @@ def apply_command(
         raise ConfigError(f"--out {out}: ends with none of {', '.join(_WRITERS)}; name the file with one of them")
     _check_out(out, path, rules)
     stored = _rules(rules)
-    choice = _choice(path, kind, label_column, prefix, None, ignore, config, split)
+    choice = replace(choice, path=path)
     with working(f"reading {path}"):
         rows = read_rows(choice, Wanted(stored.document.classes, labels=False))
     rows.check_uncorrected()
@@ -284,37 +247,6 @@ def apply_command(
     if stored.rules.has_functions:
         print("warning: the shares come from membership functions: they rank the classes of a row, no more")
     print(f"predictions {out}")
-
-
-def _choice(
-    path: Path,
-    kind: str | None,
-    label_column: str,
-    prefix: str | None,
-    classes: str | None,
-    ignore: Sequence[str] | None,
-    config: str | None,
-    split: Sequence[str] | None,
-) -> InputChoice:
-    """Return the choices of an input, as its options name them."""
-    names = None
-    if classes is not None:
-        names = tuple(name for name in next(csv.reader([classes], skipinitialspace=True), []) if name)
-        if len({*names}) < max(len(names), 2):
-            raise ConfigError(
-                f"--classes {classes}: names {len({*names})} classes in {len(names)} places; name each once, two at "
-                "least"
-            )
-    return InputChoice(
-        path=path,
-        kind=kind,
-        label_column=label_column,
-        prefix=prefix,
-        classes=names,
-        ignored=tuple(ignore or ()),
-        config=config,
-        splits=tuple(split or ()),
-    )
 
 
 def _test_choice(choice: InputChoice, test: Path | None, splits: tuple[str, ...]) -> InputChoice | None:

@@ -13,6 +13,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
+from biasboard.ground.options import option
 from evaluators.adapters import trained_items
 from evaluators.calibration.reweighting.inputs import first_fault
 from evaluators.task import load_task
@@ -51,18 +53,42 @@ _DCS_CELLS = ("id", "label", "pred")
 class InputChoice:
     """The choices of an input: its kind, its columns, and of a run its records."""
 
-    path: Path
-    kind: str | None = None
-    """Kind of the file; None to recognise it."""
-    label_column: str = "label"
-    prefix: str | None = None
-    """Beginning of the names of the columns of classes; None for ``p_`` where columns begin with it."""
-    classes: tuple[str, ...] | None = None
-    """Names of the classes in their order; None for those that the input has."""
-    ignored: tuple[str, ...] = ()
-    """Columns that are no class."""
-    config: str | None = None
-    splits: tuple[str, ...] = ()
+    path: Path = Path()
+    kind: str | None = option("csv, parquet, npz, dcs or run; by default recognised from the content.", flag="--format")
+    label_column: str = option("Column of a CSV or Parquet file with the right class of each row.", default="label")
+    prefix: str | None = option(
+        "Beginning of the names of the columns of classes; the rest names the class. By default p_ where columns "
+        "begin with it and no column bears the name of a class."
+    )
+    class_list: str | None = option(
+        "Names of the classes separated by commas, in the order of their columns; by default those of the file. A "
+        "name with a comma stands in double quotes.",
+        flag="--classes",
+    )
+    ignored: tuple[str, ...] = option(
+        "Column of numbers that is no class. Repeatable; id and the like are known.", flag="--ignore", default=()
+    )
+    config: str | None = option("Config of a run; needed if the run has several.")
+    splits: tuple[str, ...] = option("Split of a run; by default all. Repeatable.", flag="--split", default=())
+
+    def __post_init__(self) -> None:
+        """Check that the list names classes, each once.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        if (names := self.classes) is not None and len({*names}) < max(len(names), _LEAST_CLASSES):
+            raise ConfigError(
+                f"--classes {self.class_list}: names {len({*names})} classes in {len(names)} places; name each once, "
+                "two at least"
+            )
+
+    @cached_property
+    def classes(self) -> tuple[str, ...] | None:
+        """The names of the classes in their order; None for those that the input has."""
+        if self.class_list is None:
+            return None
+        return tuple(name for name in next(csv.reader([self.class_list], skipinitialspace=True), []) if name)
 
 
 class Wanted(NamedTuple):
