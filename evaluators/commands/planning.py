@@ -55,10 +55,10 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
 def _names(plan: Plan, *, with_contexts: bool) -> set[str | None]:
     """Return the names on a command line that lead to a prompt: beside contexts, any prompt of its protocol does."""
     protocol = plan.prompt.protocol
-    found = {plan.prompt.id, protocol}
+    names = {plan.prompt.id, protocol}
     if with_contexts and protocol is not None:
-        found |= {other.id for other in plan.task.prompts.values() if other.protocol == protocol}
-    return found
+        names |= {other.id for other in plan.task.prompts.values() if other.protocol == protocol}
+    return names
 
 
 class WantedScorers(NamedTuple):
@@ -91,11 +91,11 @@ def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
     """Return the configs and suites that are asked if none is named; with parts, the suites that have them."""
     if not parts or len(manifest.suites) == 1:
         return [suite.name for suite in manifest.suites] if parts else manifest.whole_names
-    found = [suite.name for suite in manifest.suites if {*parts} <= {*suite.configs}]
-    if not found:
+    suites = [suite.name for suite in manifest.suites if {*parts} <= {*suite.configs}]
+    if not suites:
         have = ", ".join(suite.name for suite in manifest.suites) or "none"
         raise ConfigError(f"no suite of dataset '{manifest.name}' has all of --part {', '.join(parts)}; suites: {have}")
-    return found
+    return suites
 
 
 def _limit(task: Task, given: int | None) -> int | None:
@@ -136,16 +136,16 @@ def _prompts(task: Task, names: Sequence[str], contexts: str | None) -> Sequence
             raise ConfigError(f"--contexts {contexts}: task '{task.name}' shows no examples; leave it out")
         return [prompt_of(task, name) for name in names] or [prompt_of(task, None)]
     wanted = tuple(map(str, task.default_contexts)) if contexts is None else tuple(map(str.strip, contexts.split(",")))
-    found: dict[str, Prompt] = {}
+    prompts: dict[str, Prompt] = {}
     default = prompt_of(task, None)
     for name in names or [default.protocol or default.id]:
         if name in _protocols(task):
-            found |= {prompt.id: prompt for prompt in _shown_in(task, name, wanted)}
+            prompts |= {prompt.id: prompt for prompt in _shown_in(task, name, wanted)}
         elif contexts is None:
-            found[name] = prompt_of(task, name)
+            prompts[name] = prompt_of(task, name)
         else:
-            found |= {prompt.id: prompt for prompt in _shown_in(task, prompt_of(task, name).protocol, wanted)}
-    return list(found.values())
+            prompts |= {prompt.id: prompt for prompt in _shown_in(task, prompt_of(task, name).protocol, wanted)}
+    return list(prompts.values())
 
 
 def _protocols(task: Task) -> frozenset[str | None]:

@@ -100,14 +100,14 @@ def kept(path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float
     """
     decode_response, decode_runtime = response_adapter().validate_json, runtime_adapter().validate_json
     with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
-        found = {key: decode_response(text) for key, text in rows_of(connection, "key, response", list(keys))}
-        if not found:
+        responses = {key: decode_response(text) for key, text in rows_of(connection, "key, response", list(keys))}
+        if not responses:
             return Kept({}, ())
         rows = connection.execute(
             "SELECT runtime FROM runtimes JOIN models ON models.id = model_id WHERE model_sha256 = ? ORDER BY runtime",
             (model.identity_sha256,),
         )
-        return Kept(found, tuple(decode_runtime(text) for (text,) in rows.fetchall()))
+        return Kept(responses, tuple(decode_runtime(text) for (text,) in rows.fetchall()))
 
 
 class Pace(NamedTuple):

@@ -226,8 +226,8 @@ class ResponseStore:
             return None
         digest = hashlib.sha256(head.encode()).digest()
         self._connection.execute("INSERT OR IGNORE INTO heads (sha256, text) VALUES (?, ?)", (digest, head))
-        (found,) = self._connection.execute("SELECT id FROM heads WHERE sha256 = ?", (digest,)).fetchone()
-        return int(found)
+        (head_id,) = self._connection.execute("SELECT id FROM heads WHERE sha256 = ?", (digest,)).fetchone()
+        return int(head_id)
 
     def responses(self, keys: Iterable[bytes]) -> dict[bytes, Response]:
         """Return the stored responses by key; keys without a response are left out."""
@@ -320,12 +320,12 @@ def check_format(connection: sqlite3.Connection) -> int:
     Raises:
         sqlite3.DatabaseError: the file has another format.
     """
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     (n_tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-    if n_tables and found not in _READABLE:
+    if n_tables and version not in _READABLE:
         formats = " and ".join(map(str, _READABLE))
-        raise sqlite3.DatabaseError(f"written in format {found}, this version reads {formats}")
-    return int(found) if n_tables else _FORMAT
+        raise sqlite3.DatabaseError(f"written in format {version}, this version reads {formats}")
+    return int(version) if n_tables else _FORMAT
 
 
 def rows_of(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
@@ -354,8 +354,8 @@ def stored_request(request: bytes, head: str | None) -> Request:
         request: JSON of the request, with the rest of its prompt.
         head: Beginning of its prompt that is stored apart; None if there is none.
     """
-    found = request_adapter().validate_json(request)
-    return found if head is None else replace(found, prompt=head + found.prompt)
+    stored = request_adapter().validate_json(request)
+    return stored if head is None else replace(stored, prompt=head + stored.prompt)
 
 
 def request_bytes(request: Request, head: str) -> bytes:
