@@ -40,7 +40,12 @@ def _options(context: Any, path: Path) -> dict[str, Any]:
     for key, value in read_toml(path, option="--config-file", what="options").items():
         param = known.get(key.replace("_", "-"))
         if param is None:
-            _refuse_secret(path, key)
+            if _SECRET.search(key):
+                # Imported for a message only: it looks at much of what is installed.
+                from evaluators.commands.installation import KEYS
+
+                variables = " or ".join(KEYS)
+                raise ConfigError(f"{path}: '{key}': no secret belongs in a file; set {variables} in the environment")
             raise ConfigError(f"{path}: '{key}' does not exist; have: {', '.join(known).replace('-', '_')}")
         if param.name in options:
             raise ConfigError(f"{path}: '{key}' is there twice, with a dash and with an underscore; keep one")
@@ -98,20 +103,8 @@ def _shown(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def _refuse_secret(path: Path, key: str) -> None:
-    if _SECRET.search(key):
-        raise ConfigError(f"{path}: '{key}': no secret belongs in a file; set {_variables()} in the environment")
-
-
 def _has_password(text: str) -> bool:
     try:
         return "://" in text and "@" in urlsplit(text).netloc
     except ValueError:
         return False
-
-
-def _variables() -> str:
-    # Imported for a message only: it looks at much of what is installed.
-    from evaluators.commands.installation import KEYS
-
-    return " or ".join(KEYS)

@@ -35,7 +35,8 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
                 name,
                 splits=choice.splits,
                 parts=choice.parts,
-                limit=_limit(task, choice.limit),
+                # 0 asks for all items, also where the task has a limit of its own.
+                limit=task.default_limit if choice.limit is None else choice.limit or None,
                 support=task.support_splits,
             )
             plans += _plans_of_config(selection, task, choice, normalisation)
@@ -96,13 +97,6 @@ def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
         have = ", ".join(suite.name for suite in manifest.suites) or "none"
         raise ConfigError(f"no suite of dataset '{manifest.name}' has all of --part {', '.join(parts)}; suites: {have}")
     return suites
-
-
-def _limit(task: Task, given: int | None) -> int | None:
-    """Return the largest number of items per config: the one that is given, or the task's default."""
-    if given is None:
-        return task.default_limit
-    return given or None
 
 
 def _plans_of_config(

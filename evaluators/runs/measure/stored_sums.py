@@ -75,16 +75,8 @@ def _key(group: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(group.items()))
 
 
-def rows_of(
-    definitions: Sequence[MetricDefinition[Any]], source: Source, baseline: str | None = None
-) -> Iterator[ClusterSums]:
-    """Yield the statistics of metrics on all their slices as rows.
-
-    Args:
-        definitions: The metrics.
-        source: The statistics.
-        baseline: Baseline that the statistics belong to; None if they are those of the model.
-    """
+def rows_of(definitions: Sequence[MetricDefinition[Any]], source: Source) -> Iterator[ClusterSums]:
+    """Yield the statistics of a model's metrics on all their slices as rows."""
     for definition in definitions:
         facts = source.facts(definition)
         for group in source.groups(definition):
@@ -92,7 +84,7 @@ def rows_of(
             yield ClusterSums(
                 metric=definition.name,
                 version=facts.version,
-                baseline=baseline,
+                baseline=None,
                 group=dict(group),
                 reason=facts.undefined,
                 ideal=facts.ideal,
