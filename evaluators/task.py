@@ -385,12 +385,12 @@ def prompt_names(task: Task, prompts: Iterable[Prompt]) -> list[str]:
     """Return names by which prompts are chosen, for messages: a protocol in place of all its prompts with examples."""
     chosen = list(prompts)
     ids = {prompt.id for prompt in chosen}
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for prompt in chosen:
-        same = {one.id for one in task.prompts.values() if one.protocol == prompt.protocol}
+        same = {other.id for other in task.prompts.values() if other.protocol == prompt.protocol}
         is_whole = prompt.n_examples is not None and prompt.protocol is not None and same <= ids
-        found[str(prompt.protocol) if is_whole else prompt.id] = None
-    return list(found)
+        names[str(prompt.protocol) if is_whole else prompt.id] = None
+    return list(names)
 
 
 def prompt_of(task: Task, prompt_id: str | None) -> Prompt:

@@ -44,24 +44,24 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
     """
     with json_alone(as_json) as print_json:
         if dry_run:
-            found = estimated(choice, options)
+            estimates = estimated(choice, options)
             if as_json:
-                print_json(estimates_as_json(found))
+                print_json(estimates_as_json(estimates))
             else:
-                print_estimates(found)
+                print_estimates(estimates)
             return
         finished: list[Finished] = []
         show = report if choice.model != _ALL else report_briefly
         try:
-            for one in finished_runs(choice, options):
-                finished.append(one)
+            for finished_run in finished_runs(choice, options):
+                finished.append(finished_run)
                 if not as_json:
-                    show(*one)
+                    show(*finished_run)
         finally:
             if as_json:
-                print_json([run_as_json(one.folder, one.result) for one in finished])
+                print_json([run_as_json(finished_run.folder, finished_run.result) for finished_run in finished])
         check_read(finished)
-        print_next(choice.out, (one.result for one in finished))
+        print_next(choice.out, (finished_run.result for finished_run in finished))
 
 
 def finished_runs(choice: RunChoice, options: BackendOptions) -> Iterator[Finished]:
@@ -98,13 +98,13 @@ def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
     """
     plans = _checked_plans(choice, options)
     stores, shown = StoredAnswers(root=choice.out, cache=choice.cache), options.name or choice.model
-    found = []
+    estimates = []
     for model, of_model in _models(plans, choice):
         opened = _opened(choice, model, options)
         of_backend = [plan.for_backend(opened) for plan in of_model]
         check_context(of_backend, opened, stores, choice.max_failure_rate, probe=not opened.is_remote)
-        found += [estimate(plan, opened, stores, shown) for plan in of_backend]
-    return found
+        estimates += [estimate(plan, opened, stores, shown) for plan in of_backend]
+    return estimates
 
 
 def _checked_plans(choice: RunChoice, options: BackendOptions) -> list[Plan]:

@@ -37,9 +37,9 @@ def info_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show which models a store holds answers of, how many, and how much disk space they take."""
-    found = find_store(path)
+    store = find_store(path)
     with working(f"reading {path}"):
-        summary = summarise(found)
+        summary = summarise(store)
     if as_json:
         print(strict_json.dumps(_as_json(summary)), end="")
         return
@@ -78,10 +78,10 @@ def prune_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and change nothing.")] = False,
 ) -> None:
     """Remove answers from a cache that no run is using, and shrink its file."""
-    found = find_store(path)
+    store = find_store(path)
     before = None if older_than is None else int(time.time() - older_than * _SECONDS_PER_DAY)
     with working(f"looking through {path}" if dry_run else f"shrinking {path}"):
-        pruned = prune(found, model=model, before=before, dry_run=dry_run)
+        pruned = prune(store, model=model, before=before, dry_run=dry_run)
     touched = [stored for stored in pruned.removed if stored.n_answers]
     for stored in touched:
         print(f"{stored.model.id} ({stored.model.identity_sha256[:_IDENTITY]}): {stored.n_answers} answers")

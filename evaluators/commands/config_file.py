@@ -36,17 +36,22 @@ def take_options(context: typer.Context, path: Path | None) -> Path | None:
 def _options(context: Any, path: Path) -> dict[str, Any]:
     """Return the value of each option in the file by the name of its parameter."""
     known = {_name(param): param for param in context.command.params if _name(param) not in _NOT_IN_FILES}
-    found: dict[str, Any] = {}
-    for key, value in _table(path).items():
+    options: dict[str, Any] = {}
+    for key, value in read_toml(path, option="--config-file", what="options").items():
         param = known.get(key.replace("_", "-"))
         if param is None:
-            _refuse_secret(path, key)
+            if _SECRET.search(key):
+                # Imported for a message only: it looks at much of what is installed.
+                from evaluators.commands.installation import KEYS
+
+                variables = " or ".join(KEYS)
+                raise ConfigError(f"{path}: '{key}': no secret belongs in a file; set {variables} in the environment")
             raise ConfigError(f"{path}: '{key}' does not exist; have: {', '.join(known).replace('-', '_')}")
-        if param.name in found:
+        if param.name in options:
             raise ConfigError(f"{path}: '{key}' is there twice, with a dash and with an underscore; keep one")
-        found[param.name] = _value(context, path, key, value, param)
+        options[param.name] = _value(context, path, key, value, param)
     # A flag that is off is as good as left out.
-    return {name: value for name, value in found.items() if value is not False}
+    return {name: value for name, value in options.items() if value is not False}
 
 
 def _name(param: Any) -> str:
@@ -55,15 +60,11 @@ def _name(param: Any) -> str:
     return name.removeprefix("--")
 
 
-def _table(path: Path) -> dict[str, Any]:
-    return read_toml(path, option="--config-file", what="options")
-
-
 def _value(context: Any, path: Path, key: str, value: Any, param: Any) -> Any:
     """Return a value as the command line would give it: a list for an option that may be repeated."""
     values = value if param.multiple and isinstance(value, list) else [value]
-    for one in values:
-        if isinstance(one, str) and _has_password(one):
+    for single in values:
+        if isinstance(single, str) and _has_password(single):
             raise ConfigError(
                 f"{path}: {key}: holds a password, which does not belong in a file; give the address on the command "
                 "line, or in the environment variable that the backend reads"
@@ -73,10 +74,10 @@ def _value(context: Any, path: Path, key: str, value: Any, param: Any) -> Any:
         read = param.process_value(context, given)
     except typer.BadParameter as error:
         raise ConfigError(f"{path}: {key} = {_shown(value)}: {error.message.rstrip('.')}; correct it") from error
-    for one, meant in zip(values, read if param.multiple else [read], strict=True):
-        wanted = _wanted(one, meant)
+    for single, meant in zip(values, read if param.multiple else [read], strict=True):
+        wanted = _wanted(single, meant)
         if wanted is not None:
-            raise ConfigError(f"{path}: {key} = {_shown(value)}: {_shown(one)} is not {wanted}; correct it")
+            raise ConfigError(f"{path}: {key} = {_shown(value)}: {_shown(single)} is not {wanted}; correct it")
     return given
 
 
@@ -102,20 +103,8 @@ def _shown(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def _refuse_secret(path: Path, key: str) -> None:
-    if _SECRET.search(key):
-        raise ConfigError(f"{path}: '{key}': no secret belongs in a file; set {_variables()} in the environment")
-
-
 def _has_password(text: str) -> bool:
     try:
         return "://" in text and "@" in urlsplit(text).netloc
     except ValueError:
         return False
-
-
-def _variables() -> str:
-    # Imported for a message only: it looks at much of what is installed.
-    from evaluators.commands.installation import KEYS
-
-    return " or ".join(KEYS)

@@ -86,9 +86,9 @@ def _of_backend(name: str, model: str | None, options: BackendOptions, compared:
     label = f"backend {name}"
     extra = extra_of(name)
     if extra is not None:
-        found = extras(extra)
-        if any(check.status == "problem" for check in found):
-            yield Check(label, "problem", found[0].detail, found[0].remedy)
+        checks = extras(extra)
+        if any(check.status == "problem" for check in checks):
+            yield Check(label, "problem", checks[0].detail, checks[0].remedy)
             return
     if model is None:
         yield Check(label, "ok", "its libraries are installed; give --model to open and compare it")

@@ -39,8 +39,8 @@ def index_command(
         for folder in folders:
             results.append(read_scored(folder))
             advance(1)
-    found = results_by_model(results)
-    if not found:
+    models = results_by_model(results)
+    if not models:
         with_index = ", ".join(benchmark.name for benchmark in benchmarks() if benchmark.indices)
         raise DataError(
             f"no result of a benchmark with an index here; these have one: {with_index}; build a dataset "
@@ -48,10 +48,10 @@ def index_command(
         )
     indices = []
     with steps() as step:
-        for number, of_model in enumerate(found):
-            step("computing the indices of models", number, len(found))
+        for number, of_model in enumerate(models):
+            step("computing the indices of models", number, len(models))
             indices.append((of_model, _indices(of_model)))
-    obstacle = _common_obstacle(found)
+    obstacle = _common_obstacle(models)
     if as_json:
         print(strict_json.dumps([_as_json(of_model, computed) for of_model, computed in indices]))
     else:
@@ -63,13 +63,13 @@ def index_command(
         raise DataError(f"nothing to average: {obstacle}")
 
 
-def _common_obstacle(found: Sequence[ModelResults]) -> str | None:
+def _common_obstacle(models: Sequence[ModelResults]) -> str | None:
     """Return what the first model lacks for its index and how to get it; None if any model has all results."""
-    obstacles = [of_model.obstacle for of_model in found]
+    obstacles = [of_model.obstacle for of_model in models]
     if None in obstacles:
         return None
-    others = f" ({len(found) - 1} more have no index either)" if len(found) > 1 else ""
-    return f"{_title(found[0])}{others}: {obstacles[0]}"
+    others = f" ({len(models) - 1} more have no index either)" if len(models) > 1 else ""
+    return f"{_title(models[0])}{others}: {obstacles[0]}"
 
 
 def read_scored(folder: Path) -> ScoredResult:
@@ -111,7 +111,9 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
     for column in ("metric", "value", "95 % interval"):
         table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=True)
     # An index whose result is missing says so below.
-    for index in (one for one in computed if one.metric.value is not None):
+    for index in computed:
+        if index.metric.value is None:
+            continue
         table.add_row(*_row(index.metric, index.metric.name))
         for metric, part in zip(index.parts, index.definition.parts, strict=True):
             table.add_row(*_row(metric, f"  {part.key}"))
@@ -141,7 +143,7 @@ def _print_sets(sets: SetTable) -> None:
     for name in sets.rows[0].means:
         table.add_column(name, justify="right", no_wrap=True)
     for row in sets.rows:
-        table.add_row(row.name, *("none" if one.value is None else f"{one.value:.4f}" for one in row.means.values()))
+        table.add_row(row.name, *("none" if mean.value is None else f"{mean.value:.4f}" for mean in row.means.values()))
     Console().print(table)
 
 
@@ -175,14 +177,14 @@ def _as_json(of_model: ModelResults, computed: tuple[Index, ...]) -> JsonValue:
 
 def _sets(sets: SetTable) -> JsonValue:
     rows: list[JsonValue] = [
-        {"name": row.name, "means": {name: _set_mean(one) for name, one in row.means.items()}} for row in sets.rows
+        {"name": row.name, "means": {name: _set_mean(mean) for name, mean in row.means.items()}} for row in sets.rows
     ]
     return {"n_examples": sets.n_examples, "n_sets": sets.n_sets, "n_parts": sets.n_parts, "rows": rows}
 
 
-def _set_mean(one: SetMean) -> JsonValue:
-    low, high = (None, None) if one.interval is None else (one.interval.low, one.interval.high)
-    return {"value": one.value, "low": low, "high": high, "n": one.n}
+def _set_mean(mean: SetMean) -> JsonValue:
+    low, high = (None, None) if mean.interval is None else (mean.interval.low, mean.interval.high)
+    return {"value": mean.value, "low": low, "high": high, "n": mean.n}
 
 
 def _index(index: Index) -> JsonValue:
@@ -193,8 +195,8 @@ def _index(index: Index) -> JsonValue:
 
 def _asked(part: Part) -> dict[str, JsonValue]:
     """Return the prompt or context that a part needs; nothing if it fits any."""
-    told = {"prompt": part.prompt, "context": None if part.context is None else str(part.context)}
-    return {name: value for name, value in told.items() if value is not None}
+    fields = {"prompt": part.prompt, "context": None if part.context is None else str(part.context)}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _result(result: Result) -> JsonValue:

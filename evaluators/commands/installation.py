@@ -191,11 +191,11 @@ def _nvidia() -> tuple[list[str], str | None]:
         return [], f"nvidia-smi gives no answer ({type(error).__name__})"
     if done.returncode != 0:
         return [], f"nvidia-smi: {' '.join((done.stdout + done.stderr).split())[:200]}"
-    found = []
+    gpus = []
     for line in done.stdout.splitlines():
         name, total, free, driver = (part.strip() for part in line.split(","))
-        found.append(f"{name}, {free} of {total} MiB free, driver {driver}")
-    return found, None
+        gpus.append(f"{name}, {free} of {total} MiB free, driver {driver}")
+    return gpus, None
 
 
 def _memory() -> Iterator[str]:
@@ -220,15 +220,15 @@ def _hub() -> Iterator[Check]:
 
     folder = Path(constants.HF_HUB_CACHE)
     n_models = sum(1 for _ in folder.glob("models--*")) if folder.is_dir() else 0
-    existing = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())
+    existing = next(parent for parent in (folder.resolve(), *folder.resolve().parents) if parent.is_dir())
     detail = f"{n_models} models in {folder}, {_gigabytes(shutil.disk_usage(existing).free)} free"
     if hub_is_off():
-        found = "not looked for, because HF_HUB_OFFLINE is set: only downloaded models are found"
+        state = "not looked for, because HF_HUB_OFFLINE is set: only downloaded models are found"
         if n_models:
-            yield Check("hub", "ok", f"{found}; {detail}")
+            yield Check("hub", "ok", f"{state}; {detail}")
         else:
             yield Check(
-                "hub", "missing", f"{found}; {detail}", "use local folders, or unset HF_HUB_OFFLINE to download models"
+                "hub", "missing", f"{state}; {detail}", "use local folders, or unset HF_HUB_OFFLINE to download models"
             )
         return
     fault = hub_fault()

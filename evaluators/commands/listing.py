@@ -44,12 +44,12 @@ def list_command() -> None:
 
 def _prompt_lines(task: Task) -> Iterator[str]:
     """Yield a line for each prompt; prompts of one protocol that differ in their examples alone share one."""
-    told: set[str | None] = set()
+    listed: set[str | None] = set()
     for prompt in task.prompts.values():
         if prompt.n_examples is None:
             yield f"prompt {prompt.id}: {prompt.description}"
-        elif prompt.protocol not in told:
-            told.add(prompt.protocol)
+        elif prompt.protocol not in listed:
+            listed.add(prompt.protocol)
             same = [other.id for other in task.prompts.values() if other.protocol == prompt.protocol]
             names = same[0] if len(same) == 1 else f"{len(same)} prompts, {same[0]} to {same[-1]}"
             yield f"protocol {prompt.protocol}: {names}; the first: {prompt.description}"

@@ -35,7 +35,8 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
                 name,
                 splits=choice.splits,
                 parts=choice.parts,
-                limit=_limit(task, choice.limit),
+                # 0 asks for all items, also where the task has a limit of its own.
+                limit=task.default_limit if choice.limit is None else choice.limit or None,
                 support=task.support_splits,
             )
             plans += _plans_of_config(selection, task, choice, normalisation)
@@ -55,10 +56,10 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
 def _names(plan: Plan, *, with_contexts: bool) -> set[str | None]:
     """Return the names on a command line that lead to a prompt: beside contexts, any prompt of its protocol does."""
     protocol = plan.prompt.protocol
-    found = {plan.prompt.id, protocol}
+    names = {plan.prompt.id, protocol}
     if with_contexts and protocol is not None:
-        found |= {other.id for other in plan.task.prompts.values() if other.protocol == protocol}
-    return found
+        names |= {other.id for other in plan.task.prompts.values() if other.protocol == protocol}
+    return names
 
 
 class WantedScorers(NamedTuple):
@@ -91,18 +92,11 @@ def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
     """Return the configs and suites that are asked if none is named; with parts, the suites that have them."""
     if not parts or len(manifest.suites) == 1:
         return [suite.name for suite in manifest.suites] if parts else manifest.whole_names
-    found = [suite.name for suite in manifest.suites if {*parts} <= {*suite.configs}]
-    if not found:
+    suites = [suite.name for suite in manifest.suites if {*parts} <= {*suite.configs}]
+    if not suites:
         have = ", ".join(suite.name for suite in manifest.suites) or "none"
         raise ConfigError(f"no suite of dataset '{manifest.name}' has all of --part {', '.join(parts)}; suites: {have}")
-    return found
-
-
-def _limit(task: Task, given: int | None) -> int | None:
-    """Return the largest number of items per config: the one that is given, or the task's default."""
-    if given is None:
-        return task.default_limit
-    return given or None
+    return suites
 
 
 def _plans_of_config(
@@ -136,16 +130,16 @@ def _prompts(task: Task, names: Sequence[str], contexts: str | None) -> Sequence
             raise ConfigError(f"--contexts {contexts}: task '{task.name}' shows no examples; leave it out")
         return [prompt_of(task, name) for name in names] or [prompt_of(task, None)]
     wanted = tuple(map(str, task.default_contexts)) if contexts is None else tuple(map(str.strip, contexts.split(",")))
-    found: dict[str, Prompt] = {}
+    prompts: dict[str, Prompt] = {}
     default = prompt_of(task, None)
     for name in names or [default.protocol or default.id]:
         if name in _protocols(task):
-            found |= {prompt.id: prompt for prompt in _shown_in(task, name, wanted)}
+            prompts |= {prompt.id: prompt for prompt in _shown_in(task, name, wanted)}
         elif contexts is None:
-            found[name] = prompt_of(task, name)
+            prompts[name] = prompt_of(task, name)
         else:
-            found |= {prompt.id: prompt for prompt in _shown_in(task, prompt_of(task, name).protocol, wanted)}
-    return list(found.values())
+            prompts |= {prompt.id: prompt for prompt in _shown_in(task, prompt_of(task, name).protocol, wanted)}
+    return list(prompts.values())
 
 
 def _protocols(task: Task) -> frozenset[str | None]:

@@ -45,13 +45,15 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
 
 def _incomplete(result: Result) -> list[str]:
     """Return a line on the splits of a suite with items that have no score, those with most of them first."""
-    lost = [one for one in result.coverage if one.counts.scored < one.counts.items]
+    lost = [coverage for coverage in result.coverage if coverage.counts.scored < coverage.counts.items]
     if not lost:
         return []
-    worst = sorted(lost, key=lambda one: one.counts.scored / one.counts.items)[:_MOST_SPLITS]
-    told = ", ".join(f"{one.part}/{one.split} {one.counts.scored} of {one.counts.items}" for one in worst)
+    worst = sorted(lost, key=lambda coverage: coverage.counts.scored / coverage.counts.items)[:_MOST_SPLITS]
+    examples = ", ".join(
+        f"{coverage.part}/{coverage.split} {coverage.counts.scored} of {coverage.counts.items}" for coverage in worst
+    )
     more = "" if len(lost) == len(worst) else ", ..."
-    return [f"{len(lost)} of {len(result.coverage)} splits have items without a score: {told}{more}"]
+    return [f"{len(lost)} of {len(result.coverage)} splits have items without a score: {examples}{more}"]
 
 
 def _without_value(result: Result) -> list[str]:
@@ -62,7 +64,7 @@ def _without_value(result: Result) -> list[str]:
     for metric in sorted(result.metrics, key=lambda metric: metric.name not in shown):
         if metric.value is None and not metric.group and metric.reason is not None:
             names.setdefault(metric.reason, []).append(metric.name)
-    return [f"without a value: {_shortened(found)} ({reason})" for reason, found in names.items()]
+    return [f"without a value: {_shortened(of_reason)} ({reason})" for reason, of_reason in names.items()]
 
 
 def _shortened(names: Sequence[str]) -> str:

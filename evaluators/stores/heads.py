@@ -31,13 +31,13 @@ class Heads:
     def head_of(self, prompt: str) -> str:
         """Return the beginning of a prompt that is stored apart; empty if the prompt is stored as a whole."""
         fitting = [head for head in self._heads if prompt.startswith(head)]
-        found = max(fitting, key=len, default="") or self._new_head(prompt)
-        if found:
-            if found in self._heads:
-                self._heads.remove(found)
-            self._heads.append(found)
+        head = max(fitting, key=len, default="") or self._new_head(prompt)
+        if head:
+            if head in self._heads:
+                self._heads.remove(head)
+            self._heads.append(head)
         self._recent.append(prompt)
-        return found
+        return head
 
     def _new_head(self, prompt: str) -> str:
         length = max((_n_shared(prompt, other) for other in self._recent), default=0)
@@ -47,17 +47,17 @@ class Heads:
         return prompt[:length] if length >= LEAST else ""
 
 
-def _n_shared(one: str, other: str) -> int:
+def _n_shared(left: str, right: str) -> int:
     """Return the number of characters at the beginning that two texts share.
 
     >>> _n_shared("the baker", "the banker")
     6
     """
     # Halving compares slices, which takes a fraction of the time of os.path.commonprefix on texts of a megabyte.
-    least, most = 0, min(len(one), len(other))
+    least, most = 0, min(len(left), len(right))
     while least < most:
         middle = (least + most + 1) // 2
-        if one.startswith(other[least:middle], least):
+        if left.startswith(right[least:middle], least):
             least = middle
         else:
             most = middle - 1

@@ -72,10 +72,10 @@ def find_store(path: Path) -> Path:
     Raises:
         ConfigError: there is no such file.
     """
-    found = path / STORE if path.is_dir() else path
-    if not found.is_file():
-        raise ConfigError(f"{found}: no such store; name a file that --cache made, or the folder of a run")
-    return found
+    store = path / STORE if path.is_dir() else path
+    if not store.is_file():
+        raise ConfigError(f"{store}: no such store; name a file that --cache made, or the folder of a run")
+    return store
 
 
 def check_cache(path: Path) -> None:
@@ -225,13 +225,13 @@ def _head_bytes(connection: sqlite3.Connection, model_id: int, before: int | Non
     if not has_heads(connection):
         return 0
     chosen = "model_id = :model AND (:before IS NULL OR stored_at < :before)"
-    (found,) = connection.execute(
+    (n_bytes,) = connection.execute(
         "SELECT COALESCE(SUM(LENGTH(CAST(text AS BLOB))), 0) FROM heads "
         f"WHERE id IN (SELECT head_id FROM responses WHERE {chosen}) "
         f"AND id NOT IN (SELECT head_id FROM responses WHERE head_id IS NOT NULL AND NOT ({chosen}))",
         {"model": model_id, "before": before},
     ).fetchone()
-    return int(found)
+    return int(n_bytes)
 
 
 def _delete(connection: sqlite3.Connection, model_id: int, before: int | None) -> None:

@@ -15,10 +15,10 @@ from evaluators.stores.store import (
     check_format,
     request_columns,
     response_adapter,
-    rows_of,
     runtime_adapter,
     store_errors,
     stored_request,
+    stored_rows,
 )
 from schemas.documents.result import Model
 
@@ -75,7 +75,7 @@ def known(path: Path, keys: Iterable[bytes], *, busy_seconds: float = BUSY_SECON
     if not is_begun(path):
         return set()
     with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
-        return {key for (key,) in rows_of(connection, "key", list(keys))}
+        return {key for (key,) in stored_rows(connection, "key", list(keys))}
 
 
 class Kept(NamedTuple):
@@ -100,14 +100,14 @@ def kept(path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float
     """
     decode_response, decode_runtime = response_adapter().validate_json, runtime_adapter().validate_json
     with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
-        found = {key: decode_response(text) for key, text in rows_of(connection, "key, response", list(keys))}
-        if not found:
+        responses = {key: decode_response(text) for key, text in stored_rows(connection, "key, response", list(keys))}
+        if not responses:
             return Kept({}, ())
         rows = connection.execute(
             "SELECT runtime FROM runtimes JOIN models ON models.id = model_id WHERE model_sha256 = ? ORDER BY runtime",
             (model.identity_sha256,),
         )
-        return Kept(found, tuple(decode_runtime(text) for (text,) in rows.fetchall()))
+        return Kept(responses, tuple(decode_runtime(text) for (text,) in rows.fetchall()))
 
 
 class Pace(NamedTuple):

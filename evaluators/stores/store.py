@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -70,6 +70,8 @@ class Totals(NamedTuple):
 
 def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
     """Return the key of a response, 32 bytes.
+
+    The model is part of it: a cache without it gives one model the answers of another (lm-evaluation-harness #4063).
 
     Args:
         model: Model that is asked.
@@ -161,7 +163,7 @@ class ResponseStore:
         """Record the number and cost of requests that are being sent."""
         while self._writing and self._writing[0].done():
             self._writing.pop(0).result()
-        self._writing.append(self._thread.submit(self._write_sent, sent))
+        self._write_later("INSERT INTO usage VALUES (?, 0, ?)", sent)
 
     def add(self, answers: Mapping[bytes, tuple[Request, Response]], seconds: float = 0.0) -> None:
         """Store responses in one transaction; failed ones are left out, so that they are asked again.
@@ -190,9 +192,12 @@ class ResponseStore:
                 raise
             self._writing.pop(0)
 
-    def _write_sent(self, sent: Sent) -> None:
+    def _write_later(self, statement: str, values: Sequence[object]) -> None:
+        self._writing.append(self._thread.submit(self._execute, statement, values))
+
+    def _execute(self, statement: str, values: Sequence[object]) -> None:
         with store_errors(self.path), self._connection:
-            self._connection.execute("INSERT INTO usage VALUES (?, 0, ?)", sent)
+            self._connection.execute(statement, values)
 
     def _write(self, answers: Mapping[bytes, tuple[Request, Response]], seconds: float) -> None:
         responses, now = response_adapter(), int(time.time())
@@ -226,75 +231,59 @@ class ResponseStore:
             return None
         digest = hashlib.sha256(head.encode()).digest()
         self._connection.execute("INSERT OR IGNORE INTO heads (sha256, text) VALUES (?, ?)", (digest, head))
-        (found,) = self._connection.execute("SELECT id FROM heads WHERE sha256 = ?", (digest,)).fetchone()
-        return int(found)
+        (head_id,) = self._connection.execute("SELECT id FROM heads WHERE sha256 = ?", (digest,)).fetchone()
+        return int(head_id)
 
     def responses(self, keys: Iterable[bytes]) -> dict[bytes, Response]:
         """Return the stored responses by key; keys without a response are left out."""
-        self._settle()
-        return self._thread.submit(self._read, list(keys)).result()
-
-    def _read(self, wanted: list[bytes]) -> dict[bytes, Response]:
+        rows = self._read(lambda connection: stored_rows(connection, "key, response", list(keys)))
         decode = response_adapter().validate_json
-        with store_errors(self.path):
-            return {key: decode(text) for key, text in rows_of(self._connection, "key, response", wanted)}
+        return {key: decode(text) for key, text in rows}
+
+    def _read(self, query: Callable[[sqlite3.Connection], Iterable[Any]]) -> list[Any]:
+        """Return the rows of a query, after everything that was to be written before it."""
+
+        def rows() -> list[Any]:
+            with store_errors(self.path):
+                return list(query(self._connection))
+
+        self._settle()
+        return self._thread.submit(rows).result()
 
     def totals(self) -> Totals:
         """Return the totals of what was sent so far."""
-        self._settle()
-        return self._thread.submit(self._read_totals).result()
-
-    def _read_totals(self) -> Totals:
-        with store_errors(self.path):
-            row = self._connection.execute(
+        (totals,) = self._read(
+            lambda connection: connection.execute(
                 "SELECT COALESCE(SUM(n_attempts), 0), COALESCE(SUM(seconds), 0.0), "
                 "CASE WHEN COUNT(cost_usd) = COUNT(*) THEN SUM(cost_usd) END FROM usage"
             )
-            return Totals(*row.fetchone())
+        )
+        return Totals(*totals)
 
     def note_runtime(self, runtime: Runtime) -> None:
         """Record where and how the responses of this session are computed."""
         if runtime == self._noted:
             return
-        self._writing.append(self._thread.submit(self._write_runtime, runtime))
-        self._noted = runtime
-
-    def _write_runtime(self, runtime: Runtime) -> None:
         # Obstacles explain a refusal before anything is asked; they are no part of an answer's environment.
-        kept = {name: value for name, value in asdict(runtime).items() if name != "obstacles"}
-        text = strict_json.canonical(contract.plain(kept)).decode()
-        with store_errors(self.path), self._connection:
-            self._connection.execute("INSERT OR IGNORE INTO runtimes VALUES (?, ?)", (self._model_id, text))
+        fields = {name: value for name, value in asdict(runtime).items() if name != "obstacles"}
+        text = strict_json.canonical(contract.plain(fields)).decode()
+        self._write_later("INSERT OR IGNORE INTO runtimes VALUES (?, ?)", (self._model_id, text))
+        self._noted = runtime
 
     def keep_choice(self, name: str, value: str) -> None:
         """Keep how something is computed, so that the run goes on in the same way after it was stopped."""
-        self._writing.append(self._thread.submit(self._write_choice, name, value))
-
-    def _write_choice(self, name: str, value: str) -> None:
-        with store_errors(self.path), self._connection:
-            self._connection.execute("INSERT OR REPLACE INTO choices VALUES (?, ?, ?)", (self._model_id, name, value))
+        self._write_later("INSERT OR REPLACE INTO choices VALUES (?, ?, ?)", (self._model_id, name, value))
 
     def choices(self) -> dict[str, str]:
         """Return the choices that were kept, by name."""
-        self._settle()
-        return self._thread.submit(self._read_choices).result()
-
-    def _read_choices(self) -> dict[str, str]:
-        with store_errors(self.path):
-            rows = self._connection.execute("SELECT name, value FROM choices WHERE model_id = ?", (self._model_id,))
-            return dict(rows.fetchall())
+        statement = "SELECT name, value FROM choices WHERE model_id = ?"
+        return dict(self._read(lambda connection: connection.execute(statement, (self._model_id,))))
 
     def runtimes(self) -> list[Runtime]:
         """Return where and how the responses of all sessions were computed, each distinct runtime once."""
-        self._settle()
-        return self._thread.submit(self._read_runtimes).result()
-
-    def _read_runtimes(self) -> list[Runtime]:
-        with store_errors(self.path):
-            rows = self._connection.execute(
-                "SELECT runtime FROM runtimes WHERE model_id = ? ORDER BY runtime", (self._model_id,)
-            )
-            return [runtime_adapter().validate_json(text) for (text,) in rows.fetchall()]
+        statement = "SELECT runtime FROM runtimes WHERE model_id = ? ORDER BY runtime"
+        rows = self._read(lambda connection: connection.execute(statement, (self._model_id,)))
+        return [runtime_adapter().validate_json(text) for (text,) in rows]
 
 
 def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
@@ -320,20 +309,23 @@ def check_format(connection: sqlite3.Connection) -> int:
     Raises:
         sqlite3.DatabaseError: the file has another format.
     """
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     (n_tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-    if n_tables and found not in _READABLE:
+    if n_tables and version not in _READABLE:
         formats = " and ".join(map(str, _READABLE))
-        raise sqlite3.DatabaseError(f"written in format {found}, this version reads {formats}")
-    return int(found) if n_tables else _FORMAT
+        raise sqlite3.DatabaseError(f"written in format {version}, this version reads {formats}")
+    return int(version) if n_tables else _FORMAT
 
 
-def rows_of(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """Yield columns of the stored responses to some keys."""
+def stored_rows(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> list[tuple[bytes, ...]]:
+    """Return columns of the stored responses to some keys."""
+    # A list: a cursor that is left open by an error could only be closed in the thread that opened it.
+    rows: list[tuple[bytes, ...]] = []
     for start in range(0, len(keys), _VARIABLES):
         part = keys[start : start + _VARIABLES]
         marks = ",".join("?" * len(part))
-        yield from connection.execute(f"SELECT {columns} FROM responses WHERE key IN ({marks})", part)
+        rows += connection.execute(f"SELECT {columns} FROM responses WHERE key IN ({marks})", part).fetchall()
+    return rows
 
 
 def has_heads(connection: sqlite3.Connection) -> bool:
@@ -354,8 +346,8 @@ def stored_request(request: bytes, head: str | None) -> Request:
         request: JSON of the request, with the rest of its prompt.
         head: Beginning of its prompt that is stored apart; None if there is none.
     """
-    found = request_adapter().validate_json(request)
-    return found if head is None else replace(found, prompt=head + found.prompt)
+    stored = request_adapter().validate_json(request)
+    return stored if head is None else replace(stored, prompt=head + stored.prompt)
 
 
 def request_bytes(request: Request, head: str) -> bytes:

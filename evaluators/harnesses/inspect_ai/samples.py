@@ -232,7 +232,7 @@ def _request(prompt: str, settings: Mapping[str, Any], where: str) -> GenerateRe
     others = sorted(name for name, value in settings.items() if value is not None and name not in _HARMLESS)
     if others:
         raise DataError(f"{where}: asked with {', '.join(others)}, which the task does not set; ask again without it")
-    values = {ours: settings.get(theirs) for ours, theirs in SETTINGS.items()}
+    values = {name: settings.get(setting) for name, setting in SETTINGS.items()}
     missing = [SETTINGS[name] for name, value in values.items() if value is None and name != "stop"]
     if missing:
         raise DataError(f"{where}: asked without {', '.join(missing)}, which the task sets; ask the exported task")

@@ -55,7 +55,7 @@ def _shared(task: ExportedTask, rows: Sequence[Sequence[Question]]) -> tuple[int
 
 def _settings(question: Question) -> tuple[tuple[str, int | float | tuple[str, ...]], ...]:
     request = _generation(question)
-    return tuple((theirs, getattr(request, ours)) for ours, theirs in SETTINGS.items())
+    return tuple((setting, getattr(request, name)) for name, setting in SETTINGS.items())
 
 
 def _row(questions: Sequence[Question]) -> dict[str, JsonValue]:

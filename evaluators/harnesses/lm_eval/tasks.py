@@ -77,6 +77,7 @@ def _settings(task: ExportedTask, facts: dict[str, JsonValue]) -> dict[str, Any]
         "doc_to_choice": "options",
         "doc_to_target": "target",
         "description": "",
+        # The default, a blank, would stand before options that begin with one (lm-evaluation-harness #2346).
         "target_delimiter": "",
         "num_fewshot": 0,
         "metric_list": [metric if all_have_targets else none],

@@ -59,11 +59,13 @@ class Ruler:
         """
         frame = self._frame() if requests else 0
         bounds = [frame + _n_bytes(request) for request in requests]
-        long = [one for one, bound in zip(requests, bounds, strict=True) if bound + _answer(one) > self.room]
+        long = [
+            request for request, bound in zip(requests, bounds, strict=True) if bound + _answer(request) > self.room
+        ]
         distinct = {_text(request): request for request in long if _text(request) not in self._counted}
         for part in _parts(list(distinct.values())):
             self._counted |= zip(map(_text, part), self.backend.needed_tokens(part), strict=True)
-        return [self._counted.get(_text(one), bound) for one, bound in zip(requests, bounds, strict=True)]
+        return [self._counted.get(_text(request), bound) for request, bound in zip(requests, bounds, strict=True)]
 
     def for_part(self, part: PlannedPart) -> Ruler:
         """Return a ruler for a part: this one, or one without a memory if the suite is too large to be kept."""
@@ -100,11 +102,11 @@ def check_context(
         return
     ruler = Ruler(backend, backend.context_tokens)
     for plan in plans:
-        found = _Short.joined([_short_of(plan, part, backend, stores, ruler) for part in plan.parts])
-        if found.n_requests > round(max_failure_rate * found.n_distinct):
-            refusals.append(_refusal(plan, backend, ruler, found, max_failure_rate))
-        elif found.n_requests or found.n_cut:
-            print(_warning(plan, found, ruler.room), file=sys.stderr)
+        short = _Short.joined([_short_of(plan, part, backend, stores, ruler) for part in plan.parts])
+        if short.n_requests > round(max_failure_rate * short.n_distinct):
+            refusals.append(_refusal(plan, backend, ruler, short, max_failure_rate))
+        elif short.n_requests or short.n_cut:
+            print(_warning(plan, short, ruler.room), file=sys.stderr)
     if refusals:
         others = "" if len(refusals) == len(plans) else "; or name the other configs with --config"
         raise ConfigError(f"{'; '.join(refusals)}{others}; nothing was asked")
@@ -122,7 +124,7 @@ def other_prompts(
         ruler: The tokens that were counted already; None to count them anew.
         with_examples: True for prompts that show the same examples only.
     """
-    found = [
+    askable = [
         other
         for other in plan.task.prompts.values()
         if other.id != plan.prompt.id
@@ -132,9 +134,9 @@ def other_prompts(
     if ruler is None and backend.context_tokens is not None:
         ruler = Ruler(backend, backend.context_tokens)
     if ruler is None:
-        return found
+        return askable
     fitting = []
-    for prompt in found:
+    for prompt in askable:
         with suppress(ConfigError):  # A prompt that shows more examples than there are is none that helps.
             parts = [_short(part.requests, ruler.for_part(part), None) for part in replace(plan, prompt=prompt).parts]
             total = _Short.joined(parts)
@@ -151,7 +153,11 @@ def _short_of(plan: Plan, part: PlannedPart, backend: Backend, stores: StoredAns
 
 def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozenset[str] | None) -> _Short:
     """Compare requests with the context; only those whose hash is in ``wanted``, or all if it is None."""
-    asked = {one.sha256: one for one in chain.from_iterable(requests) if wanted is None or one.sha256 in wanted}
+    asked = {
+        request.sha256: request
+        for request in chain.from_iterable(requests)
+        if wanted is None or request.sha256 in wanted
+    }
     needs = dict(zip(asked, ruler.needs(list(asked.values())), strict=True))
     long = {sha256 for sha256, n_tokens in needs.items() if n_tokens > ruler.room}
     return _Short(
@@ -165,7 +171,7 @@ def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozense
     )
 
 
-def _refusal(plan: Plan, backend: Backend, ruler: Ruler, found: _Short, max_failure_rate: float) -> str:
+def _refusal(plan: Plan, backend: Backend, ruler: Ruler, short: _Short, max_failure_rate: float) -> str:
     config = plan.selection.config
     # With the config in front, the prompt does not concern the other configs of the run.
     alike = other_prompts(plan, backend, max_failure_rate, ruler, with_examples=True)
@@ -176,8 +182,8 @@ def _refusal(plan: Plan, backend: Backend, ruler: Ruler, found: _Short, max_fail
     fitting = [f"{config}={name}" for name in whole or others]
     remedy = f"take --prompt {' or '.join(fitting)}, which fits, or " if fitting else "take "
     return (
-        f"{found.n_items} of {plan.selection.n_items} items of config '{config}' are too long for "
-        f"the model with prompt '{plan.prompt.id}': they need up to {found.longest:,} tokens, its context has "
+        f"{short.n_items} of {plan.selection.n_items} items of config '{config}' are too long for "
+        f"the model with prompt '{plan.prompt.id}': they need up to {short.longest:,} tokens, its context has "
         f"{ruler.room:,}; {remedy}a model with a longer context"
     )
 
@@ -186,16 +192,16 @@ def _examples(prompt: Prompt) -> tuple[int | None, int | None, str | None]:
     return prompt.n_examples, prompt.example_set, prompt.example_rule
 
 
-def _warning(plan: Plan, found: _Short, room: int) -> str:
+def _warning(plan: Plan, short: _Short, room: int) -> str:
     parts = []
-    if found.n_items:
+    if short.n_items:
         parts.append(
-            f"{found.n_items} of {plan.selection.n_items} items are too long for the model and will count as "
-            f"failed: they need up to {found.longest:,} tokens"
+            f"{short.n_items} of {plan.selection.n_items} items are too long for the model and will count as "
+            f"failed: they need up to {short.longest:,} tokens"
         )
-    if found.n_cut:
+    if short.n_cut:
         parts.append(
-            f"{found.n_cut} requests leave less than the {plan.prompt.max_tokens} tokens that an answer may take, so "
+            f"{short.n_cut} requests leave less than the {plan.prompt.max_tokens} tokens that an answer may take, so "
             "that answers may be cut"
         )
     return f"config '{plan.selection.config}': {'; '.join(parts)}; the model's context has {room:,} tokens"

@@ -50,7 +50,7 @@ class KeyHashes(NamedTuple):
         hashes = item_hashes(records, with_requests=with_requests)
         if self.secret is None:
             return hashes
-        sealed = b"".join(self.secret.seal(one.tobytes()) for one in hashes)
+        sealed = b"".join(self.secret.seal(item_hash.tobytes()) for item_hash in hashes)
         return np.frombuffer(sealed, dtype=np.uint8).reshape(hashes.shape)
 
     def of_signature(self, signature: Signature) -> Signature:
@@ -100,25 +100,25 @@ def key_of_parts(
         secret: Secret of the board; None for a key that anybody can make.
         limited: The items that are asked by default; None if these are all.
     """
-    hashed, told, hashes, told_limited = KeyHashes(secret), [], [], []
+    hashed, key_parts, hashes, limited_parts = KeyHashes(secret), [], [], []
     with_requests = has_known_requests(signature)
     for number, records in enumerate(parts):
-        told.append(_part(records, hashed, with_requests=with_requests))
+        key_parts.append(_part(records, hashed, with_requests=with_requests))
         hashes.append(hashed.of_items(records, with_requests=with_requests))
         if limited is not None:
             of_default = _only(records, limited.parts[number])
-            told_limited.append(_part(of_default, hashed, with_requests=with_requests))
+            limited_parts.append(_part(of_default, hashed, with_requests=with_requests))
     items = _as_file(np.concatenate(hashes))
     key = AnswerKey(
         schema_version=SCHEMA_VERSION,
         dataset_sha256=hashed.of(dataset_sha256),
         signature=hashed.of_signature(signature),
-        parts=tuple(told),
+        parts=tuple(key_parts),
         items_path=f"{key_name(signature)}.npy",
         items_file_sha256=hashlib.sha256(items).hexdigest(),
         hash="sha256" if secret is None else "hmac-sha256",
         secret_id=None if secret is None else secret.id,
-        limited=None if limited is None else _extent(limited, told_limited, hashed),
+        limited=None if limited is None else _extent(limited, limited_parts, hashed),
     )
     return MadeKey(key, items)
 
@@ -174,8 +174,8 @@ def item_hashes_in(content: bytes) -> ItemHashes:
     Raises:
         ValueError: the contents are no such array.
     """
-    found = np.load(io.BytesIO(content), allow_pickle=False)
-    if found.dtype != np.uint8 or found.ndim != 2 or found.shape[1] != hashlib.sha256().digest_size:
-        raise ValueError(f"holds an array of {found.dtype} of shape {found.shape}, not of SHA-256 hashes")
-    hashes: ItemHashes = found
+    array = np.load(io.BytesIO(content), allow_pickle=False)
+    if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != hashlib.sha256().digest_size:
+        raise ValueError(f"holds an array of {array.dtype} of shape {array.shape}, not of SHA-256 hashes")
+    hashes: ItemHashes = array
     return hashes

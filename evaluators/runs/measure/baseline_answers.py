@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,23 +52,23 @@ class BaselineAnswers:
     """The records of each part, which can be read several times."""
 
     @cached_property
-    def told(self) -> frozenset[str]:
+    def known_facts(self) -> frozenset[str]:
         """The names of the facts that every record tells.
 
         Raises:
             DataError: some records lack a fact that others have; a baseline would then be left out unseen.
         """
-        told = {
+        names = {
             frozenset(facts)
             for number, part in enumerate(self.parts)
             for facts in (self._offers(number, part).facts if _offers_choices(part) else self._facts(part))
         }
-        if len(told) > 1:
-            lacking = ", ".join(sorted(frozenset.union(*told) - frozenset.intersection(*told)))
+        if len(names) > 1:
+            lacking = ", ".join(sorted(frozenset.union(*names) - frozenset.intersection(*names)))
             raise DataError(
                 f"some records lack what baselines read ({lacking}) and others have it; run the model again"
             )
-        return told.pop() if told else frozenset()
+        return names.pop() if names else frozenset()
 
     def of(self, baseline: Baseline) -> Iterator[RecordColumns]:
         """Yield the records of each part with the answers of a baseline."""
@@ -80,20 +80,27 @@ class BaselineAnswers:
         """Answer each kind of record once."""
         offers = self._offers(number, part)
         answered = [
-            [replace(one, **_fields(baseline.answer(_request(one, self.prompt, facts)))) for one in exchanges]
+            [
+                replace(exchange, **_fields(baseline.answer(_request(exchange, self.prompt, facts))))
+                for exchange in exchanges
+            ]
             for exchanges, facts in zip(offers.exchanges, offers.facts, strict=True)
         ]
         reads = [self.task.read(exchanges, self.normalisation) for exchanges in answered]
         codes = offers.codes.tolist()
-        return _replaced(part, [reads[code] for code in codes], [one for code in codes for one in answered[code]])
+        exchanges_of_all = chain.from_iterable(answered[code] for code in codes)
+        return _replaced(part, [reads[code] for code in codes], list(exchanges_of_all))
 
     def _one_by_one(self, baseline: Baseline, part: RecordColumns) -> RecordColumns:
         asked = self._asked(part)
         given = baseline.answered_instead(asked)
-        responses = {one: _fields(baseline.answer(asked[other])) for one, other in given.items()}
-        answered = [[replace(one, **responses[one.request_sha256]) for one in record.exchanges] for record in part]
+        responses = {sha256: _fields(baseline.answer(asked[instead])) for sha256, instead in given.items()}
+        answered = [
+            [replace(exchange, **responses[exchange.request_sha256]) for exchange in record.exchanges]
+            for record in part
+        ]
         reads = [self.task.read(exchanges, self.normalisation) for exchanges in answered]
-        return _replaced(part, reads, [one for exchanges in answered for one in exchanges])
+        return _replaced(part, reads, list(chain.from_iterable(answered)))
 
     def _asked(self, part: RecordColumns) -> Mapping[str, Request]:
         """Return the requests of a part by their hashes; those of the part that was asked for last are kept."""
@@ -119,14 +126,14 @@ class BaselineAnswers:
         """Return the kinds of records in a part; they are small and kept, as every baseline needs them."""
         if number not in self._known_offers:
             facts = self._facts(part)
-            places: dict[Any, int] = {}
-            keys = zip((tuple(sorted(one.items())) for one in facts), _offered(part), strict=True)
-            codes = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)
+            indices: dict[Any, int] = {}
+            keys = zip((tuple(sorted(of_item.items())) for of_item in facts), _offered(part), strict=True)
+            codes = np.array([indices.setdefault(key, len(indices)) for key in keys], dtype=np.int64)
             firsts = np.unique(codes, return_index=True)[1]
             self._known_offers[number] = _Offers(
                 codes,
-                tuple(tuple(replace(one, prompt=None) for one in row.exchanges) for row in part.rows(firsts)),
-                tuple(facts[place] for place in firsts.tolist()),
+                tuple(tuple(replace(exchange, prompt=None) for exchange in row.exchanges) for row in part.rows(firsts)),
+                tuple(facts[index] for index in firsts.tolist()),
             )
         return self._known_offers[number]
 
@@ -138,16 +145,16 @@ class BaselineAnswers:
         for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
             groups[owner][str(key)] = str(value)
         return [
-            self._facts_of(part, place, _ItemFacts(*told))
-            for place, told in enumerate(zip(targets, references, groups, strict=True))
+            self._facts_of(part, index, _ItemFacts(*fields))
+            for index, fields in enumerate(zip(targets, references, groups, strict=True))
         ]
 
-    def _facts_of(self, part: RecordColumns, place: int, told: _ItemFacts) -> Mapping[str, str]:
+    def _facts_of(self, part: RecordColumns, index: int, facts: _ItemFacts) -> Mapping[str, str]:
         try:
-            return self.task.baseline_facts(told)
+            return self.task.baseline_facts(facts)
         except (LookupError, ValueError) as error:
             raise DataError(
-                f"record '{part[place].item_id[:60]}': its groups lack what baselines read ({error}); run the model "
+                f"record '{part[index].item_id[:60]}': its groups lack what baselines read ({error}); run the model "
                 "again"
             ) from error
 
@@ -162,9 +169,9 @@ def _offered(part: RecordColumns) -> list[tuple[Any, ...]]:
     n_exchanges = len(part.owners)
     kinds, samples = part.exchanges["kind"].texts, part.exchanges["sample"].array.to_pylist()
     lists = [_tuples(part, name) for name in ("options", "outcomes")]
-    told = list(zip(kinds, samples, *lists, strict=True)) if n_exchanges else []
+    offers = list(zip(kinds, samples, *lists, strict=True)) if n_exchanges else []
     ends = part.first_exchanges.tolist()
-    return [tuple(told[first:end]) for first, end in pairwise(ends)]
+    return [tuple(offers[first:end]) for first, end in pairwise(ends)]
 
 
 def _tuples(part: RecordColumns, name: str) -> list[tuple[Any, ...]]:
@@ -188,7 +195,7 @@ def _replaced(part: RecordColumns, reads: Sequence[Read], exchanges: Sequence[Ex
             "reason": [read.reason for read in reads],
             "reading": [None if read.reading is None else _as_dict(read.reading) for read in reads],
         },
-        {name: [getattr(one, name) for one in exchanges] for name in _ANSWER_FIELDS},
+        {name: [getattr(exchange, name) for exchange in exchanges] for name in _ANSWER_FIELDS},
     )
 
 

@@ -61,12 +61,12 @@ def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetT
             sources.setdefault(context.n_examples, []).append(source)
     tables = []
     for n_examples, of_number in sorted(sources.items()):
-        results = [of_model.scored[source] for source in sorted(of_number, key=lambda one: str(one.context))]
-        signatures = {(one.result.signature.items_sha256, one.result.signature.parts) for one in results}
-        is_told = all(one.by_part.keys() >= ideals.keys() for one in results)
+        results = [of_model.scored[source] for source in sorted(of_number, key=lambda scored: str(scored.context))]
+        signatures = {(scored.result.signature.items_sha256, scored.result.signature.parts) for scored in results}
+        is_told = all(scored.by_part.keys() >= ideals.keys() for scored in results)
         if len(results) < _LEAST_SETS or len(signatures) > 1 or not is_told or not results[0].result.signature.parts:
             continue
-        values = {name: np.vstack([one.by_part[name] for one in results]) for name in ideals}
+        values = {name: np.vstack([scored.by_part[name] for scored in results]) for name in ideals}
         n_parts = len(results[0].result.signature.parts)
         tables.append(SetTable(n_examples, len(results), n_parts, tuple(_rows(values, ideals))))
     return tables
@@ -80,9 +80,10 @@ def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list
         ideals: Ideal value of each metric.
     """
     rows = [
-        SetRow("mean of the sets", {name: _mean(_over_sets(found)[0]) for name, found in values.items()}),
+        SetRow("mean of the sets", {name: _mean(_over_sets(of_metric)[0]) for name, of_metric in values.items()}),
         SetRow(
-            "standard deviation over the sets", {name: _mean(_over_sets(found)[1]) for name, found in values.items()}
+            "standard deviation over the sets",
+            {name: _mean(_over_sets(of_metric)[1]) for name, of_metric in values.items()},
         ),
     ]
     for name, ideal in ideals.items():
@@ -107,7 +108,7 @@ def _over_sets(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _under(values: Mapping[str, FloatArray], chosen: IntArray, is_known: BoolArray) -> dict[str, SetMean]:
     """Return the mean of each metric over parts, each under the set that was chosen for it."""
     parts = np.arange(len(chosen))
-    return {name: _mean(np.where(is_known, found[chosen, parts], np.nan)) for name, found in values.items()}
+    return {name: _mean(np.where(is_known, of_metric[chosen, parts], np.nan)) for name, of_metric in values.items()}
 
 
 def _mean(values: FloatArray) -> SetMean:

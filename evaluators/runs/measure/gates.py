@@ -195,7 +195,7 @@ class GateCheck:
         answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
         answered = []
         for baseline in self.benchmark.baselines:
-            if wanted in baseline.capabilities and baseline.facts <= answers.told:
+            if wanted in baseline.capabilities and baseline.facts <= answers.known_facts:
                 source = self._source_of(answers.of(baseline))
                 sums = source.statistics(self._definition, {}).cluster_sums
                 answered.append((baseline.name, self._definition.compute(source, {}), sums))

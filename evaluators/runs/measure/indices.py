@@ -86,8 +86,9 @@ class ModelResults(NamedTuple):
     def asked(self) -> str:
         """The protocol by the prompts that were really asked: a prompt of another name is named with its config."""
         # Results that differ in their examples, and belong to one index, are told by the protocol.
-        named = {id(one.result) for source, one in self.scored.items() if source.context is not None}
-        prompts = [(one.signature.config, one.signature.prompt) for one in self.results if id(one) not in named]
+        named = {id(scored.result) for source, scored in self.scored.items() if source.context is not None}
+        results = [result for result in self.results if id(result) not in named]
+        prompts = [(result.signature.config, result.signature.prompt) for result in results]
         others = [f"{config} with {prompt}" for config, prompt in sorted(prompts) if prompt != self.protocol]
         return ", ".join([self.protocol, *others])
 
@@ -120,7 +121,7 @@ class ModelResults(NamedTuple):
 
 def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
     """Group the results of benchmarks that have an index by dataset, protocol and model, in that order."""
-    found: dict[tuple[str, ...], dict[Source, list[ScoredResult]]] = defaultdict(lambda: defaultdict(list))
+    grouped: dict[tuple[str, ...], dict[Source, list[ScoredResult]]] = defaultdict(lambda: defaultdict(list))
     for scored in sorted(results, key=_preference):
         signature, model = scored.result.signature, scored.result.model
         indices = load_benchmark(signature.benchmark).indices
@@ -137,13 +138,13 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
             sources = dict.fromkeys(source for definition in indices for source in definition.sources)
             fitting = [source for source in sources if source.fits(signature)]
             for source in (Source(signature.task), *fitting) if fitting else ():
-                found[key][source].append(scored)
+                grouped[key][source].append(scored)
     return [
         ModelResults(
             benchmark, dataset, version, protocol, norm, _chosen(load_benchmark(benchmark).indices, of_sources)
         )
         for (benchmark, dataset, version, protocol, _, _, norm), of_sources in sorted(
-            found.items(), key=lambda entry: entry[0]
+            grouped.items(), key=lambda entry: entry[0]
         )
     ]
 
@@ -236,22 +237,22 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
 
 def _missing(part: Part, definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Metric:
     """Return the metric of a part whose result is missing, as others that are there have it: null, with the reason."""
-    is_suite = any(one.result.signature.parts for one in scored.values())
-    known = next(one for one in metric_definitions(part.task) if one.name == part.metric)
+    is_suite = any(scored_result.result.signature.parts for scored_result in scored.values())
+    metric = next(metric for metric in metric_definitions(part.task) if metric.name == part.metric)
     reason = f"there is no result of {part.source} on the same items"
     return Metric(
         name=part.metric,
-        version=known.version,
+        version=metric.version,
         value=None,
         reason=reason,
         interval=None,
         interval_reason="there is no value",
         n=0,
         n_excluded=0,
-        unit=known.unit_on(is_suite=is_suite),
+        unit=metric.unit_on(is_suite=is_suite),
         ideal=definition.ideal,
-        minimum=known.minimum,
-        maximum=known.maximum,
+        minimum=metric.minimum,
+        maximum=metric.maximum,
         group={},
     )
 

@@ -36,24 +36,24 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
     Raises:
         ConfigError: two different metrics of the task have the same name.
     """
-    found: dict[str, tuple[str, MetricDefinition[Any]]] = {}
+    definitions: dict[str, tuple[str, MetricDefinition[Any]]] = {}
     for file in METRICS.names():
         for value in _definitions(vars(METRICS.load(file)).values()):
             if value.task != task:
                 continue
-            first_file, first = found.setdefault(value.name, (file, value))
+            first_file, first = definitions.setdefault(value.name, (file, value))
             if first is not value:
                 places = " and in ".join(dict.fromkeys(METRICS.module_name(name) for name in (first_file, file)))
                 raise ConfigError(f"metric '{value.name}' of task '{task}' is defined twice, in {places}; rename one")
-    return tuple(definition for _, definition in found.values())
+    return tuple(definition for _, definition in definitions.values())
 
 
 def _definitions(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
     """Yield the definitions among the values of a file, and those in its tuples."""
     for value in values:
-        for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, MetricDefinition):
-                yield one
+        for definition in value if isinstance(value, tuple) else (value,):
+            if isinstance(definition, MetricDefinition):
+                yield definition
 
 
 class Measurement:
@@ -96,7 +96,11 @@ class Measurement:
 
     def metrics(self) -> tuple[Metric, ...]:
         """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
-        wanted = [(one, group) for one in metric_definitions(self._task) for group in self.source.groups(one)]
+        wanted = [
+            (definition, group)
+            for definition in metric_definitions(self._task)
+            for group in self.source.groups(definition)
+        ]
         return tuple(compute_all(wanted, self.source))
 
     def resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
@@ -134,13 +138,13 @@ class Measurement:
         Returns:
             The values of each metric by name, shape (n_clusters,); nan for clusters without a value.
         """
-        found = {}
+        values = {}
         for definition in metric_definitions(self._task):
             if definition.name in names and self.source.facts(definition).undefined is None:
                 sums = self.source.statistics(definition, {}).cluster_sums
                 if sums.shape[1] == 2:
-                    found[definition.name] = ratio(sums[:, 0], sums[:, 1])
-        return found
+                    values[definition.name] = ratio(sums[:, 0], sums[:, 1])
+        return values
 
     def sliced_resamples(self, names: Sequence[str], n_resamples: int) -> Iterator[SliceResamples]:
         """Yield metrics on all items and on each slice, with their values on the first resamples of the clusters.

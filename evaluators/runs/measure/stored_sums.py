@@ -45,11 +45,11 @@ class StoredSums:
         """Return the facts about a metric; it is undefined if its sums are missing or are of another version."""
         row, unit = self._rows.get(definition.name, {}).get(()), definition.unit_on(is_suite=self._is_suite)
         if row is None:
-            told = "its sums were not stored, and the texts that it is computed from are kept elsewhere"
-            return Facts(definition.version, told, None, unit)
+            reason = "its sums were not stored, and the texts that it is computed from are kept elsewhere"
+            return Facts(definition.version, reason, None, unit)
         if row.version != definition.version and not row.version.startswith(f"{definition.version}."):
-            told = f"its sums are of version {row.version}; version {definition.version} is computed from the texts"
-            return Facts(definition.version, f"{told}, which are kept elsewhere", None, unit)
+            reason = f"its sums are of version {row.version}; version {definition.version} is computed from the texts"
+            return Facts(definition.version, f"{reason}, which are kept elsewhere", None, unit)
         return Facts(row.version, row.reason, row.ideal, unit)
 
     def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
@@ -75,31 +75,23 @@ def _key(group: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(group.items()))
 
 
-def rows_of(
-    definitions: Sequence[MetricDefinition[Any]], source: Source, baseline: str | None = None
-) -> Iterator[ClusterSums]:
-    """Yield the statistics of metrics on all their slices as rows.
-
-    Args:
-        definitions: The metrics.
-        source: The statistics.
-        baseline: Baseline that the statistics belong to; None if they are those of the model.
-    """
+def rows_of(definitions: Sequence[MetricDefinition[Any]], source: Source) -> Iterator[ClusterSums]:
+    """Yield the statistics of a model's metrics on all their slices as rows."""
     for definition in definitions:
         facts = source.facts(definition)
         for group in source.groups(definition):
-            found = None if facts.undefined is not None else source.statistics(definition, group)
+            statistics = None if facts.undefined is not None else source.statistics(definition, group)
             yield ClusterSums(
                 metric=definition.name,
                 version=facts.version,
-                baseline=baseline,
+                baseline=None,
                 group=dict(group),
                 reason=facts.undefined,
                 ideal=facts.ideal,
-                n=0 if found is None else found.n,
-                n_excluded=0 if found is None else found.n_excluded,
-                n_columns=0 if found is None else found.cluster_sums.shape[1],
-                sums=() if found is None else tuple(found.cluster_sums.T.ravel().tolist()),
+                n=0 if statistics is None else statistics.n,
+                n_excluded=0 if statistics is None else statistics.n_excluded,
+                n_columns=0 if statistics is None else statistics.cluster_sums.shape[1],
+                sums=() if statistics is None else tuple(statistics.cluster_sums.T.ravel().tolist()),
             )
 
 
@@ -122,26 +114,27 @@ def measurement_of(
         known = read_scores(folder, result.scores) if scores is None else scores
         inputs = read_inputs(folder, result, known)
         measurement = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts))
-        used = {(one.config, one.calibration) for one in measurement.corrections}
-        for one in inputs.corrections:
-            if (one.config, one.calibration) not in used:
-                strange = f"corrections.json has {one.calibration} of config {one.config}, which no metric applies"
+        used = {(correction.config, correction.calibration) for correction in measurement.corrections}
+        for correction in inputs.corrections:
+            if (correction.config, correction.calibration) not in used:
+                unused = f"{correction.calibration} of config {correction.config}"
+                strange = f"corrections.json has {unused}, which no metric applies"
                 raise DataError(f"{folder}: {strange}; rescore the run")
         return measurement
-    told = _Told.of(parts)
+    extent = _Extent.of(parts)
     rows = read_sums(folder, result.withheld.sums)
     names = {definition.name for definition in metric_definitions(signature.task)}
     for row in rows:
         if row.metric not in names:
             strange = f"has sums of '{row.metric}', which is no metric of {signature.task}"
             raise DataError(f"{folder}: {strange}; {SUBMIT_AGAIN}")
-        if (problem := told.problem(row, is_suite=bool(signature.parts))) is not None:
+        if (problem := extent.problem(row, is_suite=bool(signature.parts))) is not None:
             raise DataError(f"{folder}: sums of {label(row.metric, row.group)} {problem}; {SUBMIT_AGAIN}")
     return Measurement(signature.task, StoredSums(rows, is_suite=bool(signature.parts)))
 
 
-class _Told(NamedTuple):
-    """The facts about records that sums must not contradict."""
+class _Extent(NamedTuple):
+    """The groups and numbers of records, which sums must not exceed."""
 
     groups: Mapping[str, set[str]]
     """Values that occur in each group."""
@@ -149,7 +142,7 @@ class _Told(NamedTuple):
     n_exchanges: int
 
     @classmethod
-    def of(cls, parts: Iterable[RecordColumns]) -> _Told:
+    def of(cls, parts: Iterable[RecordColumns]) -> _Extent:
         """Gather the facts; whoever made the parts checks them while they are read."""
         groups: dict[str, set[str]] = {}
         clusters: set[str] = set()

@@ -45,9 +45,9 @@ def remedy(prompt: Prompt, others: Sequence[Prompt], *, in_chat: bool) -> str:
         others: The other prompts that the model can be asked with.
         in_chat: True if prompts are sent as messages of a chat.
     """
-    reworded = [one for one in others if one.template != prompt.template and one.requires == prompt.requires]
-    alike = [one for one in reworded if one.temperature == prompt.temperature]
-    names = " or ".join(one.id for one in alike or reworded)
+    reworded = [other for other in others if other.template != prompt.template and other.requires == prompt.requires]
+    alike = [other for other in reworded if other.temperature == prompt.temperature]
+    names = " or ".join(other.id for other in alike or reworded)
     parts = [f"--prompt {names}"] if names else []
     parts += [] if in_chat else ["--chat if this is a chat model"]
     return f"try {', or '.join(parts)}" if parts else "try another model"
@@ -107,9 +107,9 @@ def notes(folder: Path, result: Result, advice: str) -> list[str]:
 def _first(folder: Path, result: Result, *statuses: str) -> Record | None:
     """Return the first record with one of some statuses; None if there is none."""
     for records in StoredParts(folder, result):
-        found = records.columns["status"].coded.is_one_of(*statuses).nonzero()[0].tolist()
-        if found:
-            return records[found[0]]
+        rows = records.columns["status"].coded.is_one_of(*statuses).nonzero()[0].tolist()
+        if rows:
+            return records[rows[0]]
     return None
 
 
@@ -147,8 +147,8 @@ def _counted(statuses: Sequence[str]) -> str:
 
 
 def _by_status(counts: Counts) -> str:
-    found = {"unparsed": counts.unparsed, "refused": counts.refused, "failed": counts.failed}
-    return ", ".join(f"{n} {name}" for name, n in sorted(found.items(), key=lambda one: -one[1]) if n)
+    numbers = {"unparsed": counts.unparsed, "refused": counts.refused, "failed": counts.failed}
+    return ", ".join(f"{n} {name}" for name, n in sorted(numbers.items(), key=lambda entry: -entry[1]) if n)
 
 
 def _share(n: int, n_items: int) -> str:

@@ -96,12 +96,12 @@ def stored_references(gate: Gate, rows: Sequence[ClusterSums], *, is_suite: bool
         rows: All rows of the file of sums.
         is_suite: True if they are of a suite, and not of a single config.
     """
-    (definition,) = (one for one in metric_definitions(gate.task) if one.name == gate.metric)
-    found = []
+    (definition,) = (metric for metric in metric_definitions(gate.task) if metric.name == gate.metric)
+    references = []
     for name in dict.fromkeys(row.baseline for row in rows if row.baseline is not None):
         source = StoredSums(rows, name, is_suite=is_suite)
         if source.facts(definition).undefined is None:
             sums = source.statistics(definition, {}).cluster_sums
             resamples = resample(sums, definition.aggregate)
-            found.append(Reference(name, definition.compute(source, {}), sums, resamples))
-    return tuple(found)
+            references.append(Reference(name, definition.compute(source, {}), sums, resamples))
+    return tuple(references)

@@ -57,13 +57,13 @@ def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterab
         if path.parent == own:
             continue
         try:
-            found = kept(path, wanted, model, busy_seconds=_BUSY_SECONDS)
+            held = kept(path, wanted, model, busy_seconds=_BUSY_SECONDS)
         except RunError as error:
             left_out.append(_left_out(error))
             continue
-        responses |= found.responses
-        runtimes += [runtime for runtime in found.runtimes if runtime not in runtimes]
-        wanted = {key: None for key in wanted if key not in found.responses}
+        responses |= held.responses
+        runtimes += [runtime for runtime in held.runtimes if runtime not in runtimes]
+        wanted = {key: None for key in wanted if key not in held.responses}
         if not wanted:
             break
     return Found(responses, tuple(runtimes), tuple(left_out))
@@ -92,7 +92,7 @@ def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, store
         RunError: the store of the run, or the cache, cannot be read.
     """
     keys = (key for part in parts for item_keys in part.keys(backend) for key in item_keys)
-    unique = dict(zip(keys, (one for part in parts for asked in part.requests for one in asked), strict=True))
+    unique = dict(zip(keys, (request for part in parts for asked in part.requests for request in asked), strict=True))
     n_distinct = len(unique)
     own = run_folder(stores.root, plan.signature, backend.model) / STORE
     left_out = []

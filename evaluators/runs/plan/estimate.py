@@ -135,7 +135,7 @@ def _group(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: S
     n_answered = 0
     left_out: tuple[str, ...] = ()
     if backend.is_remote:
-        to_ask = list({(one.sha256, one.adapter): one for one in asked}.values())
+        to_ask = list({(request.sha256, request.adapter): request for request in asked}.values())
     else:
         left = unanswered(plan, parts, backend, stores)
         to_ask, n_answered, left_out = list(left.requests.values()), left.n_answered, left.left_out
@@ -153,16 +153,16 @@ def _token_sum(counts: Sequence[TokenCount | None]) -> TokenCount | None:
 
 def estimates_as_json(estimates: Sequence[Estimate]) -> strict_json.JsonValue:
     """Return estimates as JSON."""
-    return [_as_json(one) for one in estimates]
+    return [_as_json(estimated) for estimated in estimates]
 
 
 def print_estimates(estimates: Sequence[Estimate]) -> None:
     """Print estimates as one table per model."""
-    for model in dict.fromkeys(one.model for one in estimates):
-        _print_table(model, [one for one in estimates if one.model == model])
-    for line in dict.fromkeys(line for one in estimates for line in one.left_out):
+    for model in dict.fromkeys(estimated.model for estimated in estimates):
+        _print_table(model, [estimated for estimated in estimates if estimated.model == model])
+    for line in dict.fromkeys(line for estimated in estimates for line in estimated.left_out):
         print(line)
-    if any(one.is_priced for one in estimates):
+    if any(estimated.is_priced for estimated in estimates):
         print(_price(estimates))
         print("the endpoint was not probed and stored answers were not looked up, so every request is counted")
     for line in _time(estimates):
@@ -171,10 +171,10 @@ def print_estimates(estimates: Sequence[Estimate]) -> None:
 
 
 def _price(estimates: Sequence[Estimate]) -> str:
-    prices = [one.cost_usd for one in estimates if one.cost_usd is not None]
+    prices = [estimated.cost_usd for estimated in estimates if estimated.cost_usd is not None]
     if len(prices) < len(estimates):
         return "price unknown; give --prices FILE with what the model's tokens cost"
-    if any(one.n_prompt_tokens_at_most is not None for one in estimates):
+    if any(estimated.n_prompt_tokens_at_most is not None for estimated in estimates):
         how = "tokens bounded by bytes of the prompt; give --tokenizer for an estimate"
         return f"at most US$ {sum(prices):.4f} in all, by the prices given ({how})"
     return f"at most US$ {sum(prices):.4f} in all, by the prices given"
@@ -182,22 +182,22 @@ def _price(estimates: Sequence[Estimate]) -> str:
 
 def _time(estimates: Sequence[Estimate]) -> Iterator[str]:
     """Yield lines with the time that is left, how it is known, and how it can become known."""
-    asking = [one for one in estimates if one.n_to_ask and not one.is_free]
-    timed = [one for one in asking if one.pace is not None]
+    asking = [estimated for estimated in estimates if estimated.n_to_ask and not estimated.is_free]
+    timed = [estimated for estimated in asking if estimated.pace is not None]
     if timed:
-        seconds = sum(one.seconds_left or 0.0 for one in timed)
-        n_answers = sum(one.pace.n_answers for one in timed if one.pace is not None)
+        seconds = sum(estimated.seconds_left or 0.0 for estimated in timed)
+        n_answers = sum(estimated.pace.n_answers for estimated in timed if estimated.pace is not None)
         of = " in all" if len(timed) == len(asking) else f" for {_configs(timed)}"
-        each = ", ".join(f"{one.config} {duration(one.seconds_left or 0.0)}" for one in timed)
+        each = ", ".join(f"{estimated.config} {duration(estimated.seconds_left or 0.0)}" for estimated in timed)
         parts = f" ({each})" if len(timed) > 1 else ""
         yield f"about {duration(seconds)}{of}{parts}, at the pace of {n_answers:,} answers that this model gave before"
-    if untimed := [one for one in asking if one.pace is None]:
+    if untimed := [estimated for estimated in asking if estimated.pace is None]:
         of = f" for {_configs(untimed)}" if timed else ""
         yield f"time unknown{of}: no earlier answers of this model; --limit 20 makes a pilot, whose answers are kept"
 
 
 def _configs(estimates: Sequence[Estimate]) -> str:
-    return ", ".join(dict.fromkeys(one.config for one in estimates))
+    return ", ".join(dict.fromkeys(estimated.config for estimated in estimates))
 
 
 def duration(seconds: float) -> str:
@@ -217,49 +217,55 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
     )
     table.add_column("config", overflow="fold")
     # Several prompts of one config would look alike.
-    has_prompts = len({one.config for one in estimates}) < len(estimates)
+    has_prompts = len({estimated.config for estimated in estimates}) < len(estimates)
     if has_prompts:
         table.add_column("prompt", overflow="fold")
     # Headings in two lines, so that the table fits into a narrow window.
     counts = ("items", "requests", "distinct", "answered", "prompt\ntokens", "answer tokens\nat most")
     for column in (*counts, "US$", "store\nMB"):
         table.add_column(column, justify="right")
-    for one in estimates:
+    for estimated in estimates:
         numbers = (
-            one.n_items,
-            one.n_requests,
-            one.n_distinct_requests,
-            one.n_answered,
-            one.n_prompt_tokens,
-            one.n_completion_tokens,
+            estimated.n_items,
+            estimated.n_requests,
+            estimated.n_distinct_requests,
+            estimated.n_answered,
+            estimated.n_prompt_tokens,
+            estimated.n_completion_tokens,
         )
         shown = ["unknown" if number is None else f"{number:,}" for number in numbers]
-        price = "none" if not one.is_priced else "unknown" if one.cost_usd is None else f"{one.cost_usd:.4f}"
-        if one.n_prompt_tokens_at_most is not None:
-            shown[4] = f"≤ {one.n_prompt_tokens_at_most:,}"
-        names = (one.config, one.prompt) if has_prompts else (one.config,)
-        table.add_row(*names, *shown, price, f"{one.store_bytes / 1e6:.2f}")
+        price = (
+            "none"
+            if not estimated.is_priced
+            else "unknown"
+            if estimated.cost_usd is None
+            else f"{estimated.cost_usd:.4f}"
+        )
+        if estimated.n_prompt_tokens_at_most is not None:
+            shown[4] = f"≤ {estimated.n_prompt_tokens_at_most:,}"
+        names = (estimated.config, estimated.prompt) if has_prompts else (estimated.config,)
+        table.add_row(*names, *shown, price, f"{estimated.store_bytes / 1e6:.2f}")
     Console().print(table)
 
 
-def _as_json(one: Estimate) -> strict_json.JsonValue:
+def _as_json(estimated: Estimate) -> strict_json.JsonValue:
     return {
-        "model": one.model,
-        "dataset": one.dataset,
-        "config": one.config,
-        "prompt": one.prompt,
-        "n_items": one.n_items,
-        "n_requests": one.n_requests,
-        "n_distinct_requests": one.n_distinct_requests,
-        "n_answered": one.n_answered,
-        "n_to_ask": one.n_to_ask,
-        "n_prompt_tokens": one.n_prompt_tokens,
-        "n_prompt_tokens_at_most": one.n_prompt_tokens_at_most,
-        "n_completion_tokens": one.n_completion_tokens,
-        "cost_usd": one.cost_usd,
-        "store_bytes": one.store_bytes,
-        "seconds_left": one.seconds_left,
-        "n_timed_answers": 0 if one.pace is None else one.pace.n_answers,
+        "model": estimated.model,
+        "dataset": estimated.dataset,
+        "config": estimated.config,
+        "prompt": estimated.prompt,
+        "n_items": estimated.n_items,
+        "n_requests": estimated.n_requests,
+        "n_distinct_requests": estimated.n_distinct_requests,
+        "n_answered": estimated.n_answered,
+        "n_to_ask": estimated.n_to_ask,
+        "n_prompt_tokens": estimated.n_prompt_tokens,
+        "n_prompt_tokens_at_most": estimated.n_prompt_tokens_at_most,
+        "n_completion_tokens": estimated.n_completion_tokens,
+        "cost_usd": estimated.cost_usd,
+        "store_bytes": estimated.store_bytes,
+        "seconds_left": estimated.seconds_left,
+        "n_timed_answers": 0 if estimated.pace is None else estimated.pace.n_answers,
     }
 
 

@@ -50,14 +50,14 @@ def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
         raise ConfigError(
             f"prompt '{plan.prompt.id}' needs {plan.prompt.requires}, which no export can hold; ask with run"
         )
-    found = list(_questions(plan, None if borders is None else borders.move))
+    asked = list(_questions(plan, None if borders is None else borders.move))
     signature = plan.signature
-    for key, n in Counter(key for key, *_ in found).items():
+    for key, n in Counter(key for key, *_ in asked).items():
         if n > 1:
             raise DataError(
                 f"{signature.dataset} {signature.config}: {n} items have the id of question {key}; rename one"
             )
-    questions = [Question(key, request, shown, target) for key, request, shown, target in found if shown is not None]
+    questions = [Question(key, request, shown, target) for key, request, shown, target in asked if shown is not None]
     if not questions:
         raise ConfigError(
             f"the tokenizer merges the context and the options of every question of config '{signature.config}' with "
@@ -69,12 +69,12 @@ def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
             format=FORMAT,
             signature=signature,
             limit=plan.selection.limit,
-            n_requests=len(found),
-            requests_sha256=requests_sha256([(key, request) for key, request, *_ in found]),
+            n_requests=len(asked),
+            requests_sha256=requests_sha256([(key, request) for key, request, *_ in asked]),
             tokenizer_sha256=None if borders is None else borders.tokenizer_sha256,
         ),
         questions=questions,
-        n_left_out=len(found) - len(questions),
+        n_left_out=len(asked) - len(questions),
     )
 
 
