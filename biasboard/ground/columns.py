@@ -1,7 +1,7 @@
-"""Columns of rows that were read from a parquet file, as arrays.
+"""Columns of a parquet file as arrays.
 
-Most of what is asked about records concerns one field of all of them. Arrays answer it many times faster than objects,
-and take less memory: the text of a prompt stays in the buffer of the file until somebody asks for it.
+Most questions about records concern one field of all of them. Arrays answer them many times faster than objects do, and
+take less memory: the text of a prompt stays in the buffer of the file until somebody asks for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Remembers on this machine what was computed, so that it is not computed again from the same bytes by the same code.
+"""Keeps what was computed on this machine, so that the same code does not compute it again from the same bytes.
 
 A key names everything that a value depends on. The code is always part of it: a changed line of this distribution or of
 a plug-in, or another version of an installed package, gives every value another key. Nothing depends on the memory: its

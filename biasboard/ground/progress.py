@@ -134,7 +134,7 @@ class _Work:
         self.done, self.total = done, total
 
     def skip(self, n: int) -> None:
-        """Count items that were done before; the pace is that of the others, from now on."""
+        """Count items that were done by an earlier run; the pace is measured from now on."""
         if n:
             self.done += n
             self.first, self.start = self.done, time.monotonic()
@@ -147,7 +147,7 @@ class _Work:
 
     @property
     def line(self) -> str:
-        """One line that says how far the work is."""
+        """How far the work is, in one line."""
         seconds = time.monotonic() - self.start
         if self.total is None and not self.done and seconds < 1:
             return f"{self.label} ..."

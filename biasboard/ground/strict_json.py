@@ -16,7 +16,6 @@ from biasboard.ground.files import check_readable, replacing
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
-
 _MOST_DIGITS = 300
 """Maximum number of digits of an integer, so that it is also a finite floating-point number."""
 

@@ -111,6 +111,7 @@ def _outside(column: Column, constraint: Any) -> BoolArray:
 def _broken_maps(column: Column, hint: Any) -> BoolArray:
     """Return the mask of the maps that hold a wrong value, or a key twice: Arrow allows both."""
     owners, keys, values = column.entries
+    # Row and key become one number each, so that a key that stands twice is two equal neighbours in order.
     width = len(keys.coded.texts) + 1
     cells = np.sort(owners * width + keys.coded.codes)
     broken = np.zeros(len(column), dtype=np.bool_)

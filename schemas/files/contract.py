@@ -1,4 +1,4 @@
-"""Reads documents and rows, checks them, and says in one line what is wrong with them; and turns them back into JSON.
+"""Reads and checks documents and rows, words what is wrong with them in one line each, and turns them back into JSON.
 
 There is one way in for each kind of file: :func:`checked` and :func:`load` for JSON, :func:`from_row` for a row of a
 parquet file. All word errors alike: file, field, value, remedy.

@@ -38,6 +38,7 @@ class RecordColumns(Sequence[Record]):
             return records
         values = [as_row(record) for record in records]
         columns = cls(pa.Table.from_pylist(values, schema=arrow_schema(Record)))
+        # The rows are there already: they fill the cache of the property.
         vars(columns)["_rows"] = list(records)
         return columns
 
@@ -74,9 +75,8 @@ class RecordColumns(Sequence[Record]):
 
     def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
         """Return one record or several."""
-        if isinstance(index, slice):
-            return self._rows[index]
-        if "_rows" in vars(self):
+        # A single row is made alone, unless all rows were made before.
+        if isinstance(index, slice) or "_rows" in vars(self):
             return self._rows[index]
         return _made(self.table.slice(range(len(self))[index], 1))[0]
 

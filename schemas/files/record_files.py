@@ -84,6 +84,7 @@ def _tables_by_config(path: Path) -> Iterator[pa.Table]:
         if not table.num_rows:
             continue
         arrow_files.check_texts(path, table)
+        # If another program wrote the file, a row group may hold several parts, or a part of one.
         codes = Column(table.column("config")).coded.codes
         starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist()]
         for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):

@@ -420,6 +420,7 @@ def _score_problems(path: Path, file: ScoresFile, rows: Sequence[TextScore]) -> 
         for number, row in enumerate(rows, start=1)
         if labels.get(row.kind) != row.scorer
     ]
+    # A scorer that the result does not name concerns all its rows: one line tells of them.
     for name in dict.fromkeys(name for _, name in strange):
         numbers = [number for number, other in strange if other == name]
         more = _and_more(len(numbers))
