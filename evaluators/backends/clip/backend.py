@@ -31,7 +31,7 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.clip.load import ClipParts, load_clip
 from evaluators.backends.clip.texts import OptionEmbeddings, features, of_length_one
-from evaluators.backends.transformers.load import DTYPES, torch_dtype, usable_device
+from evaluators.backends.transformers.load import DTYPES, device_name, precision_of, torch_dtype, usable_device
 from evaluators.backends.transformers.threads import import_torch, set_threads
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import find_model
@@ -63,11 +63,8 @@ class ClipBackend(Backend):
     @property
     def runtime(self) -> Runtime:
         """The device, the versions of the libraries, and settings such as the number of threads."""
-        device = self.device
-        if device.startswith("cuda"):
-            device = import_extra("torch", "hf").cuda.get_device_name(device)
         packages = {name: importlib.metadata.version(name) for name in _PACKAGES}
-        return Runtime(device=device, packages=packages, settings=dict(self.settings))
+        return Runtime(device=device_name(self.device), packages=packages, settings=dict(self.settings))
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Compare the images of the missing requests with their options, batch by batch; see ``Backend.ask``."""
@@ -173,7 +170,7 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
     device = usable_device(torch, options.device)
     parts = load_clip(model, files, torch_dtype(torch, options.dtype, device))
     parts.network.to(torch.device(device)).eval()
-    precision = str(parts.network.dtype).removeprefix("torch.")
+    precision = precision_of(parts.network)
     identity = {
         "backend": "clip",
         "model": files.identity,
