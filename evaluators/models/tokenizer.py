@@ -122,7 +122,7 @@ class ModelTokenizer:
         """The chat template with a fixed date, so that prompts do not change from day to day."""
         if self._template is None:
             return None
-        return _CLOCK.sub(lambda found: repr(_DATE.strftime(found["form"])), self._template)
+        return _CLOCK.sub(lambda call: repr(_DATE.strftime(call["form"])), self._template)
 
     def context_ids(self, prompt: str) -> list[int]:
         """Return the token ids of a prompt that a model continues, in the chat template if ``chat`` is True."""
@@ -180,12 +180,13 @@ class ModelTokenizer:
         for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
             part = requests[start : start + _REQUESTS_AT_A_TIME]
             texts = [
-                self._texts(one)[1:] if isinstance(one, ChoiceRequest) else [self._rendered(one.prompt)] for one in part
+                self._texts(request)[1:] if isinstance(request, ChoiceRequest) else [self._rendered(request.prompt)]
+                for request in part
             ]
             lengths = iter(map(len, self._ids([text for several in texts for text in several])))
             needed += [
-                max(next(lengths) for _ in several) + isinstance(one, GenerateRequest)
-                for one, several in zip(part, texts, strict=True)
+                max(next(lengths) for _ in several) + isinstance(request, GenerateRequest)
+                for request, several in zip(part, texts, strict=True)
             ]
         return needed
 

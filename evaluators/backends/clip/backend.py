@@ -87,18 +87,18 @@ class ClipBackend(Backend):
 
     def _answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Return the responses to one batch. A request that cannot be answered fails alone."""
-        found: dict[int, Response] = {}
+        responses: dict[int, Response] = {}
         pictures: dict[int, Any] = {}
-        for place, request in enumerate(requests):
+        for index, request in enumerate(requests):
             try:
-                pictures[place] = self._picture(request)
+                pictures[index] = self._picture(request)
             except DataError as error:
-                found[place] = Response(status="failed", error=f"the image {error}")
+                responses[index] = Response(status="failed", error=f"the image {error}")
         if pictures:
             embeddings = self._embedded(list(pictures.values()))
-            for (place, _), embedding in zip(pictures.items(), embeddings, strict=True):
-                found[place] = self._response(requests[place], embedding)
-        return [found[place] for place in range(len(requests))]
+            for index, embedding in zip(pictures, embeddings, strict=True):
+                responses[index] = self._response(requests[index], embedding)
+        return [responses[index] for index in range(len(requests))]
 
     def _picture(self, request: Request) -> Any:
         """Return the picture of a request.

@@ -142,7 +142,7 @@ class TransformersBackend(Backend):
             yield from self._ask_choices(requests, choices, missing)
         if any(isinstance(requests[place], GenerateRequest) for place in missing):
             room = room_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
-            if any(isinstance(one, GenerateRequest) and one.json_schema is not None for one in requests):
+            if any(isinstance(request, GenerateRequest) and request.json_schema is not None for request in requests):
                 self.settings["json_schema"] = "none"
             yield from generate(self.network, self.tokenizer, requests, missing, room, settings=self.settings)
 
@@ -171,7 +171,7 @@ class TransformersBackend(Backend):
                 unfit[place] = Response(status="failed", error=reason)
         if unfit:
             yield Answers(unfit, 0.0)
-        scorer, plan = self._planned(encoded, [f"{one.sha256}{one.adapter or ''}" for one in asked])
+        scorer, plan = self._planned(encoded, [f"{request.sha256}{request.adapter or ''}" for request in asked])
         for batch in plan:
             # A batch is stored as a whole. If only a part of it is missing, that part failed before and is asked again.
             trees = [tuple(place for place in tree if place in missing) for tree in batch.rows]

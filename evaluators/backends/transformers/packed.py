@@ -169,15 +169,15 @@ class _Row:
             known: Log-probability of each wanted token in nats.
             index: Index of this row in the batch.
         """
-        found = []
+        of_requests = []
         for options in self._paths:
             scores = []
             for pairs in options:
                 values = [known[Wanted(index, node, token)] for node, token in pairs]
                 end = None if self._end is None else values.pop()
                 scores.append(Score(sum(values), end))
-            found.append(scores)
-        return found
+            of_requests.append(scores)
+        return of_requests
 
 
 def _prefix_cache(prefix: Any, n_rows: int) -> Any:
