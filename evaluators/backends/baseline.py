@@ -80,8 +80,8 @@ def open_backend(model: str, options: BackendOptions) -> BaselineBackend:
     """
     options.refuse_others("baseline")
     name = model.removeprefix("baseline/")
-    found = (benchmark.baseline(name) for benchmark in benchmarks())
-    baseline = next((baseline for baseline in found if baseline is not None), None)
+    of_name = (benchmark.baseline(name) for benchmark in benchmarks())
+    baseline = next((baseline for baseline in of_name if baseline is not None), None)
     if baseline is None:
         have = dict.fromkeys(baseline.name for benchmark in benchmarks() for baseline in benchmark.baselines)
         raise ConfigError(f"baseline '{model}' does not exist; have: {', '.join(have)}, all")

@@ -26,15 +26,15 @@ class BorderCounter:
 
     def __call__(self, requests: Sequence[AskedRequest]) -> list[OptionTokens | str]:
         """Return the tokens of each request, or why the log-probabilities are not those of its options."""
-        scored = self.tokenizer.rows_of_all([self.as_scored(one.asked) for one in requests])
-        ours = self.tokenizer.rows_of_all([one.request for one in requests])
-        return [self._tokens(rows, our_rows) for rows, our_rows in zip(scored, ours, strict=True)]
+        scored = self.tokenizer.rows_of_all([self.as_scored(request.asked) for request in requests])
+        expected = self.tokenizer.rows_of_all([request.request for request in requests])
+        return [self._tokens(rows, wanted) for rows, wanted in zip(scored, expected, strict=True)]
 
-    def _tokens(self, rows: Rows | str, ours: Rows | str) -> OptionTokens | str:
+    def _tokens(self, rows: Rows | str, expected: Rows | str) -> OptionTokens | str:
         if isinstance(rows, str):
             return rows
-        if isinstance(ours, str):
-            return ours
+        if isinstance(expected, str):
+            return expected
         if rows.n_moved:
             return (
                 "the tokenizer merges the end of the context with an option, so that the harness left tokens out of "
@@ -43,7 +43,7 @@ class BorderCounter:
         longest = max(map(len, rows.ids))
         if self.room is not None and longest > self.room:
             return f"context and option take {longest} tokens, and the harness cut them to {self.room}"
-        n_prompt = ours.n_context + ours.n_moved
+        n_prompt = expected.n_context + expected.n_moved
         counts = tuple(len(ids) - rows.n_context for ids in rows.ids)
         return OptionTokens(counts, max(n_prompt - rows.n_context, 0))
 
@@ -62,24 +62,25 @@ class BorderMover:
         Where no border does it, the nearest one is taken across which nothing is merged. The sum then holds more tokens
         of the context, the same for each option. A request without any such border becomes None.
         """
-        rows = self.tokenizer.rows_of_all(requests)
+        encoded = self.tokenizer.rows_of_all(requests)
         # Number of tokens before the border that our backends take.
-        wanted = {place: one.n_context for place, one in enumerate(rows) if isinstance(one, Rows) and one.n_moved}
-        found = [None if place in wanted else request for place, request in enumerate(requests)]
+        wanted = {
+            index: rows.n_context for index, rows in enumerate(encoded) if isinstance(rows, Rows) and rows.n_moved
+        }
+        nearest = [None if index in wanted else request for index, request in enumerate(requests)]
         shift = 0
         while wanted:
             shift += 1
-            wanted = {place: n for place, n in wanted.items() if requests[place].prompt[:-shift].strip()}
-            tried = [self.as_scored(_moved(requests[place], shift)) for place in wanted]
-            results = zip(list(wanted), tried, self.tokenizer.rows_of_all(tried), strict=True)
-            for place, moved, one in results:
-                if isinstance(one, str) or one.n_moved:
+            wanted = {index: n for index, n in wanted.items() if requests[index].prompt[:-shift].strip()}
+            tried = [self.as_scored(_moved(requests[index], shift)) for index in wanted]
+            for index, moved, rows in zip(list(wanted), tried, self.tokenizer.rows_of_all(tried), strict=True):
+                if isinstance(rows, str) or rows.n_moved:
                     continue
-                if found[place] is None or one.n_context == wanted[place]:
-                    found[place] = moved
-                if one.n_context <= wanted[place]:
-                    del wanted[place]
-        return found
+                if nearest[index] is None or rows.n_context == wanted[index]:
+                    nearest[index] = moved
+                if rows.n_context <= wanted[index]:
+                    del wanted[index]
+        return nearest
 
 
 def _moved(request: ChoiceRequest, shift: int) -> ChoiceRequest:

@@ -63,13 +63,13 @@ def chosen_threads(environment: Mapping[str, str] | None = None, cores: Cores | 
         cores: Usable cores; None to look.
     """
     given = os.environ if environment is None else environment
-    found = usable_cores() if cores is None else cores
+    usable = usable_cores() if cores is None else cores
     for variable in _THREAD_VARIABLES:
         # OpenMP allows a list, one number per level of nesting.
         text = given.get(variable, "").partition(",")[0].strip()
         if text.isdecimal() and int(text) > 0:
-            return Threads(int(text), f"{variable} says so", variable, found.n)
-    return Threads(found.n, found.why, None, found.n)
+            return Threads(int(text), f"{variable} says so", variable, usable.n)
+    return Threads(usable.n, usable.why, None, usable.n)
 
 
 def free_memory(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> int | None:

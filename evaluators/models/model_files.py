@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,13 +52,13 @@ def find_model(model: str, revision: str | None, *, own_tokenizer: bool = True) 
     Raises:
         ConfigError: the model cannot be found, or the folder lacks a file.
     """
-    found = find_files(model, revision, needed="config.json", what="model")
-    if found.is_local and own_tokenizer and not any((Path(model) / name).is_file() for name in _TOKENIZER_FILES):
+    files = find_files(model, revision, needed="config.json", what="model")
+    if files.is_local and own_tokenizer and not any((Path(model) / name).is_file() for name in _TOKENIZER_FILES):
         raise ConfigError(
             f"model folder '{model}' has no tokenizer (one of {', '.join(_TOKENIZER_FILES)}); "
             "save it there with AutoTokenizer.from_pretrained(ID).save_pretrained(FOLDER), or name one with --tokenizer"
         )
-    return found
+    return files
 
 
 def find_files(name: str, revision: str | None, *, needed: str, what: str) -> ModelFiles:
@@ -90,24 +89,17 @@ def find_files(name: str, revision: str | None, *, needed: str, what: str) -> Mo
 
 
 def folder_revision(folder: Path) -> str:
-    """Return a hash of the names and contents of all files in a folder and its sub-folders, except hidden ones."""
-    digest = hashlib.sha256()
-    for path in _files(folder):
-        digest.update(f"{path.relative_to(folder).as_posix()}:{sha256_file(path)}\n".encode())
-    return f"sha256:{digest.hexdigest()}"
+    """Return a hash of the names and contents of all files in a folder and its sub-folders, except hidden ones.
 
-
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder in an order that is the same on every machine.
-
-    Hidden files are left out: downloads and version control leave them behind, and a model does not need them.
+    Downloads and version control leave hidden files behind, and a model does not need them.
     """
-    found = [
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
-    yield from sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    digest = hashlib.sha256()
+    # In this order on every machine.
+    for name, path in sorted(paths.items()):
+        if not any(part.startswith(".") for part in name.split("/")):
+            digest.update(f"{name}:{sha256_file(path)}\n".encode())
+    return f"sha256:{digest.hexdigest()}"
 
 
 def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> str:

@@ -115,11 +115,11 @@ def _open_and_ask(model: str, options: BackendOptions, requests: list[ChoiceRequ
 
 def answers(backend: Backend, requests: Sequence[ChoiceRequest]) -> list[Response]:
     """Return the responses of a backend in the order of the requests."""
-    found: dict[int, Response] = {}
+    responses: dict[int, Response] = {}
     for event in backend.ask(requests, frozenset(range(len(requests)))):
         if isinstance(event, Answers):
-            found.update(event.responses)
-    return [found[place] for place in range(len(requests))]
+            responses.update(event.responses)
+    return [responses[index] for index in range(len(requests))]
 
 
 def compare(
@@ -176,24 +176,23 @@ class _Tally:
     def add(self, request: ChoiceRequest, our: Response, plain: Response) -> None:
         """Add the comparison of one request."""
         bounds = our.option_is_bound or (False,) * len(request.options)
-        for option, one, other, is_bound, n_tokens in zip(
+        for option, logprob, expected, is_bound, n_tokens in zip(
             request.options, our.option_logprobs, plain.option_logprobs, bounds, plain.option_token_counts, strict=True
         ):
-            if one is None or other is None:
+            if logprob is None or expected is None:
                 continue
             if is_bound:
                 self.n_bounds += 1
-                difference = max(0.0, other - one)
+                difference = max(0.0, expected - logprob)
             else:
                 self.n_options += 1
-                difference = _difference(one, other)
+                difference = _difference(logprob, expected)
             self._note(f"'{option}' after '... {request.prompt[-30:]}'", difference, n_tokens)
         ends = zip(our.option_end_logprobs, plain.option_end_logprobs, request.options, strict=False)
-        for one, other, option in ends:
-            if one is not None and other is not None:
-                self._note(
-                    f"the end token after '{option}' after '... {request.prompt[-30:]}'", _difference(one, other), 1
-                )
+        for logprob, expected, option in ends:
+            if logprob is not None and expected is not None:
+                where = f"the end token after '{option}' after '... {request.prompt[-30:]}'"
+                self._note(where, _difference(logprob, expected), 1)
         if None not in our.option_logprobs and not any(bounds):
             self.n_decisions += 1
             self.n_equal += _best(our) == _best(plain)
@@ -207,11 +206,12 @@ class _Tally:
             self.beyond.append(f"{where}: {difference:.2g} nats")
 
 
-def _difference(one: float, other: float) -> float:
-    return 0.0 if one == other else abs(one - other)
+def _difference(logprob: float, expected: float) -> float:
+    # Equal infinities count as no difference; subtracting them would give NaN.
+    return 0.0 if logprob == expected else abs(logprob - expected)
 
 
 def _best(response: Response) -> int:
-    known = [(logprob, place) for place, logprob in enumerate(response.option_logprobs) if logprob is not None]
+    exact = [(logprob, -index) for index, logprob in enumerate(response.option_logprobs) if logprob is not None]
     # The first of equally probable options.
-    return max(known, key=lambda one: (one[0], -one[1]))[1]
+    return -max(exact)[1]

@@ -82,15 +82,12 @@ def _own_code(location: str, commit: str | None) -> Iterator[str]:
         # The reason is known already: what cannot be read here names nothing.
         with suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
             settings = json.loads(_file(location, commit, name).read_text(encoding="utf-8"))
-            references = [_flat(value) for value in settings.get("auto_map", {}).values()]
-            files = {reference.rpartition(".")[0] + ".py" for found in references for reference in found}
+            # A value may list a slow and a fast tokenizer.
+            values = [value if isinstance(value, list) else [value] for value in settings.get("auto_map", {}).values()]
+            references = [reference for value in values for reference in value if isinstance(reference, str)]
+            files = {reference.rpartition(".")[0] + ".py" for reference in references}
             if files:
                 yield f"auto_map in {name} names {', '.join(sorted(files))}"
-
-
-def _flat(value: object) -> list[str]:
-    """Return the references to classes in a value of ``auto_map``, which may list a slow and a fast tokenizer."""
-    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
 
 
 def _file(location: str, commit: str | None, name: str) -> Path:

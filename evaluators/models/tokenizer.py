@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.hub import hub_obstacle
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, TokenCount
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, TokenCount
 from evaluators.models.chat_template import check_rendered, check_template, render_error
 from evaluators.models.pretrained import load_pretrained
 
@@ -44,6 +45,29 @@ class Rows(NamedTuple):
     """Number of leading tokens that all options share with the context."""
     n_moved: int
     """Number of tokens of the context that are not among these, and are scored with every option."""
+
+    def response(
+        self, logprobs: Sequence[float], end_logprobs: Sequence[float | None], *, precision: str | None
+    ) -> Response:
+        """Return the response to the request, which failed if a log-probability is NaN.
+
+        Args:
+            logprobs: Log-probability of each option, in nats.
+            end_logprobs: That of the end token after each option; None if it was not scored.
+            precision: Precision of the model, for the error message.
+        """
+        if any(value is not None and math.isnan(value) for value in (*logprobs, *end_logprobs)):
+            reason = f"a log-probability is NaN in {precision}; use --dtype float32 or bfloat16"
+            return Response(status="failed", error=reason)
+        return Response(
+            status="answered",
+            option_logprobs=tuple(logprobs),
+            option_end_logprobs=tuple(end_logprobs),
+            option_token_counts=tuple(len(ids) - self.n_context for ids in self.ids),
+            n_moved_tokens=self.n_moved,
+            n_prompt_tokens=self.n_context + self.n_moved,
+            n_completion_tokens=0,
+        )
 
 
 _REQUESTS_AT_A_TIME = 1024
@@ -98,7 +122,7 @@ class ModelTokenizer:
         """The chat template with a fixed date, so that prompts do not change from day to day."""
         if self._template is None:
             return None
-        return _CLOCK.sub(lambda found: repr(_DATE.strftime(found["form"])), self._template)
+        return _CLOCK.sub(lambda call: repr(_DATE.strftime(call["form"])), self._template)
 
     def context_ids(self, prompt: str) -> list[int]:
         """Return the token ids of a prompt that a model continues, in the chat template if ``chat`` is True."""
@@ -156,12 +180,13 @@ class ModelTokenizer:
         for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
             part = requests[start : start + _REQUESTS_AT_A_TIME]
             texts = [
-                self._texts(one)[1:] if isinstance(one, ChoiceRequest) else [self._rendered(one.prompt)] for one in part
+                self._texts(request)[1:] if isinstance(request, ChoiceRequest) else [self._rendered(request.prompt)]
+                for request in part
             ]
             lengths = iter(map(len, self._ids([text for several in texts for text in several])))
             needed += [
-                max(next(lengths) for _ in several) + isinstance(one, GenerateRequest)
-                for one, several in zip(part, texts, strict=True)
+                max(next(lengths) for _ in several) + isinstance(request, GenerateRequest)
+                for request, several in zip(part, texts, strict=True)
             ]
         return needed
 

@@ -31,7 +31,7 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.clip.load import ClipParts, load_clip
 from evaluators.backends.clip.texts import OptionEmbeddings, features, of_length_one
-from evaluators.backends.transformers.load import DTYPES, torch_dtype, usable_device
+from evaluators.backends.transformers.load import DTYPES, device_name, precision_of, torch_dtype, usable_device
 from evaluators.backends.transformers.threads import import_torch, set_threads
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import find_model
@@ -63,11 +63,8 @@ class ClipBackend(Backend):
     @property
     def runtime(self) -> Runtime:
         """The device, the versions of the libraries, and settings such as the number of threads."""
-        device = self.device
-        if device.startswith("cuda"):
-            device = import_extra("torch", "hf").cuda.get_device_name(device)
         packages = {name: importlib.metadata.version(name) for name in _PACKAGES}
-        return Runtime(device=device, packages=packages, settings=dict(self.settings))
+        return Runtime(device=device_name(self.device), packages=packages, settings=dict(self.settings))
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Compare the images of the missing requests with their options, batch by batch; see ``Backend.ask``."""
@@ -90,18 +87,18 @@ class ClipBackend(Backend):
 
     def _answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Return the responses to one batch. A request that cannot be answered fails alone."""
-        found: dict[int, Response] = {}
+        responses: dict[int, Response] = {}
         pictures: dict[int, Any] = {}
-        for place, request in enumerate(requests):
+        for index, request in enumerate(requests):
             try:
-                pictures[place] = self._picture(request)
+                pictures[index] = self._picture(request)
             except DataError as error:
-                found[place] = Response(status="failed", error=f"the image {error}")
+                responses[index] = Response(status="failed", error=f"the image {error}")
         if pictures:
             embeddings = self._embedded(list(pictures.values()))
-            for (place, _), embedding in zip(pictures.items(), embeddings, strict=True):
-                found[place] = self._response(requests[place], embedding)
-        return [found[place] for place in range(len(requests))]
+            for index, embedding in zip(pictures, embeddings, strict=True):
+                responses[index] = self._response(requests[index], embedding)
+        return [responses[index] for index in range(len(requests))]
 
     def _picture(self, request: Request) -> Any:
         """Return the picture of a request.
@@ -173,7 +170,7 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
     device = usable_device(torch, options.device)
     parts = load_clip(model, files, torch_dtype(torch, options.dtype, device))
     parts.network.to(torch.device(device)).eval()
-    precision = str(parts.network.dtype).removeprefix("torch.")
+    precision = precision_of(parts.network)
     identity = {
         "backend": "clip",
         "model": files.identity,

@@ -50,11 +50,11 @@ def load_clip(model: str, files: ModelFiles, dtype: Any) -> ClipParts:
 
 def _check_type(model: str, revision: str | None) -> None:
     remedy = "check the id, or give a local folder"
-    found = load_pretrained(
+    kind = load_pretrained(
         "AutoConfig", model, revision, what=f"model '{model}'", remedy=remedy, own_code=_PLAIN
     ).model_type
-    if found != _TYPE:
+    if kind != _TYPE:
         raise ConfigError(
-            f"model '{model}' is of the type '{found}', and no CLIP model, which compares images with texts; give one "
+            f"model '{model}' is of the type '{kind}', and no CLIP model, which compares images with texts; give one "
             f"such as {_EXAMPLE}, or ask a language model about texts with another --backend"
         )

@@ -66,12 +66,12 @@ class OptionEmbeddings:
     def _embedded(self, texts: Sequence[str]) -> Any:
         """Return the embeddings of texts, each of length one, shape (n, d)."""
         torch = import_extra("torch", "hf")
-        found = []
+        parts = []
         for start in range(0, len(texts), _AT_A_TIME):
             inputs = self.tokenizer(list(texts[start : start + _AT_A_TIME]), padding=True, return_tensors="pt")
             with torch.inference_mode():
                 output = self.network.get_text_features(
                     input_ids=inputs.input_ids.to(self.device), attention_mask=inputs.attention_mask.to(self.device)
                 )
-            found.append(of_length_one(features(output)))
-        return torch.cat(found)
+            parts.append(of_length_one(features(output)))
+        return torch.cat(parts)

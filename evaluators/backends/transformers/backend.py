@@ -11,13 +11,12 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import logging
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
@@ -43,11 +42,11 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.budget import room_for_texts
 from evaluators.backends.transformers.compare import difference
-from evaluators.backends.transformers.generate import generate
-from evaluators.backends.transformers.load import DTYPES, Loaded, load_model, room_of
+from evaluators.backends.transformers.generate import OUT_OF_MEMORY, generate
+from evaluators.backends.transformers.load import DTYPES, Loaded, device_name, load_model, room_of, unknown_token
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed
 from evaluators.backends.transformers.packed import PackedScorer, obstacle
-from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
+from evaluators.backends.transformers.plain import Batch, PlainScorer
 from evaluators.models.adapter_files import NO_ADAPTERS, ChosenAdapters, chosen_adapters
 from evaluators.models.blocks import ask_in_blocks
 from evaluators.models.ids import check_model_id
@@ -119,10 +118,7 @@ class TransformersBackend(Backend):
         """The device, the versions of the libraries, and settings such as how options were scored."""
         names = ("torch", "transformers", "tokenizers", *(("peft",) if self.chosen.rank else ()))
         packages = {name: importlib.metadata.version(name) for name in names}
-        device = self.device
-        if device.startswith("cuda"):
-            device = import_extra("torch", "hf").cuda.get_device_name(device)
-        return Runtime(device=device, packages=packages, settings=dict(self.settings))
+        return Runtime(device=device_name(self.device), packages=packages, settings=dict(self.settings))
 
     @override
     def begin(self, context: RunContext) -> None:
@@ -146,7 +142,7 @@ class TransformersBackend(Backend):
             yield from self._ask_choices(requests, choices, missing)
         if any(isinstance(requests[place], GenerateRequest) for place in missing):
             room = room_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
-            if any(isinstance(one, GenerateRequest) and one.json_schema is not None for one in requests):
+            if any(isinstance(request, GenerateRequest) and request.json_schema is not None for request in requests):
                 self.settings["json_schema"] = "none"
             yield from generate(self.network, self.tokenizer, requests, missing, room, settings=self.settings)
 
@@ -168,14 +164,14 @@ class TransformersBackend(Backend):
         encoded: list[Rows | None] = [None] * len(requests)
         unfit: dict[int, Response] = {}
         for place, rows in zip(choices, self.tokenizer.rows_of_all(asked, room_of(self.network)), strict=True):
-            reason = rows if isinstance(rows, str) else self._unknown(rows.ids)
+            reason = rows if isinstance(rows, str) else unknown_token(self.network, rows.ids)
             if isinstance(rows, Rows) and reason is None:
                 encoded[place] = rows
             elif place in missing:
                 unfit[place] = Response(status="failed", error=reason)
         if unfit:
             yield Answers(unfit, 0.0)
-        scorer, plan = self._planned(encoded, [f"{one.sha256}{one.adapter or ''}" for one in asked])
+        scorer, plan = self._planned(encoded, [f"{request.sha256}{request.adapter or ''}" for request in asked])
         for batch in plan:
             # A batch is stored as a whole. If only a part of it is missing, that part failed before and is asked again.
             trees = [tuple(place for place in tree if place in missing) for tree in batch.rows]
@@ -197,31 +193,23 @@ class TransformersBackend(Backend):
         except torch.OutOfMemoryError:
             places = [place for tree in batch.rows for place in tree]
             if len(places) == 1:
-                reason = "out of memory on a single request; use a smaller model, --dtype bfloat16 or another device"
-                return {places[0]: Response(status="failed", error=reason)}
+                return {places[0]: Response(status="failed", error=OUT_OF_MEMORY)}
             logger.warning("out of memory with %d requests in a batch; halving it", len(places))
         else:
             asked = ((place, rows) for tree in batch.rows for place in tree if (rows := encoded[place]) is not None)
-            return {place: self._response(rows, found) for (place, rows), found in zip(asked, scores, strict=True)}
+            return {
+                place: rows.response(
+                    [score.logprob for score in of_options],
+                    [score.end_logprob for score in of_options],
+                    precision=self.model.precision,
+                )
+                for (place, rows), of_options in zip(asked, scores, strict=True)
+            }
         # Retry outside the except block, where the failed pass no longer holds its memory.
         parts = batch.rows if len(batch.rows) > 1 else tuple((place,) for place in batch.rows[0])
         middle = len(parts) // 2
         halves = [Batch(parts[:middle], batch.n_prefix), Batch(parts[middle:], batch.n_prefix)]
         return {place: answer for half in halves for place, answer in self._answer(scorer, half, encoded).items()}
-
-    def _response(self, rows: Rows, scores: Sequence[Score]) -> Response:
-        if any(math.isnan(score.logprob) or math.isnan(score.end_logprob or 0.0) for score in scores):
-            reason = f"a log-probability is NaN in {self.model.precision}; use --dtype float32 or bfloat16"
-            return Response(status="failed", error=reason)
-        return Response(
-            status="answered",
-            option_logprobs=tuple(score.logprob for score in scores),
-            option_end_logprobs=tuple(score.end_logprob for score in scores),
-            option_token_counts=tuple(len(ids) - rows.n_context for ids in rows.ids),
-            n_moved_tokens=rows.n_moved,
-            n_prompt_tokens=rows.n_context + rows.n_moved,
-            n_completion_tokens=0,
-        )
 
     def _planned(
         self, encoded: Sequence[Rows | None], hashes: Sequence[str]
@@ -280,17 +268,6 @@ class TransformersBackend(Backend):
             if self._keep is not None:
                 self._keep(key, self._choices[key])
         return _Choice(**json.loads(self._choices[key])).left_out
-
-    @property
-    def _embeddings(self) -> Any:
-        return self.network.get_input_embeddings()
-
-    def _unknown(self, texts: Sequence[Sequence[int]]) -> str | None:
-        """Return an error message if a token id is beyond the model's embeddings; None otherwise."""
-        highest, n_known = max(map(max, texts)), len(self._embeddings.weight)
-        if highest < n_known:
-            return None
-        return f"token {highest} is not among the model's {n_known}; name the tokenizer that it was trained with"
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:

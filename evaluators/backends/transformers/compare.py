@@ -42,22 +42,28 @@ def difference(
     for sample in [*_real(encoded, plan), *_made(encoded)]:
         # A model that does not support packing may raise any exception. Plain scoring shows whether it works at all.
         try:
-            ours = packed.score([sample.requests], sample.n_prefix)
-            chosen = [_ends(sample.requests[index]) for index in sample.compared]
-            ours = [_first_and_last(ours[index]) for index in sample.compared]
+            packed_scores = packed.score([sample.requests], sample.n_prefix)
+            packed_ends = [_first_and_last(packed_scores[index]) for index in sample.compared]
+            # The first and last options of a request are at the two ends of its tree.
+            requests = [sample.requests[index] for index in sample.compared]
+            chosen = [rows._replace(ids=tuple(_first_and_last(rows.ids))) for rows in requests]
             # Plain scoring of all options at once could need more memory than packed scoring, so score one at a time.
-            expected = [[_alone(plain, rows, ids) for ids in rows.ids] for rows in chosen]
+            expected = [[plain.score([[rows._replace(ids=(ids,))]])[0][0] for ids in rows.ids] for rows in chosen]
             together = plain.score([[rows] for rows in chosen]) if precision in _ROUNDING else expected
         except Exception as error:
             return f"{type(packed.network).__name__} fails on it ({' '.join(str(error).split())[:100]})"
-        noise = max(_apart(one, other) for one, other in _pairs(together, expected))
+        noise = max(
+            _gap(score, wanted)
+            for scores, wanted_scores in zip(together, expected, strict=True)
+            for score, wanted in zip(scores, wanted_scores, strict=True)
+        )
         tolerance = _EXACT if precision not in _ROUNDING else _ROUNDING[precision] + _NOISE * noise
-        for rows, scores, wanted in zip(chosen, ours, expected, strict=True):
-            for ids, one, other in zip(rows.ids, scores, wanted, strict=True):
-                found = _apart(one, other)
+        for rows, scores, wanted_scores in zip(chosen, packed_ends, expected, strict=True):
+            for ids, score, wanted in zip(rows.ids, scores, wanted_scores, strict=True):
+                gap = _gap(score, wanted)
                 # Every comparison with NaN is false. Written with "not", the condition treats NaN as a difference.
-                if not found <= tolerance * max(1, len(ids) - rows.n_context) ** 0.5:
-                    return f"it differs by {found:.2g} nats from plain scoring on requests of the run"
+                if not gap <= tolerance * max(1, len(ids) - rows.n_context) ** 0.5:
+                    return f"it differs by {gap:.2g} nats from plain scoring on requests of the run"
     return None
 
 
@@ -91,25 +97,12 @@ def _made(encoded: Sequence[Rows | None]) -> Iterator[_Sample]:
     yield _Sample(requests, _N_HEAD, [1, 2])
 
 
-def _ends(rows: Rows) -> Rows:
-    """Return the request with only its first and last options, which are at the two ends of its tree."""
-    return rows._replace(ids=tuple(_first_and_last(rows.ids)))
-
-
 def _first_and_last(values: Sequence[T]) -> list[T]:
     return [values[index] for index in sorted({0, len(values) - 1})]
 
 
-def _alone(plain: PlainScorer, rows: Rows, ids: list[int]) -> Score:
-    return plain.score([[Rows((ids,), rows.n_context, rows.n_moved)]])[0][0]
-
-
-def _pairs(some: Sequence[Sequence[Score]], others: Sequence[Sequence[Score]]) -> Iterator[tuple[Score, Score]]:
-    for one, other in zip(some, others, strict=True):
-        yield from zip(one, other, strict=True)
-
-
-def _apart(one: Score, other: Score) -> float:
-    pairs = [(one.logprob, other.logprob), (one.end_logprob or 0.0, other.end_logprob or 0.0)]
+def _gap(score: Score, wanted: Score) -> float:
+    """Return the larger of the differences between two scores of an option and of the end token after it, in nats."""
+    pairs = [(score.logprob, wanted.logprob), (score.end_logprob or 0.0, wanted.end_logprob or 0.0)]
     # Equal infinities count as no difference; subtracting them would give NaN.
     return max(0.0 if a == b else abs(a - b) for a, b in pairs)

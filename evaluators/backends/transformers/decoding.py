@@ -16,6 +16,7 @@ import numpy as np
 
 from biasboard.ground.errors import import_extra
 from evaluators.backend import GenerateRequest, Response
+from evaluators.backends.transformers.load import room_of, unknown_token
 from evaluators.backends.transformers.sampling import Drawn, draw, n_choices
 from evaluators.models.tokenizer import ModelTokenizer
 
@@ -122,18 +123,17 @@ class Draft:
 def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokenizer: ModelTokenizer) -> Draft | str:
     """Return a draft with nothing generated yet, or an error message if the request cannot be answered."""
     prompt = tokenizer.context_ids(request.prompt)
-    room = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    room = room_of(network)
     n_most = request.max_tokens
     if not prompt:
         return "the prompt is empty, and the tokenizer puts nothing before it; give it a word to go on from"
-    embeddings: Any = network.get_input_embeddings()
-    if (highest := max(prompt)) >= (n_known := len(embeddings.weight)):
-        return f"token {highest} is not among the model's {n_known}; name the tokenizer that it was trained with"
+    if (reason := unknown_token(network, [prompt])) is not None:
+        return reason
     if n_most < 1:
         return f"max_tokens is {n_most}, so nothing can be generated; ask for at least 1"
     if request.temperature < 0 or not 0 < request.top_p <= 1:
         return f"temperature {request.temperature} or top_p {request.top_p} makes no sense; use >= 0 and (0, 1]"
-    if isinstance(room, int) and room > 0:
+    if room is not None:
         if len(prompt) >= room:
             return f"the prompt takes {len(prompt)} tokens, the model {room}; nothing is left for an answer"
         n_most = min(n_most, room - len(prompt))

@@ -42,7 +42,7 @@ _FREE, _USUAL = 160, 10
 """A token in doubt is computed alone unless, after the first few, more than one token in ten is in doubt. Models whose
 tokens are all equally probable would otherwise compute most of them twice."""
 _UNSURE = "tokens_left_to_rounding"
-_OUT_OF_MEMORY = "out of memory on a single request; use a smaller model, --dtype bfloat16 or another device"
+OUT_OF_MEMORY = "out of memory on a single request; use a smaller model, --dtype bfloat16 or another device"
 
 
 def generate(
@@ -136,7 +136,7 @@ def _one_by_one(decoder: SingleDecoder, waiting: Iterable[Draft]) -> Iterator[Dr
         try:
             decoder.decode(draft)
         except torch.OutOfMemoryError:
-            draft.fail(_OUT_OF_MEMORY)
+            draft.fail(OUT_OF_MEMORY)
         yield draft
 
 
@@ -248,7 +248,7 @@ class _Continuous:
         """
         self.slots.release(list(self.slots.drafts))
         if len(drafts) == 1:
-            drafts[0].fail(_OUT_OF_MEMORY)
+            drafts[0].fail(OUT_OF_MEMORY)
             return drafts
         n_tokens = len(drafts) * max(draft.n_at_most for draft in drafts) // 2
         self.room = Room(n_tokens, self.room.n_rows, min(self.room.n_prefilled, n_tokens))

@@ -77,12 +77,12 @@ def _parts(network: PreTrainedModel) -> list[Module]:
     if len(stacks) != 1:
         return []
     last = stacks[0][-1]
-    found = [part for name, part in last.named_children() if name in _FEED_FORWARD and _is_dense(part)]
+    parts = [part for name, part in last.named_children() if name in _FEED_FORWARD and _is_dense(part)]
     for name, part in last.named_modules():
         inside = any(name.startswith(f"{outer}.") for outer in _FEED_FORWARD)
         if name.rpartition(".")[2] in _QUERY_AND_OUTPUT and type(part) is torch.nn.Linear and not inside:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
 def _is_dense(part: Module) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, import_extra
@@ -32,7 +33,7 @@ class Loaded(NamedTuple):
     @property
     def precision(self) -> str:
         """The data type of the weights."""
-        return str(self.network.dtype).removeprefix("torch.")
+        return precision_of(self.network)
 
     @property
     def room(self) -> int | None:
@@ -75,6 +76,28 @@ def room_of(network: PreTrainedModel) -> int | None:
     """Return the largest number of tokens that a model takes, prompt and answer together; None if it is unknown."""
     room = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     return room if isinstance(room, int) and room > 0 else None
+
+
+def unknown_token(network: PreTrainedModel, texts: Sequence[Sequence[int]]) -> str | None:
+    """Return an error message if a token id in texts is beyond the model's embeddings; None otherwise."""
+    embeddings: Any = network.get_input_embeddings()
+    highest, n_embedded = max(map(max, texts)), len(embeddings.weight)
+    if highest < n_embedded:
+        return None
+    return f"token {highest} is not among the model's {n_embedded}; name the tokenizer that it was trained with"
+
+
+def precision_of(network: PreTrainedModel) -> str:
+    """Return the data type of a model's weights, such as ``float32``."""
+    return str(network.dtype).removeprefix("torch.")
+
+
+def device_name(device: str) -> str:
+    """Return the name of the hardware for a GPU of CUDA, and any other device as it is."""
+    if not device.startswith("cuda"):
+        return device
+    name: str = import_extra("torch", "hf").cuda.get_device_name(device)
+    return name
 
 
 def load_network(

@@ -109,9 +109,7 @@ class AdapterSlot:
     def free(self) -> None:
         """Take the adapter off; the model is then as it was before."""
         if self._adapted is not None:
-            self._adapted.unload()
-            # Otherwise the next adapter would be taken for a second one beside this.
-            vars(self.network).pop("peft_config", None)
+            _unload(self.network, self._adapted)
         self._adapted, self._folder = None, None
 
 
@@ -130,21 +128,18 @@ def _loaded(network: PreTrainedModel, folder: Path) -> Any:
     try:
         config.base_model_name_or_path = None
         adapted = _adapted(network, config, autocast_adapter_dtype=False)
-        found = peft.set_peft_model_state_dict(adapted, weights)
+        report = peft.set_peft_model_state_dict(adapted, weights)
     except Exception as error:
-        if adapted is not None:
-            adapted.unload()
-        vars(network).pop("peft_config", None)
+        _unload(network, adapted)
         raise ConfigError(
             f"LoRA adapter {folder} does not fit {type(network).__name__}: {_line(error)}; give one that was trained "
             "for this model"
         ) from error
-    absent = [name for name in found.missing_keys if "lora_" in name]
-    if absent or found.unexpected_keys:
-        adapted.unload()
-        vars(network).pop("peft_config", None)
-        told = f"lacks {absent[0]}" if absent else f"has {found.unexpected_keys[0]}, which the model lacks"
-        raise ConfigError(f"LoRA adapter {folder} {told}; give one that was trained for this model")
+    absent = [name for name in report.missing_keys if "lora_" in name]
+    if absent or report.unexpected_keys:
+        _unload(network, adapted)
+        fault = f"lacks {absent[0]}" if absent else f"has {report.unexpected_keys[0]}, which the model lacks"
+        raise ConfigError(f"LoRA adapter {folder} {fault}; give one that was trained for this model")
     adapted.requires_grad_(False)
     return adapted.eval()
 
@@ -154,6 +149,14 @@ def _adapted(network: PreTrainedModel, config: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         return import_extra("peft", _EXTRA).get_peft_model(network, config, **options)
+
+
+def _unload(network: PreTrainedModel, adapted: Any) -> None:
+    """Take what was added to a model off it again; None if peft failed before it had added anything."""
+    if adapted is not None:
+        adapted.unload()
+    # Otherwise the next adapter would be taken for a second one beside this.
+    vars(network).pop("peft_config", None)
 
 
 def _line(error: BaseException) -> str:
@@ -172,14 +175,14 @@ def linear_layers(network: PreTrainedModel) -> tuple[str, ...]:
     torch, pytorch_utils = import_extra("torch", "hf"), import_extra("transformers.pytorch_utils", "hf")
     head = network.get_output_embeddings()  # type: ignore[no-untyped-call]
     kinds = (torch.nn.Linear, pytorch_utils.Conv1D)
-    found = {
+    names = {
         name.rpartition(".")[2]
         for name, module in network.named_modules()
         if isinstance(module, kinds) and module is not head
     }
-    if not found:
+    if not names:
         raise ConfigError(
             f"{type(network).__name__} has no linear layers besides its output layer, so that it takes no LoRA; give "
             "another model"
         )
-    return tuple(sorted(found))
+    return tuple(sorted(names))

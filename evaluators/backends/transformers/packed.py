@@ -32,12 +32,11 @@ import numpy as np
 
 from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.head import Wanted, last_position_only, wanted_logprobs
-from evaluators.backends.transformers.plain import Batch, Score
+from evaluators.backends.transformers.plain import Batch, Score, padded
 from evaluators.backends.transformers.token_tree import TokenTree, prefix_groups, trees_of
 from evaluators.models.tokenizer import Rows
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from transformers import PreTrainedModel
 
 _PREFIX_SHARE = 8
@@ -115,8 +114,8 @@ class PackedScorer:
         with torch.inference_mode():
             prefix = self._keys_and_values(trees[0][0].ids[0][:n_prefix])
             arguments = {
-                "input_ids": _padded(torch, [row.tree.tokens for row in rows], width).to(device),
-                "position_ids": _padded(torch, [row.tree.depths for row in rows], width).to(device),
+                "input_ids": padded([row.tree.tokens for row in rows], device),
+                "position_ids": padded([row.tree.depths for row in rows], device),
                 "attention_mask": mask,
                 "past_key_values": _prefix_cache(prefix, len(rows)),
                 "use_cache": prefix is not None,
@@ -170,20 +169,15 @@ class _Row:
             known: Log-probability of each wanted token in nats.
             index: Index of this row in the batch.
         """
-        found = []
+        of_requests = []
         for options in self._paths:
             scores = []
             for pairs in options:
                 values = [known[Wanted(index, node, token)] for node, token in pairs]
                 end = None if self._end is None else values.pop()
                 scores.append(Score(sum(values), end))
-            found.append(scores)
-        return found
-
-
-def _padded(torch: Any, rows: Sequence[Sequence[int]], width: int) -> Tensor:
-    result: Tensor = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
-    return result
+            of_requests.append(scores)
+        return of_requests
 
 
 def _prefix_cache(prefix: Any, n_rows: int) -> Any:

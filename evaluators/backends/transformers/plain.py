@@ -11,6 +11,8 @@ from evaluators.backends.transformers.head import Wanted, wanted_logprobs
 from evaluators.models.tokenizer import Rows
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
     from transformers import PreTrainedModel
 
 
@@ -19,6 +21,13 @@ class Score(NamedTuple):
 
     logprob: float
     end_logprob: float | None
+
+
+def padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    """Return rows of token ids, shape (n, longest), with zeros on the right, where a causal model never looks."""
+    width = max(map(len, rows))
+    filled: Tensor = import_extra("torch", "hf").tensor([[*row, *[0] * (width - len(row))] for row in rows])
+    return filled.to(device)
 
 
 class Batch(NamedTuple):
@@ -72,10 +81,9 @@ class PlainScorer:
         torch = import_extra("torch", "hf")
         requests = [rows for tree in trees for rows in tree]
         flat = [(ids, rows.n_context) for rows in requests for ids in rows.ids]
-        width = max(len(ids) for ids, _ in flat)
         device = self.network.device
-        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row, _ in flat], device=device)
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row, _ in flat], device=device)
+        ids = padded([row for row, _ in flat], device)
+        mask = padded([[1] * len(row) for row, _ in flat], device)
         end = [] if self.end_id is None else [self.end_id]
         # The token at position i is predicted at i - 1; the last position predicts the end token.
         wanted = [
@@ -85,8 +93,9 @@ class PlainScorer:
         ]
         arguments = {"input_ids": ids, "attention_mask": mask, "use_cache": False}
         with torch.inference_mode():
-            shape = (len(flat), width)
-            values = iter(wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=True))
+            values = iter(
+                wanted_logprobs(self.network, arguments, wanted, shape=(len(flat), ids.shape[1]), whole_last_layer=True)
+            )
         return [
             [Score(sum(next(values) for _ in row[rows.n_context :]), next(values) if end else None) for row in rows.ids]
             for rows in requests

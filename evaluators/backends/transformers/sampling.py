@@ -175,7 +175,7 @@ def _descending(values: Tensor) -> Tensor:
     """
     torch = import_extra("torch", "hf")
     if values.device.type != "cpu":
-        found: Tensor = torch.sort(values, dim=-1, descending=True).values
-        return found
-    ordered: Tensor = torch.from_numpy(np.sort(values.numpy(), axis=-1)).flip(-1)
-    return ordered
+        on_device: Tensor = torch.sort(values, dim=-1, descending=True).values
+        return on_device
+    on_cpu: Tensor = torch.from_numpy(np.sort(values.numpy(), axis=-1)).flip(-1)
+    return on_cpu

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.decoding import Draft, next_tokens
 from evaluators.backends.transformers.head import last_position_only
+from evaluators.backends.transformers.load import precision_of
 from evaluators.backends.transformers.packed import obstacle
 from evaluators.backends.transformers.slots import Slots, prefill
 from evaluators.backends.transformers.vocabulary import Vocabulary
@@ -149,7 +150,7 @@ def _try(network: PreTrainedModel, draft: Draft, logits: Tensor) -> Difference:
 
 
 def _tolerance(network: PreTrainedModel) -> float:
-    return _TOLERANCES.get(str(network.dtype).removeprefix("torch."), _TOLERANCES["float32"])
+    return _TOLERANCES.get(precision_of(network), _TOLERANCES["float32"])
 
 
 class Difference(NamedTuple):

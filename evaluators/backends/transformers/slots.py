@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.decoding import Draft
 from evaluators.backends.transformers.head import output_layer_at
+from evaluators.backends.transformers.plain import padded
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -123,9 +124,7 @@ def prefill(network: PreTrainedModel, texts: Sequence[Sequence[int]]) -> tuple[T
     """
     torch = import_extra("torch", "hf")
     device = network.device
-    width = max(map(len, texts))
-    # Pad on the right, where a causal model never looks.
-    ids = torch.tensor([[*text, *[0] * (width - len(text))] for text in texts], device=device)
+    ids = padded(texts, device)
     rows = torch.arange(len(texts), device=device)
     columns = torch.tensor([len(text) - 1 for text in texts], device=device)
     with torch.inference_mode(), output_layer_at(network, rows, columns, tuple(ids.shape)) as logits_at:

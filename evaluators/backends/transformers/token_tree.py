@@ -52,10 +52,10 @@ def prefix_groups(encoded: Sequence[Rows | None]) -> list[PrefixGroup]:
     order = sorted(contexts, key=lambda place: (contexts[place], place))
     if not order:
         return []
-    shared = np.array([0, *(n_shared(contexts[one], contexts[other]) for one, other in pairwise(order))])
+    shared = np.array([0, *(n_shared(contexts[before], contexts[place]) for before, place in pairwise(order))])
     room = np.array([len(contexts[place]) - 1 for place in order])
-    found = _split(shared, room, 0, len(order))
-    groups = [(places, n_prefix) for places, n_prefix in found.groups if n_prefix >= MIN_PREFIX]
+    split = _split(shared, room, 0, len(order))
+    groups = [(indices, n_prefix) for indices, n_prefix in split.groups if n_prefix >= MIN_PREFIX]
     grouped = {index for indices, _ in groups for index in indices}
     loose = [index for index in range(len(order)) if index not in grouped]
     return [
@@ -89,11 +89,11 @@ def _split(shared: NDArray[np.int_], room: NDArray[np.int_], start: int, stop: i
         return whole
     cuts = start + 1 + np.flatnonzero(shared[start + 1 : stop] < n_prefix + MIN_PREFIX)
     edges = [start, *cuts.tolist(), stop]
-    parts = [(one, other) for one, other in pairwise(edges) if other - one >= MIN_GROUP]
+    parts = [(first, end) for first, end in pairwise(edges) if end - first >= MIN_GROUP]
     if not len(cuts) or not parts:
         return whole
-    below = [_split(shared, room, one, other) for one, other in parts]
-    inside = {index for one, other in parts for index in range(one, other)}
+    below = [_split(shared, room, first, end) for first, end in parts]
+    inside = {index for first, end in parts for index in range(first, end)}
     rest = [index for index in indices if index not in inside]
     n_saved = sum(part.n_saved for part in below) + max(len(rest) - 1, 0) * n_prefix
     if n_saved <= whole.n_saved:
@@ -176,9 +176,9 @@ class TokenTree:
         return sees
 
 
-def n_shared(one: Sequence[int], other: Sequence[int]) -> int:
+def n_shared(ids: Sequence[int], other: Sequence[int]) -> int:
     """Return the number of leading tokens that two sequences have in common."""
-    n = min(len(one), len(other))
-    if one[:n] == other[:n]:
+    n = min(len(ids), len(other))
+    if ids[:n] == other[:n]:
         return n
-    return next(place for place in range(n) if one[place] != other[place])
+    return next(index for index in range(n) if ids[index] != other[index])

@@ -26,7 +26,7 @@ from evaluators.backends.transformers.load import Loaded, load_model
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed, linear_layers
 from evaluators.backends.transformers.plain import PlainScorer
 from evaluators.models.tokenizer import Rows
-from evaluators.trainer import Context, Lesson, Likelihoods
+from evaluators.trainer import Context, Likelihoods
 from schemas.documents.adapters import BaseModel, Hyperparameters
 
 _USED = ("name", "revision", "dtype", "tokenizer", "chat", "device")
@@ -119,15 +119,15 @@ class LoraTrainer:
         encoded = self.loaded.tokenizer.rows_of_all(
             [lesson.request for lesson in context.lessons], None if room is None else room - 1
         )
-        found = []
+        labels = []
         for lesson, rows in zip(context.lessons, encoded, strict=True):
             if isinstance(rows, str):
                 raise ConfigError(
                     f"item '{lesson.item_id}' of {context.name} cannot be trained on: {rows} and an end token; take a "
                     "--prompt with a smaller largest length, or another model"
                 )
-            found.append(_of_label(rows, lesson))
-        return found
+            labels.append(rows._replace(ids=(rows.ids[lesson.option],)))
+        return labels
 
     def _likelihood(self, rows: Sequence[Rows]) -> float:
         """Return the mean log-probability of the labels with their end tokens, in nats."""
@@ -139,25 +139,25 @@ class LoraTrainer:
         return math.fsum(scores) / len(scores)
 
     def _fit(self, rows: Sequence[Rows], weights: list[Any], rng: np.random.Generator, name: str) -> None:
-        torch, told = import_extra("torch", "hf"), self.hyperparameters
+        torch, settings = import_extra("torch", "hf"), self.hyperparameters
         optimizer = torch.optim.AdamW(
             weights,
-            lr=told.learning_rate,
-            betas=(told.beta1, told.beta2),
+            lr=settings.learning_rate,
+            betas=(settings.beta1, settings.beta2),
             eps=_EPSILON,
-            weight_decay=told.weight_decay,
+            weight_decay=settings.weight_decay,
         )
-        steps = list(_steps(len(rows), told, rng))
+        steps = list(_steps(len(rows), settings, rng))
         for number, places in enumerate(steps):
             for group in optimizer.param_groups:
-                group["lr"] = told.learning_rate * (1 - number / len(steps) if told.schedule == "linear" else 1)
+                group["lr"] = settings.learning_rate * (1 - number / len(steps) if settings.schedule == "linear" else 1)
             for place in places:
                 with self._autocast():
                     loss = self._loss(rows[place]) / len(places)
                 if not math.isfinite(loss.item()):
                     raise RunError(f"{name}: the loss is {loss.item():g}; give another --dtype or --learning-rate")
                 loss.backward()
-            torch.nn.utils.clip_grad_norm_(weights, told.max_gradient_norm)
+            torch.nn.utils.clip_grad_norm_(weights, settings.max_gradient_norm)
             optimizer.step()
             optimizer.zero_grad()
 
@@ -178,21 +178,16 @@ class LoraTrainer:
         return torch.nn.functional.cross_entropy(logits.float(), wanted)
 
 
-def _of_label(rows: Rows, lesson: Lesson) -> Rows:
-    """Return the row of the right label alone."""
-    return Rows((rows.ids[lesson.option],), rows.n_context, rows.n_moved)
-
-
 def _seed(seed: int, name: str) -> int:
     """Return a seed for one context, so that it does not matter which contexts are trained before."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4])
 
 
-def _steps(n_items: int, told: Hyperparameters, rng: np.random.Generator) -> Iterator[list[int]]:
+def _steps(n_items: int, settings: Hyperparameters, rng: np.random.Generator) -> Iterator[list[int]]:
     """Yield the items of each step of the optimizer; each epoch has an order of its own."""
-    for _ in range(told.epochs):
+    for _ in range(settings.epochs):
         order = rng.permutation(n_items).tolist()
-        yield from (order[start : start + told.accumulation] for start in range(0, n_items, told.accumulation))
+        yield from (order[start : start + settings.accumulation] for start in range(0, n_items, settings.accumulation))
 
 
 def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:

@@ -50,13 +50,13 @@ class Vocabulary:
         torch = import_extra("torch", "hf")
         width = logits.shape[-1]
         # A model may end texts with an id that its tokenizer lacks.
-        known = {*self.tokenizer.pretrained.get_vocab().values(), *end_tokens(self.network, self.tokenizer)}
-        found = torch.tensor(sorted(token for token in known if 0 <= token < width), dtype=torch.long)
-        self.n_left_out = width - len(found)
+        usable = {*self.tokenizer.pretrained.get_vocab().values(), *end_tokens(self.network, self.tokenizer)}
+        kept = torch.tensor(sorted(token for token in usable if 0 <= token < width), dtype=torch.long)
+        self.n_left_out = width - len(kept)
         if not self.n_left_out:
             return
         left_out = torch.ones(width, dtype=torch.bool)
-        left_out[found] = False
+        left_out[kept] = False
         self._left_out = left_out.to(logits.device)
         if self.n_left_out * _USUAL_SHARE > width:
             logger.warning(

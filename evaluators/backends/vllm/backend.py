@@ -10,13 +10,12 @@ The model is loaded with the first request. Before that, only its configuration 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from evaluators.adapters import AdapterSet
@@ -72,7 +71,6 @@ _OPTIONS = (
 _CHUNK_TEXTS = 4096
 _CHUNK_TEXTS_CPU = 512
 _CHUNK_CHARACTERS = 4_000_000
-_Item = TypeVar("_Item")
 
 
 class _Prepared(NamedTuple):
@@ -149,8 +147,8 @@ class VllmBackend(Backend):
         prepared: dict[int, _Prepared] = {}
 
         def works() -> Iterator[tuple[int, Work]]:
-            ready = _one_ahead(lambda one: (one[0], self._prepare(requests, one[1])), wanted)
-            for number, chunk in ready:
+            coming = _one_ahead(lambda chunk: self._prepare(requests, chunk), [chunk for _, chunk in wanted])
+            for (number, _), chunk in zip(wanted, coming, strict=True):
                 prepared[number] = chunk
                 yield number, chunk.work
 
@@ -185,13 +183,12 @@ class VllmBackend(Backend):
             self._continuation(request) if isinstance(request, GenerateRequest) else self._checked(next(scored))
             for request in asked
         ]
-        rows = [one for one in encoded if isinstance(one, Rows)]
+        rows = [request for request in encoded if isinstance(request, Rows)]
         nodes = questions(rows, end_id=self.tokenizer.end_id if self.with_end else None, room=self.looked.room)
         # All requests of a chunk have the same adapter.
         folder = None if self.adapters is None else str(self.adapters.folder_of(asked[0].adapter))
-        return _Prepared(
-            places, encoded, Work(nodes, [one for one in encoded if isinstance(one, Continuation)], folder)
-        )
+        continuations = [request for request in encoded if isinstance(request, Continuation)]
+        return _Prepared(places, encoded, Work(nodes, continuations, folder))
 
     def _checked(self, rows: Rows | str) -> Rows | str:
         return rows if isinstance(rows, str) else self._unknown(rows.ids) or rows
@@ -225,31 +222,20 @@ class VllmBackend(Backend):
 
     def _responses(self, chunk: _Prepared, done: Done) -> Iterator[Response]:
         generated = iter(done.generated)
-        for one in chunk.encoded:
-            if isinstance(one, str):
-                yield Response(status="failed", error=one)
-            elif isinstance(one, Continuation):
-                yield _generated(one, next(generated))
+        for asked in chunk.encoded:
+            if isinstance(asked, str):
+                yield Response(status="failed", error=asked)
+            elif isinstance(asked, Continuation):
+                yield _generated(asked, next(generated))
             else:
-                yield self._scored(one, done)
+                yield self._scored(asked, done)
 
     def _scored(self, rows: Rows, done: Done) -> Response:
         logprobs = option_logprobs(rows, done.edges)
         ends: tuple[float | None, ...] = (None,) * len(logprobs)
         if self.with_end and self.tokenizer.end_id is not None:
             ends = end_logprobs(rows, done.edges, self.tokenizer.end_id)
-        if any(value is not None and math.isnan(value) for value in (*logprobs, *ends)):
-            reason = f"a log-probability is NaN in {self.model.precision}; use --dtype float32 or bfloat16"
-            return Response(status="failed", error=reason)
-        return Response(
-            status="answered",
-            option_logprobs=logprobs,
-            option_end_logprobs=ends,
-            option_token_counts=tuple(len(ids) - rows.n_context for ids in rows.ids),
-            n_moved_tokens=rows.n_moved,
-            n_prompt_tokens=rows.n_context + rows.n_moved,
-            n_completion_tokens=0,
-        )
+        return rows.response(logprobs, ends, precision=self.model.precision)
 
 
 def _generated(asked: Continuation, answer: Generated) -> Response:
@@ -265,14 +251,12 @@ def _generated(asked: Continuation, answer: Generated) -> Response:
     )
 
 
-def _one_ahead(
-    prepare: Callable[[_Item], tuple[int, _Prepared]], items: Sequence[_Item]
-) -> Iterator[tuple[int, _Prepared]]:
-    """Yield prepared items in order, and prepare each while the one before it is computed."""
+def _one_ahead(prepare: Callable[[list[int]], _Prepared], chunks: Sequence[list[int]]) -> Iterator[_Prepared]:
+    """Yield prepared chunks in order, and prepare each while the one before it is computed."""
     with ThreadPoolExecutor(max_workers=1) as thread:
-        coming = thread.submit(prepare, items[0])
-        for item in islice(items, 1, None):
-            ready, coming = coming, thread.submit(prepare, item)
+        coming = thread.submit(prepare, chunks[0])
+        for chunk in islice(chunks, 1, None):
+            ready, coming = coming, thread.submit(prepare, chunk)
             yield ready.result()
         yield coming.result()
 
@@ -292,7 +276,11 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     _check_numbers(options)
     files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     chosen = chosen_adapters(options)
-    tokenizer_files = files if options.tokenizer is None else _find_tokenizer(options.tokenizer)
+    tokenizer_files = (
+        files
+        if options.tokenizer is None
+        else find_files(options.tokenizer, None, needed="tokenizer_config.json", what="tokenizer")
+    )
     settings = EngineSettings(
         model=files.location,
         commit=files.commit,
@@ -352,10 +340,6 @@ def _check_numbers(options: BackendOptions) -> None:
         raise ConfigError(f"--dtype {options.dtype} does not exist; have: {', '.join(DTYPES)}")
     if options.gpu_memory is not None and not 0 < options.gpu_memory <= 1:
         raise ConfigError(f"--gpu-memory {options.gpu_memory:g} is no share; give a number above 0, at most 1")
-
-
-def _find_tokenizer(name: str) -> ModelFiles:
-    return find_files(name, None, needed="tokenizer_config.json", what="tokenizer")
 
 
 def _arguments(

@@ -205,11 +205,13 @@ class Engine:
             tokens: self._parameters(max_tokens=1, logprob_token_ids=list(tokens), detokenize=False)
             for tokens in {question.tokens for question in narrow}
         }
-        outputs = self._ask([question.node for question in narrow], [parameters[one.tokens] for one in narrow])
+        outputs = self._ask(
+            [question.node for question in narrow], [parameters[question.tokens] for question in narrow]
+        )
         edges: dict[Node, dict[int, float]] = {}
         for (node, tokens), output in zip(narrow, outputs, strict=True):
-            found = output.outputs[0].logprobs[0]
-            edges.setdefault(node, {}).update((token, found[token].logprob) for token in tokens)
+            logprobs = output.outputs[0].logprobs[0]
+            edges.setdefault(node, {}).update((token, logprobs[token].logprob) for token in tokens)
         return edges
 
     def _score_prompts(self, asked: Sequence[Question]) -> dict[Node, dict[int, float]]:
@@ -225,17 +227,17 @@ class Engine:
     def _generate(self, wanted: Sequence[Continuation]) -> list[Generated]:
         parameters = [
             self._parameters(
-                max_tokens=one.max_tokens,
-                temperature=one.temperature,
-                top_p=one.top_p,
-                stop=list(one.stop),
-                seed=one.seed,
-                **self._held_to(one.json_schema),
+                max_tokens=asked.max_tokens,
+                temperature=asked.temperature,
+                top_p=asked.top_p,
+                stop=list(asked.stop),
+                seed=asked.seed,
+                **self._held_to(asked.json_schema),
             )
-            for one in wanted
+            for asked in wanted
         ]
-        outputs = (output.outputs[0] for output in self._ask([one.ids for one in wanted], parameters))
-        return [Generated(one.text, len(one.token_ids), one.finish_reason) for one in outputs]
+        texts = (output.outputs[0] for output in self._ask([asked.ids for asked in wanted], parameters))
+        return [Generated(text.text, len(text.token_ids), text.finish_reason) for text in texts]
 
     def _held_to(self, json_schema: str | None) -> dict[str, Any]:
         """Return the parameters that hold a text to a schema; none for any text."""
@@ -349,8 +351,8 @@ def one_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and "validation error" in lines[0]:
         lines = [lines[1].removeprefix("Value error, ").partition(" [type=")[0], *lines[2:]]
-    said = lines[0] if lines else type(error).__name__
-    return said[:300].rstrip(".")
+    message = lines[0] if lines else type(error).__name__
+    return message[:300].rstrip(".")
 
 
 def _n_devices(platform: Any) -> int:

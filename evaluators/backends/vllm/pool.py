@@ -189,17 +189,17 @@ class Workers:
 
 def _started(worker: _Worker) -> Runtime:
     try:
-        said = worker.connection.recv()
+        message = worker.connection.recv()
     except EOFError:
         worker.process.join()
         raise ConfigError(
             f"a vLLM process died while it loaded the model (exit code {worker.process.exitcode}); if the memory is "
             "not enough for all copies, give a smaller --data-parallel"
         ) from None
-    if isinstance(said, BaseException):
-        raise said
-    assert isinstance(said, Runtime)
-    return said
+    if isinstance(message, BaseException):
+        raise message
+    assert isinstance(message, Runtime)
+    return message
 
 
 def _stop(workers: list[_Worker]) -> None:
