@@ -112,7 +112,8 @@ def _of_task(groups: list[dict[str, str]], shown: list[list[str] | None], labels
     found = {name: groups[0][name] for name in _OF_TASK if name in groups[0]}
     # Of the prompts of the context, the first one in which the most examples fit.
     of_prompts = [labels_shown for labels_shown in shown if labels_shown is not None]
-    counts = Counter(max(of_prompts, key=len)) if of_prompts else Counter[str]()
+    longest: list[str] = max(of_prompts, key=len, default=[])
+    counts = Counter(longest)
     if counts:
         each = [counts[label] for label in labels]
         found[BALANCE] = "one label" if len(counts) == 1 else "even" if max(each) - min(each) <= 1 else "uneven"
