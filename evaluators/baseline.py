@@ -35,7 +35,7 @@ class Baseline:
 
     def answered_instead(self, requests: Mapping[str, Request]) -> Mapping[str, str]:
         """Return which request's answer is given to each request, both by their hashes."""
-        return {one: one for one in requests} if self.instead is None else self.instead(requests)
+        return {request: request for request in requests} if self.instead is None else self.instead(requests)
 
 
 def shuffled(requests: Mapping[str, Request]) -> Mapping[str, str]:

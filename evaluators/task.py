@@ -117,6 +117,12 @@ class Read:
     reason: str | None
 
 
+def unanswered(exchange: Exchange) -> Read:
+    """Return that an item has no reading, with the reason for which this exchange has no answer."""
+    status = "failed" if exchange.status == "answered" else exchange.status
+    return Read(status=status, reading=None, reason=exchange.error or "no answer")
+
+
 CountTokens: TypeAlias = Callable[[str], int]
 """Function that returns the number of tokens of a text."""
 

@@ -86,22 +86,22 @@ class TextScores:
 NO_SCORES = TextScores()
 
 
-def read_scores(folder: Path, said: ScoresFile | None) -> TextScores:
+def read_scores(folder: Path, file: ScoresFile | None) -> TextScores:
     """Read the scores of a run.
 
     Args:
         folder: The folder of the run.
-        said: The description of the file in the run's result; None if there are no scores.
+        file: The description of the file in the run's result; None if there are no scores.
 
     Raises:
         DataError: the file is missing, was changed, or does not match the result.
     """
-    if said is None:
+    if file is None:
         return NO_SCORES
-    values: dict[ScorerKind, dict[str, tuple[float, ...]]] = {scorer.kind: {} for scorer in said.scorers}
-    for row in read_score_rows(folder, said):
+    values: dict[ScorerKind, dict[str, tuple[float, ...]]] = {scorer.kind: {} for scorer in file.scorers}
+    for row in read_score_rows(folder, file):
         values[row.kind][row.text_sha256] = row.values
-    return TextScores({scorer.kind: scorer for scorer in said.scorers}, values)
+    return TextScores({scorer.kind: scorer for scorer in file.scorers}, values)
 
 
 def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:
@@ -208,11 +208,11 @@ def _from_memory(value: JsonValue | None, hashes: Sequence[str]) -> dict[str, tu
     """Return scores that were remembered; None if they are not those of these texts."""
     if not isinstance(value, dict):
         return None
-    told: dict[str, Any] = value
-    scored, wanted = told["texts"], set(hashes)
+    remembered: dict[str, Any] = value
+    scored, wanted = remembered["texts"], set(hashes)
     if not scored or not wanted.issuperset(scored):
         return None
-    rows = np.frombuffer(base64.b64decode(told["values"]), dtype="<f8").reshape(len(scored), -1).tolist()
+    rows = np.frombuffer(base64.b64decode(remembered["values"]), dtype="<f8").reshape(len(scored), -1).tolist()
     return {text_hash: tuple(row) for text_hash, row in zip(scored, rows, strict=True)}
 
 

@@ -73,27 +73,27 @@ def are_certain_choices(records: RecordColumns, normalisation: Normalisation) ->
         The mask, shape (n,). Records with several exchanges, with bounds, or with unknown numbers are not certain.
     """
     exchanges, readings = records.exchanges, records.readings
-    asked, told, shares = exchanges["outcomes"].lists, readings["outcomes"].lists, readings["probabilities"].lists
+    asked, read, shares = exchanges["outcomes"].lists, readings["outcomes"].lists, readings["probabilities"].lists
     is_certain: BoolArray = np.zeros(len(records), dtype=np.bool_)
     is_single = (np.diff(records.first_exchanges) == 1) & records.has_reading
     rows = np.flatnonzero(is_single)
-    places = records.first_exchanges[:-1][rows]
-    k = asked.lengths[places]
-    is_usual = (told.lengths[rows] == k) & (shares.lengths[rows] == k) & (k <= _MOST_OPTIONS)
+    firsts = records.first_exchanges[:-1][rows]
+    k = asked.lengths[firsts]
+    is_usual = (read.lengths[rows] == k) & (shares.lengths[rows] == k) & (k <= _MOST_OPTIONS)
     is_usual &= readings["answers"].lists.lengths[rows] == 0
-    asked_texts, told_texts = asked.values.coded, told.values.coded
+    asked_texts, read_texts = asked.values.coded, read.values.coded
     code_of = {text: code for code, text in enumerate(asked_texts.texts)}
-    told_codes = np.array([*(code_of.get(text, -2) for text in told_texts.texts), -2])[told_texts.codes]
+    read_codes = np.array([*(code_of.get(text, -2) for text in read_texts.texts), -2])[read_texts.codes]
     given = shares.values.numbers
     for size in np.unique(k[is_usual]).tolist():
         of_size = np.flatnonzero(is_usual & (k == size))
-        found, has_numbers = option_probabilities_of(exchanges, size, normalisation)
+        computed, has_numbers = option_probabilities_of(exchanges, size, normalisation)
         steps = np.arange(size)
-        names = asked_texts.codes[asked.offsets[places[of_size]][:, None] + steps]
-        same = names == told_codes[told.offsets[rows[of_size]][:, None] + steps]
+        names = asked_texts.codes[asked.offsets[firsts[of_size]][:, None] + steps]
+        same = names == read_codes[read.offsets[rows[of_size]][:, None] + steps]
         stored = given[shares.offsets[rows[of_size]][:, None] + steps]
-        agrees = same.all(axis=1) & (np.abs(found[places[of_size]] - stored) <= TOLERANCE).all(axis=1)
-        is_certain[rows[of_size]] = agrees & has_numbers[places[of_size]]
+        agrees = same.all(axis=1) & (np.abs(computed[firsts[of_size]] - stored) <= TOLERANCE).all(axis=1)
+        is_certain[rows[of_size]] = agrees & has_numbers[firsts[of_size]]
     return is_certain
 
 

@@ -20,18 +20,18 @@ def are_right(records: RecordColumns) -> list[bool | None]:
     """
     outcomes, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
     texts, values = outcomes.values.texts, shares.values.numbers.tolist()
-    found: list[bool | None] = []
+    verdicts: list[bool | None] = []
     for target, first, end in zip(
         records.columns["target"].texts, outcomes.offsets[:-1].tolist(), outcomes.offsets[1:].tolist(), strict=True
     ):
         if target is None or target not in texts[first:end]:
-            found.append(None)
+            verdicts.append(None)
             continue
         own, best = values[texts.index(target, first)], max(values[first:end])
         is_tied = sum(value >= best - TIE_TOLERANCE for value in values[first:end]) > 1
         is_best = own >= best - TIE_TOLERANCE
-        found.append(None if is_best and is_tied else is_best)
-    return found
+        verdicts.append(None if is_best and is_tied else is_best)
+    return verdicts
 
 
 def certain_readings(records: RecordColumns, normalisation: Normalisation | None) -> BoolArray:
@@ -44,11 +44,11 @@ def certain_readings(records: RecordColumns, normalisation: Normalisation | None
         records: The records.
         normalisation: The way in which option log-probabilities become probabilities; None for generated answers.
     """
-    none = np.zeros(len(records), dtype=np.bool_)
+    certain = np.zeros(len(records), dtype=np.bool_)
     exchanges, readings = records.exchanges, records.readings
     n_orders, n_outcomes = np.diff(records.first_exchanges), exchanges["outcomes"].lists.lengths
     if normalisation is None or not len(records) or not n_orders[0] or (n_orders != n_orders[0]).any():
-        return none
+        return certain
     k = int(n_outcomes[0])
     stored, shares = readings["outcomes"].lists, readings["probabilities"].lists
     usual = (
@@ -56,14 +56,14 @@ def certain_readings(records: RecordColumns, normalisation: Normalisation | None
     )
     # A stranger's file may hold any number of outcomes, and what follows takes the square of it.
     if k not in (2, 3) or (n_outcomes != k).any() or not usual.any():
-        return none
+        return certain
     probabilities, is_certain = option_probabilities_of(exchanges, k, normalisation)
     shape = (len(records), int(n_orders[0]), k)
     rows = np.flatnonzero(usual & is_certain.reshape(shape[:2]).all(axis=1))
-    asked, told = exchanges["outcomes"].lists.values.coded, stored.values.coded
+    asked, answered = exchanges["outcomes"].lists.values.coded, stored.values.coded
     code_of = {text: code for code, text in enumerate(asked.texts)}
-    told_codes = np.array([code_of.get(text, -1) for text in told.texts])[told.codes]
-    codes = told_codes[stored.offsets[rows][:, None] + np.arange(k)]
+    answered_codes = np.array([code_of.get(text, -1) for text in answered.texts])[answered.codes]
+    codes = answered_codes[stored.offsets[rows][:, None] + np.arange(k)]
     asked_codes = asked.codes.reshape(shape)[rows]
     # Outcomes stand in the order of the first exchange, with the undetermined one at the end.
     is_last = asked_codes[:, 0] == code_of.get(UNDETERMINED, -1)
@@ -75,5 +75,5 @@ def certain_readings(records: RecordColumns, normalisation: Normalisation | None
     given = shares.values.numbers[shares.offsets[rows][:, None] + np.arange(k)]
     agrees = (codes == expected).all(axis=1) & (np.abs(total - given) <= TOLERANCE).all(axis=1)
     agrees &= (same.sum(axis=3) == 1).all(axis=(1, 2))
-    none[rows[agrees]] = True
-    return none
+    certain[rows[agrees]] = True
+    return certain

@@ -13,14 +13,13 @@ The two kinds of results are never shown in one table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
 from biasboard.ground.columns import BoolArray
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.baseline import Facts
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import ItemFacts, Prompt, Read, Task, unanswered
 from evaluators.tasks.coreference.answers import read_answer
 from evaluators.tasks.coreference.columns import are_right, certain_readings
 from evaluators.tasks.coreference.table import UNDETERMINED, CoreferenceTable
@@ -106,18 +105,13 @@ _PROMPTS = (
 )
 
 
-@dataclass(frozen=True)
 class CoreferenceTask(Task):
     """A task that reads a distribution over the two occupations that a pronoun may refer to."""
 
-    name: str = "coreference"
-    version: str = "1.0"
-    item_shape: str = "coreference"
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by id; the first is the default."""
-        return {prompt.id: prompt for prompt in _PROMPTS}
+    name = "coreference"
+    version = "1.0"
+    item_shape = "coreference"
+    prompts: Mapping[str, Prompt] = {prompt.id: prompt for prompt in _PROMPTS}
 
     def requests(self, item: CoreferenceItem, prompt: Prompt) -> Sequence[Request]:
         """Return one request per order of the outcomes."""
@@ -135,7 +129,7 @@ class CoreferenceTask(Task):
         requests: list[Request] = []
         for order in prompt.orders:
             text = prompt.template.format(**slots, **_lettered(prompt, order, slots))
-            offered = tuple(names[place] for place in order)
+            offered = tuple(names[index] for index in order)
             if prompt.max_tokens is None:
                 options = tuple(option.format(**slots) for option in prompt.options)
                 requests.append(ChoiceRequest(prompt=text, options=options, outcomes=offered, facts=facts))
@@ -155,11 +149,11 @@ class CoreferenceTask(Task):
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
         """Return the occupations in their order, the stereotyped one, and the referent if there is one."""
         groups = facts.groups
-        told = {"stereotyped": groups.get("stereotyped_occupation"), "referent": facts.target}
+        known = {"stereotyped": groups.get("stereotyped_occupation"), "referent": facts.target}
         if (first := groups.get("first_occupation")) is not None:
             two = (groups["occupation"], groups["other_occupation"])
-            told |= {"first_mentioned": first, "last_mentioned": two[1] if two[0] == first else two[0]}
-        return {name: value for name, value in told.items() if value is not None}
+            known |= {"first_mentioned": first, "last_mentioned": two[1] if two[0] == first else two[0]}
+        return {name: value for name, value in known.items() if value is not None}
 
     def facts(self, item: CoreferenceItem) -> ItemFacts:
         """Return the target, reference and groups of an item."""
@@ -191,7 +185,7 @@ class CoreferenceTask(Task):
         """
         for exchange in exchanges:
             if exchange.status != "answered":
-                return Read(status=exchange.status, reading=None, reason=exchange.error or "no answer")
+                return unanswered(exchange)
         outcomes = sorted(exchanges[0].outcomes, key=lambda outcome: outcome == UNDETERMINED)
         total = dict.fromkeys(outcomes, 0.0)
         answers = []
@@ -199,8 +193,8 @@ class CoreferenceTask(Task):
             if normalisation is None:
                 answer = read_answer(exchange.text or "", exchange.outcomes)
                 if answer.outcome is None:
-                    told = "declines" if answer.refuses else "names no one option"
-                    reason = f"answer {number} of {len(exchanges)} {told}: {(exchange.text or '')[:_MOST_SHOWN]!r}"
+                    verb = "declines" if answer.refuses else "names no one option"
+                    reason = f"answer {number} of {len(exchanges)} {verb}: {(exchange.text or '')[:_MOST_SHOWN]!r}"
                     return Read(status="refused" if answer.refuses else "unparsed", reading=None, reason=reason)
                 answers.append(answer.outcome)
                 total[answer.outcome] += 1 / len(exchanges)
@@ -233,7 +227,7 @@ class CoreferenceTask(Task):
 
 def _lettered(prompt: Prompt, order: Sequence[int], slots: Mapping[str, str]) -> Mapping[str, str]:
     """Return the contents of the slots a, b, c: the texts of the outcomes in the given order."""
-    texts = [prompt.outcome_texts[place].format(**slots) for place in order] if prompt.outcome_texts else []
+    texts = [prompt.outcome_texts[index].format(**slots) for index in order] if prompt.outcome_texts else []
     return dict(zip("abc", texts, strict=False))
 
 

@@ -12,7 +12,6 @@ these prompts is known to be its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from evaluators.backend import ChoiceRequest, Request, image_prompt
 from evaluators.task import ItemFacts, Prompt, Read
@@ -74,15 +73,14 @@ def image_prompts() -> dict[str, Prompt]:
     return {prompt.id: prompt for prompt in found}
 
 
-@dataclass(frozen=True)
 class ImageClassificationTask(ReadsLabels):
     """A task that reads a distribution over the labels of an image."""
 
-    name: str = "image_classification"
-    version: str = "1.0"
-    item_shape: str = "image"
-    support_splits: frozenset[str] = frozenset({"bias", "pool", "content_free"})
-    prompts: Mapping[str, Prompt] = field(default_factory=image_prompts, hash=False)
+    name = "image_classification"
+    version = "1.0"
+    item_shape = "image"
+    support_splits = frozenset({"bias", "pool", "content_free"})
+    prompts: Mapping[str, Prompt] = image_prompts()
 
     def requests(self, item: ImageItem, prompt: Prompt) -> Sequence[Request]:
         """Return the one request about an image."""

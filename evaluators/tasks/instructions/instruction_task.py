@@ -7,11 +7,10 @@ for. What it is worth is for the builder to say, which reads the answers from th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from evaluators.backend import GenerateRequest, Request
 from evaluators.metric import RecordTable
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import ItemFacts, Prompt, Read, Task, unanswered
 from evaluators.tasks.refusals import is_refusal
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
@@ -52,19 +51,14 @@ _PROMPTS = {
 }
 
 
-@dataclass(frozen=True)
 class InstructionTask(Task):
     """A task that reads whether an answer has the form that was asked for."""
 
-    name: str = "instruction"
-    version: str = "1.0"
-    item_shape: str = "instruction"
-    measures_nothing: bool = True
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by id; the first is the default."""
-        return _PROMPTS
+    name = "instruction"
+    version = "1.0"
+    item_shape = "instruction"
+    measures_nothing = True
+    prompts: Mapping[str, Prompt] = _PROMPTS
 
     def requests(self, item: InstructionItem, prompt: Prompt) -> Sequence[Request]:
         """Return the one request of an item."""
@@ -87,17 +81,17 @@ class InstructionTask(Task):
         """Read whether the answer has the form that was asked for."""
         (exchange,) = exchanges
         if exchange.status != "answered":
-            return Read(status=exchange.status, reading=None, reason=exchange.error or "no answer")
+            return unanswered(exchange)
         text = exchange.text or ""
-        told = JSON if JSON in exchange.outcomes else TEXT
-        if told == JSON:
+        form = JSON if JSON in exchange.outcomes else TEXT
+        if form == JSON:
             try:
                 find_json(text)
             except NoJsonError as error:
                 if is_refusal(text):
                     return Read(status="refused", reading=None, reason=f"declines: {text[:_MOST_SHOWN]!r}")
                 return Read(status="unparsed", reading=None, reason=f"holds no JSON: {error}")
-        return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=(told,)), reason=None)
+        return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=(form,)), reason=None)
 
     def table(self, records: Sequence[Record]) -> RecordTable:
         """Refuse: nothing is measured.

@@ -62,7 +62,7 @@ def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] 
         splits=np.array(records.columns["split"].texts, dtype=np.str_),
         content_free=np.array([group.get(CONTENT_FREE, "") for group in groups], dtype=np.str_),
         places=_numbers([group.get(PLACE, "-1") for group in groups]),
-        n_shown=np.array([-1 if one is None else len(one) for one in shown], dtype=np.int64),
+        n_shown=np.array([-1 if labels_shown is None else len(labels_shown) for labels_shown in shown], dtype=np.int64),
         groups=_of_task(groups, shown, labels),
         is_cut=np.array([CUT in group for group in groups], dtype=np.bool_),
         is_trained=np.array([item_id in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_),
@@ -110,9 +110,10 @@ def _of_task(groups: list[dict[str, str]], shown: list[list[str] | None], labels
     if not groups:
         return {}
     found = {name: groups[0][name] for name in _OF_TASK if name in groups[0]}
-    known = [one for one in shown if one is not None]
-    most = max(map(len, known), default=0)
-    counts = Counter(next((one for one in known if len(one) == most), []))
+    # Of the prompts of the context, the first one in which the most examples fit.
+    of_prompts = [labels_shown for labels_shown in shown if labels_shown is not None]
+    longest: list[str] = max(of_prompts, key=len, default=[])
+    counts = Counter(longest)
     if counts:
         each = [counts[label] for label in labels]
         found[BALANCE] = "one label" if len(counts) == 1 else "even" if max(each) - min(each) <= 1 else "uneven"

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.baseline import Facts
@@ -26,19 +25,18 @@ from schemas.files.record_columns import RecordColumns
 from schemas.items.label import LabelItem
 
 
-@dataclass(frozen=True)
 class ClassificationTask(ReadsLabels):
     """A task that reads a distribution over the labels of an input."""
 
-    name: str = "classification"
-    version: str = "1.0"
-    item_shape: str = "label"
-    examples_split: str = "pool"
-    support_splits: frozenset[str] = frozenset({"bias", "pool", "content_free"})
-    default_contexts: tuple[int, ...] = (0, 8)
-    default_limit: int | None = 100
-    trains_adapters: bool = True
-    prompts: Mapping[str, Prompt] = field(default_factory=label_prompts, hash=False)
+    name = "classification"
+    version = "1.0"
+    item_shape = "label"
+    examples_split = "pool"
+    support_splits = frozenset({"bias", "pool", "content_free"})
+    default_contexts = (0, 8)
+    default_limit = 100
+    trains_adapters = True
+    prompts: Mapping[str, Prompt] = label_prompts()
 
     def requests(self, item: LabelItem, prompt: Prompt) -> Sequence[Request]:
         """Return the one request about an input, without examples."""

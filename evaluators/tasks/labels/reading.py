@@ -12,7 +12,7 @@ from evaluators.part_report import PartReport
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.outcomes import predicted_share
-from evaluators.task import Read, Task
+from evaluators.task import Read, Task, unanswered
 from evaluators.tasks.labels.answers import label_answers
 from evaluators.tasks.labels.parts import part_report
 from evaluators.tasks.labels.table import ConfigTable, LabelTable, SuiteTable
@@ -30,11 +30,11 @@ class ReadsLabels(Task):
         """Read the distribution over the labels."""
         (exchange,) = exchanges
         if exchange.status != "answered":
-            return Read(status=exchange.status, reading=None, reason=exchange.error or "no answer")
-        found = option_probabilities(exchange, normalisation or "sum")
-        if isinstance(found, str):
-            return Read(status="failed", reading=None, reason=found)
-        reading = Reading(outcomes=exchange.outcomes, probabilities=tuple(found), answers=())
+            return unanswered(exchange)
+        probabilities = option_probabilities(exchange, normalisation or "sum")
+        if isinstance(probabilities, str):
+            return Read(status="failed", reading=None, reason=probabilities)
+        reading = Reading(outcomes=exchange.outcomes, probabilities=tuple(probabilities), answers=())
         return Read(status="scored", reading=reading, reason=None)
 
     def certain_readings(self, records: Sequence[Record], normalisation: Normalisation | None) -> BoolArray:
@@ -44,12 +44,12 @@ class ReadsLabels(Task):
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where the right label is the most probable one, False where it is not, None where it ties."""
         answers = label_answers(RecordColumns.of(records))
-        known = np.flatnonzero(answers.has_reading & (answers.targets >= 0))
-        credits = predicted_share(answers.probabilities[known])[np.arange(len(known)), answers.targets[known]]
-        found: list[bool | None] = [None] * len(records)
-        for place, credit in zip(known.tolist(), credits.tolist(), strict=True):
-            found[place] = None if 0 < credit < 1 else credit == 1
-        return found
+        judged = np.flatnonzero(answers.has_reading & (answers.targets >= 0))
+        credits = predicted_share(answers.probabilities[judged])[np.arange(len(judged)), answers.targets[judged]]
+        verdicts: list[bool | None] = [None] * len(records)
+        for row, credit in zip(judged.tolist(), credits.tolist(), strict=True):
+            verdicts[row] = None if 0 < credit < 1 else credit == 1
+        return verdicts
 
     def table(self, records: Sequence[Record]) -> LabelTable:
         """Return the records of a config as arrays, one row per item."""

@@ -25,7 +25,8 @@ def stored_correction(
     Raises:
         DataError: the stored correction is for other labels or items, or it is missing while others are stored.
     """
-    correction = next((one for one in inputs.corrections if _is_same(one, calibration, answers)), None)
+    key = (answers.config, calibration.name, calibration.version)
+    correction = next((stored for stored in inputs.corrections if _key(stored) == key), None)
     if correction is None:
         if not inputs.may_fit:
             if inputs.corrections:
@@ -50,15 +51,15 @@ def fitted_correction(calibration: StoredCalibration, answers: LabelAnswers) -> 
         calibration: A calibration whose correction is stored.
         answers: The answers to the task.
     """
-    found = calibration.fit(answers)
+    fitted = calibration.fit(answers)
     return FittedCorrection(
         config=answers.config,
         calibration=calibration.name,
         version=calibration.version,
         n_items=int(calibration.fitted_items(answers).sum()),
-        labels=() if isinstance(found, str) else answers.labels,
-        weights=() if isinstance(found, str) else tuple((1.0 / found.ratios[0]).tolist()),
-        reason=found if isinstance(found, str) else None,
+        labels=() if isinstance(fitted, str) else answers.labels,
+        weights=() if isinstance(fitted, str) else tuple((1.0 / fitted.ratios[0]).tolist()),
+        reason=fitted if isinstance(fitted, str) else None,
     )
 
 
@@ -71,8 +72,8 @@ def _check(correction: FittedCorrection, calibration: StoredCalibration, answers
             f"{name} says that it is fitted on {correction.n_items} items, and there are {n_items}; rescore it"
         )
     if correction.reason != reason:
-        found = "weights can be fitted" if reason is None else reason
-        raise DataError(f"{name} has the reason {correction.reason!r}, and {found}; run the model again")
+        present = "weights can be fitted" if reason is None else reason
+        raise DataError(f"{name} has the reason {correction.reason!r}, and {present}; run the model again")
     if reason is None and correction.labels != answers.labels:
         raise DataError(
             f"{name} is for labels {_shown(correction.labels)}, and the items offer {_shown(answers.labels)}; rescore "
@@ -80,8 +81,8 @@ def _check(correction: FittedCorrection, calibration: StoredCalibration, answers
         )
 
 
-def _is_same(one: FittedCorrection, calibration: StoredCalibration, answers: LabelAnswers) -> bool:
-    return (one.config, one.calibration, one.version) == (answers.config, calibration.name, calibration.version)
+def _key(correction: FittedCorrection) -> tuple[str, str, str]:
+    return correction.config, correction.calibration, correction.version
 
 
 def _shown(labels: tuple[str, ...]) -> str:

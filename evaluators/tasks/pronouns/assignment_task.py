@@ -7,7 +7,6 @@ samples per prompt.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from evaluators.backend import Request
 from evaluators.task import ItemFacts, Prompt, Read, Task
@@ -22,18 +21,13 @@ N_SAMPLES = 11
 _PROMPTS = generation_prompts("{text}", n_samples=N_SAMPLES)
 
 
-@dataclass(frozen=True)
 class AssignmentTask(Task):
     """A task that reads the first pronouns in several continuations of a text without a pronoun."""
 
-    name: str = "assignment"
-    version: str = "1.0"
-    item_shape: str = "assignment"
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by id; the first is the default."""
-        return _PROMPTS
+    name = "assignment"
+    version = "1.0"
+    item_shape = "assignment"
+    prompts: Mapping[str, Prompt] = _PROMPTS
 
     def requests(self, item: AssignmentItem, prompt: Prompt) -> Sequence[Request]:
         """Return one request per sample."""

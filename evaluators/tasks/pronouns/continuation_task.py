@@ -7,7 +7,6 @@ Scorers then measure sentiment, toxicity and similarity.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from evaluators.backend import Request
 from evaluators.baseline import Facts
@@ -28,19 +27,14 @@ _ONCE = generation_prompts("{text}")
 _PROMPTS = {**_ONCE, **sampled_twice(_ONCE)}
 
 
-@dataclass(frozen=True)
 class ContinuationTask(Task):
     """A task that reads whether a model continues a text with a pronoun."""
 
-    name: str = "continuation"
-    version: str = "1.0"
-    item_shape: str = "pronoun_text"
-    reads_scores: bool = True
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by id; the first is the default."""
-        return _PROMPTS
+    name = "continuation"
+    version = "1.0"
+    item_shape = "pronoun_text"
+    reads_scores = True
+    prompts: Mapping[str, Prompt] = _PROMPTS
 
     def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
         """Return one request per sample."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from evaluators.statistics.record_tables import Answer, answers_of
-from evaluators.task import Read
+from evaluators.task import Read, unanswered
 from evaluators.tasks.pronouns.answers import FAILED, NO_NUMBER, REFUSED, spelt
 from evaluators.tasks.pronouns.detectors.pronouns import first_families
 from evaluators.tasks.refusals import is_refusal
@@ -31,9 +31,7 @@ def read_texts(
         unless: Function that returns True if a reading shows that the answer is not a refusal.
     """
     if all(exchange.status != "answered" for exchange in exchanges):
-        first = exchanges[0]
-        status = "failed" if first.status == "answered" else first.status
-        return Read(status=status, reading=None, reason=first.error or "no answer")
+        return unanswered(exchanges[0])
     answers = [_answer(exchange, read, unless) for exchange in exchanges]
     shown = f"{(exchanges[-1].text or '')[:_MOST_SHOWN]!r}"
     if all(answer in (REFUSED, FAILED) for answer in answers):

@@ -8,7 +8,6 @@ would seem to recognise nearly all pronouns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from evaluators.backend import Request
 from evaluators.baseline import Facts
@@ -23,18 +22,13 @@ from schemas.items.pronoun_text import PronounTextItem
 _PROMPTS = generation_prompts("{text} and")
 
 
-@dataclass(frozen=True)
 class RecognitionTask(Task):
     """A task that reads the first pronoun in the continuation of a sentence with a pronoun."""
 
-    name: str = "recognition"
-    version: str = "1.0"
-    item_shape: str = "pronoun_text"
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by id; the first is the default."""
-        return _PROMPTS
+    name = "recognition"
+    version = "1.0"
+    item_shape = "pronoun_text"
+    prompts: Mapping[str, Prompt] = _PROMPTS
 
     def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
         """Return one request per sample."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -65,18 +64,13 @@ def _first_family(template_id: str) -> int:
     return int(hashlib.sha256(template_id.encode()).hexdigest()[:8], 16) % len(pronoun_families())
 
 
-@dataclass(frozen=True)
 class WordProblemTask(Task):
     """A task that reads the number in the solution of a word problem."""
 
-    name: str = "word_problem"
-    version: str = "1.0"
-    item_shape: str = "word_problem"
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by id; the first is the default."""
-        return _PROMPTS
+    name = "word_problem"
+    version = "1.0"
+    item_shape = "word_problem"
+    prompts: Mapping[str, Prompt] = _PROMPTS
 
     def requests(self, item: WordProblemItem, prompt: Prompt) -> Sequence[Request]:
         """Return one request per sample, which begins with the examples of the item's template."""
