@@ -15,7 +15,7 @@ from evaluators.benchmark import AnswerFile
 from evaluators.runs.ask.importing import Imported, import_file
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import Selection
+from evaluators.runs.plan.selection import SelectedPart, Selection
 from evaluators.task import Task, load_task
 from evaluators.tasks.pronouns.assignment_metrics import absolute_evenness, squared_evenness, unbiased_evenness
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
@@ -26,6 +26,7 @@ from evaluators.tasks.pronouns.word_problem_metrics import permutation_p_value
 from evaluators.tasks.pronouns.word_problem_table import WordProblemTable
 from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
 from schemas.documents.item_shape import Item
+from schemas.files import tables
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import FAMILIES, metrics, problems, prompts, recorded, sentences
 from tests.schemas import examples
@@ -233,8 +234,15 @@ def compat_selection(folder: Path, config: str, shape: str) -> Selection:
     else:
         rows = published_csv.variant_rows(raw, config)
         items = list(published.compat_items(rows, config, published.published_tags()[config]))
-    given = [("test", item) for item in items]
-    return Selection.of_items(examples.manifest(examples.items()), config, given, item_shape=shape)
+    return Selection(
+        manifest=examples.manifest(examples.items()),
+        config=config,
+        item_shape=shape,
+        splits=("test",),
+        parts=(SelectedPart(config=config, kept=tuple(("test", item) for item in items)),),
+        n_items=len(items),
+        items_sha256=tables.content_sha256(items),
+    )
 
 
 def imported_from(folder: Path, file: AnswerFile, task: Task) -> Imported:

@@ -1,5 +1,6 @@
 """Compares what a model achieves with what the baselines of its benchmark achieve on the same items.
 
+Trivial predictors are ideal in most measures of equality, so that a rank asks for more than they achieve.
 The baselines are not taken from runs: they answer the requests that the records hold, so that every result can be
 compared with all of them, whoever made it and whatever else was run.
 """

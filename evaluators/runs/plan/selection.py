@@ -114,19 +114,6 @@ class Selection:
         """The items of all parts in order, each with its split."""
         return tuple(chain.from_iterable(part.items for part in self.parts))
 
-    @classmethod
-    def of_items(cls, manifest: Manifest, config: str, items: Sequence[SplitItem], *, item_shape: str) -> Selection:
-        """Return a selection of items that are given."""
-        return cls(
-            manifest=manifest,
-            config=config,
-            item_shape=item_shape,
-            splits=tuple(dict.fromkeys(split for split, _ in items)),
-            parts=(SelectedPart(config=config, kept=tuple(items)),),
-            n_items=len(items),
-            items_sha256=tables.content_sha256(item for _, item in items),
-        )
-
 
 def shape_listed(manifest: Manifest, name: str) -> str:
     """Return the item shape of a config or suite, as the manifest lists it.
