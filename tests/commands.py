@@ -65,7 +65,12 @@ def run(
         environment.pop(name, None)
     words = [str(word) for word in arguments]
     plugins = environment.get(_PLUGINS, "")
-    changed = (name for name in {*environment, *_at_start} if environment.get(name) != _at_start.get(name))
+    # A command that a test calls in its own process leaves switches of progress bars, which every command sets anyway.
+    changed = (
+        name
+        for name in {*environment, *_at_start}
+        if environment.get(name) != _at_start.get(name) and not name.endswith("_PROGRESS_BARS")
+    )
     # Folders of plug-ins that a test makes are those of a single command.
     is_fresh = fresh or any(name.startswith(_READ_AT_IMPORT) for name in changed) or plugins not in _SHARED_PLUGINS
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
