@@ -13,7 +13,7 @@ from evaluators.backend import Answers, BlockLimits, ChoiceRequest, Events, Requ
 
 
 def plan_blocks(requests: Sequence[Request], limits: BlockLimits) -> list[list[int]]:
-    """Return the places of requests in blocks, with prompts that begin alike next to each other.
+    """Return the indices of requests in blocks, with prompts that begin alike next to each other.
 
     All requests of a block are answered with the same adapter.
 
@@ -25,8 +25,8 @@ def plan_blocks(requests: Sequence[Request], limits: BlockLimits) -> list[list[i
     """
     blocks: list[list[int]] = []
     n_texts = n_characters = 0
-    for place in sorted(range(len(requests)), key=lambda at: (requests[at].adapter or "", requests[at].prompt, at)):
-        request = requests[place]
+    for index in sorted(range(len(requests)), key=lambda at: (requests[at].adapter or "", requests[at].prompt, at)):
+        request = requests[index]
         weight = len(request.options) if isinstance(request, ChoiceRequest) else 1
         n_texts += weight
         n_characters += weight * len(request.prompt)
@@ -34,7 +34,7 @@ def plan_blocks(requests: Sequence[Request], limits: BlockLimits) -> list[list[i
         if is_other or n_texts > limits.n_texts or n_characters > limits.n_characters:
             blocks.append([])
             n_texts, n_characters = weight, weight * len(request.prompt)
-        blocks[-1].append(place)
+        blocks[-1].append(index)
     return blocks
 
 
@@ -50,20 +50,25 @@ def ask_in_blocks(
         ask: Function that answers the missing requests of one block.
         limits: Largest size of a block.
         requests: All requests of the run.
-        missing: Places of the requests that need an answer.
+        missing: Indices of the requests that need an answer.
 
     Yields:
-        The events of all blocks, with places in ``requests``.
+        The events of all blocks, with indices into ``requests``.
     """
-    for places in plan_blocks(requests, limits):
-        wanted = frozenset(index for index, place in enumerate(places) if place in missing)
-        if wanted:
-            for event in ask([requests[place] for place in places], wanted):
-                yield in_run(event, places)
+    for block in plan_blocks(requests, limits):
+        missing_in_block = frozenset(at for at, index in enumerate(block) if index in missing)
+        if missing_in_block:
+            for event in ask([requests[index] for index in block], missing_in_block):
+                yield in_run(event, block)
 
 
-def in_run(event: Sent | Answers, places: Sequence[int]) -> Sent | Answers:
-    """Convert an event of a block to one of the run, by translating places in the block to places in the run."""
+def in_run(event: Sent | Answers, block: Sequence[int]) -> Sent | Answers:
+    """Convert an event of a block to one of the run.
+
+    Args:
+        event: Event whose responses are counted within the block.
+        block: Index of each request of the block among those of the run.
+    """
     if isinstance(event, Sent):
         return event
-    return event._replace(responses={places[index]: response for index, response in event.responses.items()})
+    return event._replace(responses={block[at]: response for at, response in event.responses.items()})

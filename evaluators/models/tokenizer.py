@@ -253,4 +253,4 @@ def local_name(name: str) -> str:
 def _n_common(sequences: Sequence[Sequence[int]]) -> int:
     """Return the length of the longest prefix that all sequences share."""
     columns = enumerate(zip(*sequences, strict=False))
-    return next((place for place, tokens in columns if len(set(tokens)) > 1), min(map(len, sequences)))
+    return next((index for index, tokens in columns if len(set(tokens)) > 1), min(map(len, sequences)))

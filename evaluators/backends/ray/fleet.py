@@ -40,7 +40,7 @@ _PATIENCE_SECONDS = 60.0
 
 @dataclass(eq=False)
 class _Block:
-    places: list[int]
+    indices: list[int]
     """Indices of the requests among all requests of the run."""
     left: set[int]
     """Indices of the requests that still need an answer."""
@@ -128,9 +128,9 @@ class RayBackend(Backend):
             RunError: counting failed, or the worker is gone.
         """
         total = TokenCount(0, 0)
-        for places in plan_blocks(requests, self.block_limits):
+        for indices in plan_blocks(requests, self.block_limits):
             worker = self._seats[0].worker
-            block = [requests[place] for place in places]
+            block = [requests[index] for index in indices]
             message = None if worker is None else worker.call("count_tokens", block).next()
             if isinstance(message, BiasboardError):
                 raise message
@@ -151,7 +151,7 @@ class RayBackend(Backend):
             RunError: no worker is left, too many tries in a row failed, or the workers differ in versions or model.
         """
         planned = plan_blocks(requests, self.block_limits)
-        blocks = [_Block(places, set(missing.intersection(places))) for places in planned]
+        blocks = [_Block(indices, set(missing.intersection(indices))) for indices in planned]
         waiting = deque(block for block in blocks if block.left)
         since = time.perf_counter()
         try:
@@ -186,8 +186,8 @@ class RayBackend(Backend):
             for seat in self._seats:
                 if waiting and seat.worker and not seat.opening and len(seat.in_hand) == n_before:
                     block = waiting.popleft()
-                    asked = [requests[place] for place in block.places]
-                    missing = frozenset(index for index, place in enumerate(block.places) if place in block.left)
+                    asked = [requests[index] for index in block.indices]
+                    missing = frozenset(at for at, index in enumerate(block.indices) if index in block.left)
                     seat.in_hand.append((seat.worker.call("answer", asked, missing), block))
 
     def _events(self, waiting: deque[_Block]) -> Events:
@@ -231,7 +231,7 @@ class RayBackend(Backend):
         if isinstance(message, Progress):
             self._note(seat, message.runtime)
             for event in message.events:
-                in_block = in_run(event, block.places)
+                in_block = in_run(event, block.indices)
                 block.left.difference_update(in_block.responses if isinstance(in_block, Answers) else ())
                 yield in_block
         elif message is None and not block.left:

@@ -137,10 +137,10 @@ class TransformersBackend(Backend):
         if self.adapters is not None:
             # All requests of a block have the same one.
             self._slot.use(self.adapters.folder_of(requests[0].adapter))
-        choices = [place for place, request in enumerate(requests) if isinstance(request, ChoiceRequest)]
+        choices = [index for index, request in enumerate(requests) if isinstance(request, ChoiceRequest)]
         if choices:
             yield from self._ask_choices(requests, choices, missing)
-        if any(isinstance(requests[place], GenerateRequest) for place in missing):
+        if any(isinstance(requests[index], GenerateRequest) for index in missing):
             room = room_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
             if any(isinstance(request, GenerateRequest) and request.json_schema is not None for request in requests):
                 self.settings["json_schema"] = "none"
@@ -163,18 +163,18 @@ class TransformersBackend(Backend):
         asked = [request for request in requests if isinstance(request, ChoiceRequest)]
         encoded: list[Rows | None] = [None] * len(requests)
         unfit: dict[int, Response] = {}
-        for place, rows in zip(choices, self.tokenizer.rows_of_all(asked, room_of(self.network)), strict=True):
+        for index, rows in zip(choices, self.tokenizer.rows_of_all(asked, room_of(self.network)), strict=True):
             reason = rows if isinstance(rows, str) else unknown_token(self.network, rows.ids)
             if isinstance(rows, Rows) and reason is None:
-                encoded[place] = rows
-            elif place in missing:
-                unfit[place] = Response(status="failed", error=reason)
+                encoded[index] = rows
+            elif index in missing:
+                unfit[index] = Response(status="failed", error=reason)
         if unfit:
             yield Answers(unfit, 0.0)
         scorer, plan = self._planned(encoded, [f"{request.sha256}{request.adapter or ''}" for request in asked])
         for batch in plan:
             # A batch is stored as a whole. If only a part of it is missing, that part failed before and is asked again.
-            trees = [tuple(place for place in tree if place in missing) for tree in batch.rows]
+            trees = [tuple(index for index in tree if index in missing) for tree in batch.rows]
             left = Batch(tuple(tree for tree in trees if tree), batch.n_prefix)
             if left.rows:
                 yield Sent(sum(map(len, left.rows)))
@@ -187,29 +187,29 @@ class TransformersBackend(Backend):
     ) -> dict[int, Response]:
         """Score one batch. If memory runs out, score its halves, down to single requests."""
         torch = import_extra("torch", "hf")
-        trees = [[rows for place in tree if (rows := encoded[place]) is not None] for tree in batch.rows]
+        trees = [[rows for index in tree if (rows := encoded[index]) is not None] for tree in batch.rows]
         try:
             scores = scorer.score(trees, batch.n_prefix)
         except torch.OutOfMemoryError:
-            places = [place for tree in batch.rows for place in tree]
-            if len(places) == 1:
-                return {places[0]: Response(status="failed", error=OUT_OF_MEMORY)}
-            logger.warning("out of memory with %d requests in a batch; halving it", len(places))
+            indices = [index for tree in batch.rows for index in tree]
+            if len(indices) == 1:
+                return {indices[0]: Response(status="failed", error=OUT_OF_MEMORY)}
+            logger.warning("out of memory with %d requests in a batch; halving it", len(indices))
         else:
-            asked = ((place, rows) for tree in batch.rows for place in tree if (rows := encoded[place]) is not None)
+            asked = ((index, rows) for tree in batch.rows for index in tree if (rows := encoded[index]) is not None)
             return {
-                place: rows.response(
+                index: rows.response(
                     [score.logprob for score in of_options],
                     [score.end_logprob for score in of_options],
                     precision=self.model.precision,
                 )
-                for (place, rows), of_options in zip(asked, scores, strict=True)
+                for (index, rows), of_options in zip(asked, scores, strict=True)
             }
         # Retry outside the except block, where the failed pass no longer holds its memory.
-        parts = batch.rows if len(batch.rows) > 1 else tuple((place,) for place in batch.rows[0])
+        parts = batch.rows if len(batch.rows) > 1 else tuple((index,) for index in batch.rows[0])
         middle = len(parts) // 2
         halves = [Batch(parts[:middle], batch.n_prefix), Batch(parts[middle:], batch.n_prefix)]
-        return {place: answer for half in halves for place, answer in self._answer(scorer, half, encoded).items()}
+        return {index: answer for half in halves for index, answer in self._answer(scorer, half, encoded).items()}
 
     def _planned(
         self, encoded: Sequence[Rows | None], hashes: Sequence[str]

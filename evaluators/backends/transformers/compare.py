@@ -72,11 +72,11 @@ def _real(encoded: Sequence[Rows | None], plan: Sequence[Batch]) -> Iterator[_Sa
     # Batches begin with their widest row.
     widest = max(
         ((batch.rows[0], batch.n_prefix) for batch in plan),
-        key=lambda entry: sum(len(ids) for place in entry[0] if (rows := encoded[place]) for ids in rows.ids),
+        key=lambda entry: sum(len(ids) for index in entry[0] if (rows := encoded[index]) for ids in rows.ids),
     )
     fullest = max(trees, key=lambda entry: len(entry[0]))
     for tree, n_prefix in dict.fromkeys([widest, fullest, trees[-1]]):
-        requests = [rows for place in tree if (rows := encoded[place]) is not None]
+        requests = [rows for index in tree if (rows := encoded[index]) is not None]
         yield _Sample(requests, n_prefix, sorted({0, len(requests) - 1}))
 
 

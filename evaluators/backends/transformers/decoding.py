@@ -181,11 +181,11 @@ def next_tokens(
         doubtful += [index for index, is_near in zip(greedy, near.tolist(), strict=True) if is_near]
     step = max(1, _CHUNK_ELEMENTS // logits.shape[-1])
     for at in range(0, len(sampled), step):
-        places = sampled[at : at + step]
-        drawn = _drawn(logits[places], [drafts[index] for index in places], rounding)
-        for index, token in zip(places, drawn.tokens, strict=True):
+        chunk = sampled[at : at + step]
+        drawn = _drawn(logits[chunk], [drafts[index] for index in chunk], rounding)
+        for index, token in zip(chunk, drawn.tokens, strict=True):
             tokens[index] = token
-        doubtful += [index for index, is_doubtful in zip(places, drawn.doubtful, strict=True) if is_doubtful]
+        doubtful += [index for index, is_doubtful in zip(chunk, drawn.doubtful, strict=True) if is_doubtful]
     for index in doubtful:
         alone = None if exact is None else exact(drafts[index], logits[index : index + 1])
         if alone is not None:

@@ -51,16 +51,17 @@ def wanted_logprobs(
         Log-probability of each wanted token, computed from float32 logits whatever the precision of the model.
     """
     torch = import_extra("torch", "hf")
-    places = {place: index for index, place in enumerate(dict.fromkeys((item.row, item.column) for item in wanted))}
+    positions = list(dict.fromkeys((item.row, item.column) for item in wanted))
+    index_of = {position: index for index, position in enumerate(positions)}
     device = network.device
-    rows = torch.tensor([row for row, _ in places], device=device)
-    columns = torch.tensor([column for _, column in places], device=device)
+    rows = torch.tensor([row for row, _ in positions], device=device)
+    columns = torch.tensor([column for _, column in positions], device=device)
     with ExitStack() as contexts:
         logits_at = contexts.enter_context(output_layer_at(network, rows, columns, shape))
         if not whole_last_layer:
             contexts.enter_context(last_layer_at(network, rows, columns, shape))
         logits = logits_at(network(**arguments).logits)
-    index = torch.tensor([places[item.row, item.column] for item in wanted], device=device)
+    index = torch.tensor([index_of[item.row, item.column] for item in wanted], device=device)
     tokens = torch.tensor([item.token for item in wanted], device=device)
     values: list[float] = (_picked(logits, index, tokens)).double().cpu().tolist()
     return values

@@ -70,7 +70,7 @@ class PackedScorer:
             sizes = {}
             for tree in trees_of(group, encoded):
                 built = _Row(
-                    [rows for place in tree if (rows := encoded[place]) is not None], group.n_prefix, self.end_id
+                    [rows for index in tree if (rows := encoded[index]) is not None], group.n_prefix, self.end_id
                 )
                 sizes[tree] = (len(built.tree.tokens), len(built.wanted))
             width = n_places = 0

@@ -56,17 +56,17 @@ class PlainScorer:
         Returns:
             Batches that hold every request with token ids once.
         """
-        known = {place: rows for place, rows in enumerate(encoded) if rows is not None}
-        sizes = {place: max(map(len, rows.ids)) for place, rows in known.items()}
+        known = {index: rows for index, rows in enumerate(encoded) if rows is not None}
+        sizes = {index: max(map(len, rows.ids)) for index, rows in known.items()}
         batches: list[list[int]] = []
         width = n_rows = 0
-        for place in sorted(known, key=lambda place: (-sizes[place], place)):
-            if not batches or (n_rows + len(known[place].ids)) * width > self.batch_tokens:
+        for index in sorted(known, key=lambda index: (-sizes[index], index)):
+            if not batches or (n_rows + len(known[index].ids)) * width > self.batch_tokens:
                 batches.append([])
-                width, n_rows = sizes[place], 0
-            batches[-1].append(place)
-            n_rows += len(known[place].ids)
-        return [Batch(tuple((place,) for place in batch)) for batch in batches]
+                width, n_rows = sizes[index], 0
+            batches[-1].append(index)
+            n_rows += len(known[index].ids)
+        return [Batch(tuple((index,) for index in batch)) for batch in batches]
 
     def score(self, trees: Sequence[Sequence[Rows]], n_prefix: int = 0) -> list[list[Score]]:
         """Score the options of requests in one forward pass.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from biasboard.ground.errors import import_extra
@@ -51,16 +52,16 @@ class Slots:
         # Samples of one prompt are computed once.
         rows = [index_of[tuple(draft.ids)] for draft in drafts]
         lengths = [len(texts[row]) for row in rows]
-        logits, cache = prefill(self.network, texts)
+        logits, prefilled = prefill(self.network, texts)
         first, last = len(self.drafts), len(self.drafts) + len(drafts)
         with torch.inference_mode():
             if not self._buffers:
-                self._buffers = [[layer.keys[:0], layer.values[:0]] for layer in cache.layers]
+                self._buffers = [[layer.keys[:0], layer.values[:0]] for layer in prefilled.layers]
             self._reserve(last, max([*self._lengths, *lengths]))
             width = max(lengths)
             is_padding = torch.arange(width)[None] >= torch.tensor(lengths)[:, None]
             hidden = is_padding.to(logits.device)[:, None, :, None]
-            for buffers, layer in zip(self._buffers, cache.layers, strict=True):
+            for buffers, layer in zip(self._buffers, prefilled.layers, strict=True):
                 for buffer, states in zip(buffers, (layer.keys, layer.values), strict=True):
                     # Zeros, because the mask of a later pass does not remove a NaN of the padding.
                     buffer[first:last, :, :width] = states[rows].masked_fill(hidden, 0)
@@ -76,11 +77,12 @@ class Slots:
         with torch.inference_mode():
             self._reserve(len(self.drafts), width)
             lengths = torch.tensor(self._lengths, device=device)
+            layers = [_layer_class()(keys, values, lengths, width) for keys, values in self._buffers]
             output = self.network(
                 input_ids=torch.tensor([[draft.generated[-1]] for draft in self.drafts], device=device),
                 position_ids=lengths[:, None],
                 attention_mask=(torch.arange(width, device=device)[None] <= lengths[:, None]).long(),
-                past_key_values=_cache(self._buffers, lengths, width),
+                past_key_values=import_extra("transformers.cache_utils", "hf").Cache(layers=layers),
                 use_cache=True,
             )
             logits: Tensor = output.logits[:, -1]
@@ -132,34 +134,38 @@ def prefill(network: PreTrainedModel, texts: Sequence[Sequence[int]]) -> tuple[T
         return logits_at(output.logits), output.past_key_values
 
 
-def _cache(buffers: Sequence[Sequence[Tensor]], lengths: Tensor, width: int) -> Any:
-    """Return a cache for one forward pass that puts the next token of each row behind the tokens it has.
-
-    Args:
-        buffers: Keys and values per layer, which the pass writes to.
-        lengths: Number of tokens in each row, shape (n,).
-        width: Number of tokens in the longest row after the pass.
-    """
+@cache
+def _layer_class() -> Any:
     torch = import_extra("torch", "hf")
     cache_utils = import_extra("transformers.cache_utils", "hf")
-    rows = torch.arange(len(lengths), device=lengths.device)
 
     class SlotLayer(cache_utils.DynamicLayer):  # type: ignore[misc, name-defined]
-        """Keys and values of one layer. DynamicLayer itself would copy all of them for every token."""
+        """Keys and values of one layer in one forward pass. DynamicLayer itself would copy all of them."""
 
-        def __init__(self, keys: Any, values: Any) -> None:
+        def __init__(self, keys: Any, values: Any, lengths: Any, width: int) -> None:
+            """Put the next token of each row behind the tokens it has.
+
+            Args:
+                keys: Buffer of keys, which the pass writes to; there may be more rows than lengths.
+                values: Buffer of values.
+                lengths: Number of tokens in each row, shape (n,).
+                width: Number of tokens in the longest row after the pass.
+            """
             super().__init__()
             self.keys, self.values = keys, values
             self.is_initialized = True
+            self._lengths, self._width = lengths, width
 
         def update(self, key_states: Any, value_states: Any, *_args: Any, **_kwargs: Any) -> Any:
             """Store the keys and values of the next token of each row, and return those of all tokens."""
-            self.keys[rows, :, lengths] = key_states[:, :, 0]
-            self.values[rows, :, lengths] = value_states[:, :, 0]
-            return self.keys[: len(rows), :, :width], self.values[: len(rows), :, :width]
+            n = len(self._lengths)
+            rows = torch.arange(n, device=self._lengths.device)
+            self.keys[rows, :, self._lengths] = key_states[:, :, 0]
+            self.values[rows, :, self._lengths] = value_states[:, :, 0]
+            return self.keys[:n, :, : self._width], self.values[:n, :, : self._width]
 
         def get_seq_length(self) -> int:
             """Return the number of columns before that of the longest row's next token."""
-            return width - 1
+            return self._width - 1
 
-    return cache_utils.Cache(layers=[SlotLayer(keys, values) for keys, values in buffers])
+    return SlotLayer

@@ -134,7 +134,7 @@ class LoraTrainer:
         scorer = PlainScorer(self.loaded.network, self.end_id, _BATCH_TOKENS)
         scores = []
         for batch in scorer.plan(rows):
-            for of_row in scorer.score([[rows[place] for place in tree] for tree in batch.rows]):
+            for of_row in scorer.score([[rows[index] for index in tree] for tree in batch.rows]):
                 scores += [score.logprob + (score.end_logprob or 0.0) for score in of_row]
         return math.fsum(scores) / len(scores)
 
@@ -148,12 +148,12 @@ class LoraTrainer:
             weight_decay=settings.weight_decay,
         )
         steps = list(_steps(len(rows), settings, rng))
-        for number, places in enumerate(steps):
+        for number, indices in enumerate(steps):
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * (1 - number / len(steps) if settings.schedule == "linear" else 1)
-            for place in places:
+            for index in indices:
                 with self._autocast():
-                    loss = self._loss(rows[place]) / len(places)
+                    loss = self._loss(rows[index]) / len(indices)
                 if not math.isfinite(loss.item()):
                     raise RunError(f"{name}: the loss is {loss.item():g}; give another --dtype or --learning-rate")
                 loss.backward()

@@ -76,7 +76,8 @@ _CHUNK_CHARACTERS = 4_000_000
 class _Prepared(NamedTuple):
     """A chunk of requests that are computed together."""
 
-    places: list[int]
+    indices: list[int]
+    """Indices of the requests among all requests."""
     encoded: list[Rows | Continuation | str]
     """Tokens to score or to continue for each request, or an error message if it cannot be computed."""
     work: Work
@@ -139,7 +140,7 @@ class VllmBackend(Backend):
 
         Texts are tokenised one chunk ahead of the engine.
         """
-        chunks = [[place for place in chunk if place in missing] for chunk in self.plan(requests)]
+        chunks = [[index for index in chunk if index in missing] for chunk in self.plan(requests)]
         wanted = [(number, chunk) for number, chunk in enumerate(chunks) if chunk]
         if not wanted:
             return
@@ -155,10 +156,10 @@ class VllmBackend(Backend):
         start = time.perf_counter()
         for event in pool.run(works()):
             if isinstance(event, Dispatched):
-                yield Sent(len(prepared[event.number].places))
+                yield Sent(len(prepared[event.number].indices))
                 continue
             chunk = prepared.pop(event.number)
-            answers = dict(zip(chunk.places, self._responses(chunk, event.done), strict=True))
+            answers = dict(zip(chunk.indices, self._responses(chunk, event.done), strict=True))
             yield Answers(answers, time.perf_counter() - start)
             start = time.perf_counter()
 
@@ -175,8 +176,8 @@ class VllmBackend(Backend):
         """Return the least number of tokens that each request needs."""
         return self.tokenizer.needed_tokens(requests)
 
-    def _prepare(self, requests: Sequence[Request], places: list[int]) -> _Prepared:
-        asked = [requests[place] for place in places]
+    def _prepare(self, requests: Sequence[Request], indices: list[int]) -> _Prepared:
+        asked = [requests[index] for index in indices]
         choices = [request for request in asked if isinstance(request, ChoiceRequest)]
         scored = iter(self.tokenizer.rows_of_all(choices, self.looked.room))
         encoded = [
@@ -188,7 +189,7 @@ class VllmBackend(Backend):
         # All requests of a chunk have the same adapter.
         folder = None if self.adapters is None else str(self.adapters.folder_of(asked[0].adapter))
         continuations = [request for request in encoded if isinstance(request, Continuation)]
-        return _Prepared(places, encoded, Work(nodes, continuations, folder))
+        return _Prepared(indices, encoded, Work(nodes, continuations, folder))
 
     def _checked(self, rows: Rows | str) -> Rows | str:
         return rows if isinstance(rows, str) else self._unknown(rows.ids) or rows

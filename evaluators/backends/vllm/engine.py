@@ -219,9 +219,9 @@ class Engine:
         parameters = self._parameters(max_tokens=1, prompt_logprobs=0, detokenize=False)
         edges: dict[Node, dict[int, float]] = {question.node: {} for question in asked}
         for path, output in zip(whole, self._ask(whole, [parameters] * len(whole)), strict=True):
-            for place in range(1, len(path)):
-                if path[:place] in edges:
-                    edges[path[:place]][path[place]] = output.prompt_logprobs[place][path[place]].logprob
+            for index in range(1, len(path)):
+                if path[:index] in edges:
+                    edges[path[:index]][path[index]] = output.prompt_logprobs[index][path[index]].logprob
         return edges
 
     def _generate(self, wanted: Sequence[Continuation]) -> list[Generated]:

@@ -41,8 +41,8 @@ def questions(encoded: Iterable[Rows], *, end_id: int | None, room: int) -> list
     for rows in encoded:
         for ids in rows.ids:
             whole = tuple(ids)
-            for place in range(rows.n_context, len(whole)):
-                edges.setdefault(whole[:place], set()).add(whole[place])
+            for index in range(rows.n_context, len(whole)):
+                edges.setdefault(whole[:index], set()).add(whole[index])
             if end_id is not None and len(whole) < room:
                 edges.setdefault(whole, set()).add(end_id)
     return [Question(node, tuple(sorted(edges[node]))) for node in sorted(edges)]
@@ -65,7 +65,7 @@ def paths(asked: Sequence[Question]) -> list[Node]:
 def option_logprobs(rows: Rows, edges: EdgeLogprobs) -> tuple[float, ...]:
     """Return the log-probability of each option in nats."""
     return tuple(
-        math.fsum(edges[tuple(ids[:place])][ids[place]] for place in range(rows.n_context, len(ids)))
+        math.fsum(edges[tuple(ids[:index])][ids[index]] for index in range(rows.n_context, len(ids)))
         for ids in rows.ids
     )
 
