@@ -130,7 +130,7 @@ CountTokens: TypeAlias = Callable[[str], int]
 class Task(ABC):
     """A way to ask about the items of one shape and to read the responses.
 
-    Four methods are every task's own; what else most tasks do stands here, and a task states what differs.
+    A task defines four methods, and overrides the defaults of the others where it differs.
     """
 
     if TYPE_CHECKING:
