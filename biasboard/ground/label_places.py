@@ -144,7 +144,7 @@ def _costs(boxes: FloatArray, taken: FloatArray, plane: _Box) -> FloatArray:
     """
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     outside = areas - _overlaps(boxes, np.array([plane]))[:, 0]
-    # Summed in order, so that the same labels win as with any other way of summing in order.
+    # Cumulated one by one: a pairwise sum rounds otherwise, and a tie between two places would go to the other one.
     covered: FloatArray = _overlaps(boxes, taken).cumsum(axis=1)[:, -1]
     return covered + _OUTSIDE_WEIGHT * outside
 

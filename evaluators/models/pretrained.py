@@ -95,4 +95,5 @@ def _file(location: str, commit: str | None, name: str) -> Path:
         return Path(location) / name
     import huggingface_hub
 
+    # None for a file that is not in the cache; reading a file named None fails as reading a missing one does.
     return Path(str(huggingface_hub.try_to_load_from_cache(location, name, revision=commit)))

@@ -1,4 +1,7 @@
-"""Detects texts that decline what they were asked to do."""
+"""Detects texts that decline what they were asked to do, by the phrases of ``refusals.toml``.
+
+Multiple-choice answers of coreference have a list of their own, in ``coreference/answers.py``.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.runs.measure.stored_sums import measurement_of
+from evaluators.runs.measure.stored_results import measurement_of
 from leaderboard.pages.choice_keys import address, result_id, table_id
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.sections import Section

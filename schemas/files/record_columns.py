@@ -57,7 +57,7 @@ class RecordColumns(Sequence[Record]):
             if n_bytes > MOST_BYTES:
                 raise DataError(
                     f"its records take more than {MOST_BYTES >> 30} GiB of memory together; a task that reads suites "
-                    "with a suite_table of its own takes them part by part"
+                    "with a table_of_parts of its own takes them part by part"
                 )
         if not kept:
             return cls(arrow_schema(Record).empty_table())

@@ -208,7 +208,8 @@ class GateCheck:
         defined = [reference for reference in references if reference.metric.value is not None]
         if metric.value is None or not defined:
             return Standing(metric=metric, worst=metric.value, leads=())
-        # Baselines answer everything: a model must not pass because it left out what it would have got wrong.
+        # Baselines answer everything: a model must not pass because it left out what it would have got wrong. A cluster
+        # therefore counts the most that any baseline has in it.
         sums = self._source.statistics(self._definition, {}).cluster_sums
         sums = sums * self._answered_shares(len(sums))
         n_asked = np.max([reference.sums[:, 1] for reference in defined], axis=0)
@@ -266,12 +267,13 @@ def _lead(reference: Reference, value: float, resamples: FloatArray, n_clusters:
     # The quantile of Student's t; loading scipy.stats for it would take longer than all else here.
     from scipy.special import stdtrit
 
-    below = reference.metric.value or 0.0
+    below = reference.metric.value
+    assert below is not None, "baselines without a value are left out before"
     difference = value - below
     differences = resamples - reference.resamples
     differences = differences[np.isfinite(differences)]
     if n_clusters is None or n_clusters < 2 or len(differences) < 2:
         return Lead(reference.baseline, below, difference, None, None)
-    # Resamples of cluster means have a standard error; with few clusters, its own doubt makes the interval wider.
+    # Resamples of cluster means have a standard error; it is estimated from the clusters, hence Student's t.
     half_width = float(stdtrit(n_clusters - 1, (1 + LEVEL) / 2)) * float(differences.std(ddof=1))
     return Lead(reference.baseline, below, difference, difference - half_width, difference + half_width)

@@ -10,10 +10,8 @@ import numpy as np
 
 from biasboard.ground.errors import DataError
 from evaluators.metric import Facts, MetricDefinition, Source
-from evaluators.runs.measure.correction_files import read_inputs
 from evaluators.runs.measure.measuring import Measurement, metric_definitions
 from evaluators.statistics.record_tables import Statistics
-from evaluators.text_scores import TextScores, read_scores
 from schemas.documents.cluster_sums import ClusterSums
 from schemas.documents.metric_comparison import label
 from schemas.documents.result import Result
@@ -95,32 +93,19 @@ def rows_of(definitions: Sequence[MetricDefinition[Any]], source: Source) -> Ite
             )
 
 
-def measurement_of(
-    folder: Path, result: Result, parts: Iterable[RecordColumns], scores: TextScores | None = None
-) -> Measurement:
-    """Return the measurement of a result: from its records and scores, or from its sums if its texts are elsewhere.
+def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns]) -> Measurement:
+    """Return the measurement of a result whose texts are elsewhere.
 
     Args:
         folder: Folder of the result.
         result: The result in it.
         parts: The records of each part, each of which is read once.
-        scores: Scores of its texts; None to read them.
 
     Raises:
-        DataError: a file is damaged, or the records do not come from the task.
+        DataError: the sums are damaged, or do not fit the records.
     """
+    assert result.withheld is not None
     signature = result.signature
-    if result.withheld is None:
-        known = read_scores(folder, result.scores) if scores is None else scores
-        inputs = read_inputs(folder, result, known)
-        measurement = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts))
-        used = {(correction.config, correction.calibration) for correction in measurement.corrections}
-        for correction in inputs.corrections:
-            if (correction.config, correction.calibration) not in used:
-                unused = f"{correction.calibration} of config {correction.config}"
-                strange = f"corrections.json has {unused}, which no metric applies"
-                raise DataError(f"{folder}: {strange}; rescore the run")
-        return measurement
     extent = _Extent.of(parts)
     rows = read_sums(folder, result.withheld.sums)
     names = {definition.name for definition in metric_definitions(signature.task)}

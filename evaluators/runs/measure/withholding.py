@@ -18,7 +18,8 @@ from evaluators.benchmark import Gate, load_benchmark
 from evaluators.runs.measure.finish import write_parts
 from evaluators.runs.measure.gates import GateCheck, Reference
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.runs.measure.stored_sums import StoredSums, measurement_of, rows_of
+from evaluators.runs.measure.stored_results import measurement_of
+from evaluators.runs.measure.stored_sums import StoredSums, rows_of
 from evaluators.statistics.bootstrap import resample
 from evaluators.task import load_task, prompt_of
 from schemas.documents.cluster_sums import ClusterSums

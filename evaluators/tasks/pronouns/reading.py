@@ -23,7 +23,8 @@ def read_texts(
 ) -> Read:
     """Read each answer to an item, and mark refused ones.
 
-    If all answers are refused, the item is refused. If none states a number, the item is unparsed.
+    If all answers are refused, the item is refused. If ``read`` finds no number in any, the item is unparsed; only the
+    readings of word problems look for one.
 
     Args:
         exchanges: The exchanges of one item.
