@@ -1,8 +1,8 @@
 """Occupations and pronoun families, read from data files that name their sources.
 
-This is the only table of either in the project. Sentences pair 20 occupations of each stereotype: one more needs another
-design of pairs. One surface form can belong to several families (``em`` belongs to *e* and to *ey*) and to several cases
-(``her`` is accusative and possessive), so look-ups by form return tuples.
+This is the only table of either in the project. Sentences pair 20 occupations of each stereotype: one more needs
+another design of pairs. One surface form can belong to several families (``em`` belongs to *e* and to *ey*) and to
+several cases (``her`` is accusative and possessive), so look-ups by form return tuples.
 """
 
 from __future__ import annotations
