@@ -94,7 +94,7 @@ def test_builders_are_found_by_their_files_also_those_of_others(tmp_path: Path) 
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "out/datasets/synthbias/dataset.json").is_file()
     theirs = REPOSITORY / "tests" / "third_benchmark"
-    done = biasboard("build", "greetings", tmp_path / "greetings", BIASBOARD_PLUGINS=str(theirs))
+    done = biasboard("build", "greetings", "--out", tmp_path / "greetings", BIASBOARD_PLUGINS=str(theirs))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "greetings" / "dataset.json").is_file()
     assert "greetings" in biasboard("build", "--help", BIASBOARD_PLUGINS=str(theirs)).stdout

@@ -72,7 +72,7 @@ def test_names_may_have_dashes_or_underscores_and_a_flag_that_is_off_is_left_out
         ("prompt = ['a', 3]", "3 is not a text in quotes; correct it"),
         ("timeout = 'long'", 'timeout = "long"'),
         ("chat = 'yes'", 'chat = "yes": "yes" is not true or false; correct it'),
-        ("limits = 3", "'limits' does not exist; have: dataset, backend, model, out, config, part, split, limit, "),
+        ("limits = 3", "'limits' does not exist; have: dataset, config, part, split, limit, task, "),
         ("config_file = 'x'", "'config_file' does not exist; have: "),
         ("api_key = 'x'", "'api_key': no secret belongs in a file; set OPENAI_API_KEY or HF_TOKEN in the environment"),
         ("base_url = 'http://me:pass@host/v1'", "base_url: holds a password, which does not belong in a file"),
