@@ -148,7 +148,12 @@ class Probe:
             # Where a parameter is ignored, another spelling of the call is too, unless one call had several prompts.
             if (method.name, method.lists) in useless:
                 continue
-            calls = method.calls(_CHOICE)
+            try:
+                calls = method.calls(_CHOICE)
+            except AnswerError as error:
+                # It may not fit into a short context. Whether the prompts do is judged when the run is planned.
+                self._reasons[method.name] = f"no test call: {error}"
+                continue
             replies = await self._replies(method.name, calls)
             if replies is None:
                 continue
