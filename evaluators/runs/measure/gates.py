@@ -182,7 +182,7 @@ class GateCheck:
             if isinstance(stored, list):
                 answered = _from_json(stored)
             else:
-                answered = self._answered()
+                answered = self._computed_references()
                 memory.put(_REFERENCES, parts, _as_json(answered))
             _KNOWN[key] = tuple(
                 Reference(baseline, metric, sums, resample(sums, self._definition.aggregate))
@@ -190,7 +190,7 @@ class GateCheck:
             )
         return _KNOWN[key]
 
-    def _answered(self) -> list[_Answered]:
+    def _computed_references(self) -> list[_Answered]:
         prompt = prompt_of(self._task, self.signature.prompt)
         wanted = "generation" if prompt.scoring == "generation" else prompt.requires
         answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
