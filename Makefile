@@ -103,7 +103,7 @@ ifneq ($(PICTURE),)
 endif
 	@echo "Next: make serve (look at the board), make demo MODEL=... (add a model), and the site's page Commands (all else)"
 
-test: $(DEV_STAMP) ## run the tests of less than two seconds, before each commit (ARGS='-k name' for some of them)
+test: $(DEV_STAMP) ## run the quick tests, before each commit (ARGS='-k name' for some of them)
 	$(TESTS) -m 'not slow and not browser' $(ARGS)
 
 test-all: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests

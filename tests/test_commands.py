@@ -47,6 +47,7 @@ def test_warnings_are_errors_where_that_is_asked_for() -> None:
     assert "UserWarning: mind" in run("-W", "error", "-c", program, status=1).stderr
 
 
+@pytest.mark.slow
 def test_a_traceback_and_a_kill_are_seen() -> None:
     assert "ZeroDivisionError" in run("-c", "1 / 0", status=1).stderr
     assert run("-c", "import os; os.kill(os.getpid(), 9)").returncode == -9

@@ -98,6 +98,7 @@ def python_commands(lines: list[str]) -> Iterator[str]:
             yield match[0].split(" && ")[0].split(" > ")[0]
 
 
+@pytest.mark.slow
 def test_documented_commands_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "run.toml").write_text(documented_block(COMMANDS_PAGE, "toml"), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -209,6 +210,7 @@ def test_documented_places_exist() -> None:
     ] == []
 
 
+@pytest.mark.slow
 def test_the_metric_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (source,) = re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL)

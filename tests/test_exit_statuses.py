@@ -77,10 +77,12 @@ def test_the_page_and_the_help_name_the_same_statuses() -> None:
     assert [int(number) for number in re.findall(r"\d+", EXIT_STATUS)] == expected
 
 
+@pytest.mark.slow
 def test_0_is_a_run_that_is_done(dataset: Path, tmp_path: Path) -> None:
     assert replay(dataset, tmp_path, "A")[0] == 0
 
 
+@pytest.mark.slow
 def test_1_is_bad_input_and_2_a_wrong_option(dataset: Path, tmp_path: Path) -> None:
     run = ("run", "--backend", "baseline", "--model", "uniform", "--out", tmp_path / "runs")
     assert status(*run, "--dataset", tmp_path / "none")[0] == EXIT_ERROR
@@ -90,6 +92,7 @@ def test_1_is_bad_input_and_2_a_wrong_option(dataset: Path, tmp_path: Path) -> N
     assert status("walk")[0] == USAGE
 
 
+@pytest.mark.slow
 def test_3_is_a_run_none_of_whose_answers_could_be_read(dataset: Path, tmp_path: Path) -> None:
     code, said = replay(dataset, tmp_path, "The weather is fine today.")
     assert code == EXIT_RUN_FAILED, said
@@ -98,12 +101,14 @@ def test_3_is_a_run_none_of_whose_answers_could_be_read(dataset: Path, tmp_path:
     assert "next:" not in said
 
 
+@pytest.mark.slow
 def test_3_is_a_run_that_could_not_finish(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "none.jsonl").write_text(json.dumps({"request_sha256": "0" * 64, "text": "A"}), encoding="utf-8")
     options = ("--dataset", dataset, "--backend", "replay", "--model", tmp_path / "none.jsonl", "--name", "lab/x")
     assert status("run", *options, "--out", tmp_path / "runs")[0] == EXIT_RUN_FAILED
 
 
+@pytest.mark.slow
 def test_130_is_ctrl_c(dataset: Path, tmp_path: Path) -> None:
     from tokenizers import Tokenizer
 

@@ -48,6 +48,7 @@ def test_no_key_and_no_cache_of_the_user_is_seen() -> None:
     assert "HF_TOKEN" not in os.environ
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ci", "reason", "exit_code", "options"),
     [

@@ -140,6 +140,7 @@ def package_of(module: str) -> str:
     return GROUND if f"{module}.".startswith(f"{GROUND}.") else module.partition(".")[0]
 
 
+@pytest.mark.slow
 def test_packages_import_only_those_to_their_left(trees: dict[str, ast.Module]) -> None:
     wrong = [
         f"{module} imports {found.module}"
@@ -151,6 +152,7 @@ def test_packages_import_only_those_to_their_left(trees: dict[str, ast.Module]) 
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_modules_do_not_import_each_other_in_a_circle(trees: dict[str, ast.Module]) -> None:
     edges = {
         module: {found.module for found in imports(tree) if found.module in trees and found.module != module}
@@ -172,6 +174,7 @@ def folder_of(module: str, trees: dict[str, ast.Module]) -> tuple[str, str]:
     return package, next((room for room in folders if room in FOLDERS[package]), folders[-1] if folders else ".")
 
 
+@pytest.mark.slow
 def test_folders_import_only_those_that_their_doors_lead_to(trees: dict[str, ast.Module]) -> None:
     wrong = []
     seen = set()
@@ -214,6 +217,7 @@ def part_of(module: str) -> str:
     return ".".join(parts[:3]) if parts[:2] == ["evaluators", "backends"] else module
 
 
+@pytest.mark.slow
 def test_heavy_libraries_are_imported_inside_functions_of_one_plug_in_each(trees: dict[str, ast.Module]) -> None:
     users: dict[str, set[str]] = {}
     eager: list[str] = []
@@ -238,6 +242,7 @@ def test_heavy_libraries_are_imported_inside_functions_of_one_plug_in_each(trees
     assert {library: modules for library, modules in users.items() if len(modules) > 1} == {}
 
 
+@pytest.mark.slow
 def test_importing_everything_loads_no_heavy_library_and_says_nothing(trees: dict[str, ast.Module]) -> None:
     modules = sorted(module for module in trees if not module.endswith("__main__"))
     program = (
@@ -277,6 +282,7 @@ OTHER_MODULE_NAMES = {
 }
 
 
+@pytest.mark.slow
 def test_every_package_of_the_core_is_used() -> None:
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     names = [entry.partition(">")[0] for entry in settings["project"]["dependencies"]]

@@ -68,6 +68,7 @@ def names_in(source: str) -> Iterator[str]:
                 yield identifier
 
 
+@pytest.mark.slow
 def test_no_general_module_names_a_benchmark_or_what_is_its_own() -> None:
     files = general_files("*.py")
     assert len(files) > 100

@@ -44,6 +44,7 @@ def text_of(page: Path) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.read_text(encoding="utf-8")))
 
 
+@pytest.mark.slow
 def test_its_files_are_sound_and_a_broken_item_is_named(built: Path) -> None:
     assert "no problems" in run("-m", "schemas.validate", built / "datasets", built / "runs")
     manifest = built / "datasets" / "greetings" / "dataset.json"
@@ -114,6 +115,7 @@ def listed_with(plugins: Path) -> str:
     return done.stderr.removeprefix("error: ").strip()
 
 
+@pytest.mark.slow
 def test_a_wrong_folder_of_plug_ins_is_a_one_line_error(tmp_path: Path) -> None:
     assert listed_with(tmp_path / "nowhere").startswith("BIASBOARD_PLUGINS: no folder ")
     assert "name the folder above them" in listed_with(PLUGINS / "evaluators")

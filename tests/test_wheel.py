@@ -7,11 +7,14 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.commands import REPOSITORY, run
 
 NEEDED_TO_BUILD = ("pyproject.toml", "README.md", "LICENSE")
 
 
+@pytest.mark.slow
 def test_a_built_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     packages = sorted({name.partition(".")[0] for name in settings["tool"]["setuptools"]["packages"]})

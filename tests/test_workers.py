@@ -51,6 +51,7 @@ def test_a_portion_is_a_file_or_a_folder_whose_files_share_much(nodeid: str, por
     assert portion_of(nodeid) == portion
 
 
+@pytest.mark.slow
 def test_portions_stay_whole_and_one_with_a_slow_test_comes_first(project: Path) -> None:
     found = dealt(project, "-n2", "--dist=loadfile", "--no-loadscope-reorder")
     processes: dict[str, set[str]] = {}

@@ -24,6 +24,7 @@ def dataset(tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "data", {"type1": made_items(6, ambiguous=True), "type2": made_items(6)})
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_runs_as_it_stands(tmp_path: Path) -> None:
     page = (REPOSITORY / "site/docs/python.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
@@ -91,6 +92,7 @@ def test_the_options_of_backends_are_those_of_the_command_line() -> None:
     assert list(get_type_hints(BackendChoices)) == [field.name for field in dataclasses.fields(BackendOptions)]
 
 
+@pytest.mark.slow
 def test_a_dataset_is_built_with_the_options_of_its_builder(tmp_path: Path) -> None:
     folder = build("synthbias", out=tmp_path / "small", limit=8, seed=3)
     assert folder == tmp_path / "small"

@@ -75,6 +75,7 @@ def test_a_shell_completes_commands_and_options(words: str, found: str) -> None:
     assert "_BIASBOARD_COMPLETE=complete_bash" in shown.stdout, shown.stderr
 
 
+@pytest.mark.slow
 def test_both_forms_of_a_command_do_the_same(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(4)})
     options = ("--dataset", dataset, "--backend", "baseline", "--model", "uniform")
@@ -87,6 +88,7 @@ def test_both_forms_of_a_command_do_the_same(tmp_path: Path) -> None:
     assert f"next: biasboard board --runs {tmp_path / 'one'}" in one.stdout
 
 
+@pytest.mark.slow
 def test_builders_are_found_by_their_files_also_those_of_others(tmp_path: Path) -> None:
     listed = biasboard("build")
     assert "biasboard build synthbias [--source NAME]" in listed.stdout

@@ -85,6 +85,7 @@ def alarms(shared_data: Path) -> dict[int, str]:
     return {int(str(finding.line)): finding.check for finding in found}
 
 
+@pytest.mark.slow
 def test_every_line_found_by_hand_is_found_and_none_stands_in_the_code(
     alarms: dict[int, str], shared_data: Path
 ) -> None:

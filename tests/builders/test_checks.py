@@ -68,6 +68,7 @@ def examined() -> list[tuple[frozenset[str], set[str]]]:
     return [(case.expected, named({f.check for f in all_findings(case.sentence, SENTENCE_CHECKS)})) for case in cases]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", sorted({*SENTENCE_CHECKS, SPOILT_CASE} - CASE_CHECKS))
 def test_precision_and_recall_on_spoilt_sentences(check: str, examined: list[tuple[frozenset[str], set[str]]]) -> None:
     wanted = sum(check in expected for expected, _ in examined)

@@ -85,6 +85,7 @@ def test_other_benchmarks_say_who_annotated_and_what_is_biased(benchmark: str, t
         assert "does not say" not in text
 
 
+@pytest.mark.slow
 def test_a_changed_folder_no_longer_agrees(folder: Path, tmp_path: Path) -> None:
     manifest = read_manifest(folder)
     assert list(croissant_problems(folder, manifest)) == []

@@ -109,6 +109,7 @@ def test_the_threshold_decides_and_has_to_be_a_similarity() -> None:
     assert [rows_per_band(threshold) for threshold in (0.5, 0.7, 0.9)] == [1, 3, 10]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("near", [None, 0.7])
 def test_a_candidate_takes_less_than_200_bytes(near: float | None) -> None:
     if near is not None:

@@ -146,6 +146,7 @@ def test_twins_are_used_together(whole: Draft[CoreferenceItem]) -> None:
             assert used[first.frame_id] == used[second.frame_id]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_items_and_another_seed_others(whole: Draft[CoreferenceItem]) -> None:
     assert embedded.draft() == whole
     other = embedded.draft(seed=1)
@@ -153,6 +154,7 @@ def test_the_same_seed_gives_the_same_items_and_another_seed_others(whole: Draft
     assert len(items_of(other, "type2")) == 6320
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [4, 7, 16, 200, 1580, 6320, 12_640, 20_000])
 def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(whole: Draft[CoreferenceItem], limit: int) -> None:
     short = embedded.draft(limit=limit)

@@ -21,6 +21,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return commands.run("-m", "builders.gifi", *arguments, cwd=folder)
 
 
+@pytest.mark.slow
 def test_the_plain_command_builds_four_configs(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
@@ -70,6 +71,7 @@ def test_bad_arguments_are_one_line_and_leave_nothing(tmp_path: Path, arguments:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_published_templates_are_built_both_ways(shared_data: Path, tmp_path: Path) -> None:
     source = str(shared_data / "gifi" / "template")
     assert run(tmp_path, "--source", "gifi", "--input", source).returncode == 0

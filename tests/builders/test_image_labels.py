@@ -301,6 +301,7 @@ def test_a_revision_is_for_the_hub_and_the_hub_needs_a_network(tmp_path: Path) -
         hub.read_cifar(Path(hub.HUB_ID), None)
 
 
+@pytest.mark.slow
 def test_the_command_says_what_it_built_and_refuses_in_one_line(tmp_path: Path) -> None:
     folder = image_folder(tmp_path / "pets", {"cat": 9, "dog": 9})
     said = run("--input", folder, "--out", tmp_path / "out", "--bias-per-label", "2", "--pool-per-label", "2")

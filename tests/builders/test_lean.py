@@ -29,6 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "runs"
 
 
+@pytest.mark.slow
 def test_the_command_measures_each_model(runs: Path) -> None:
     done = python(runs.parent, "builders.synthbias", "lean", "runs", "--out", "lean.json")
     assert done.returncode == 0, done.stderr
@@ -60,6 +61,7 @@ def test_a_folder_without_such_runs_is_refused(runs: Path, tmp_path: Path) -> No
     assert not (tmp_path / "lean.json").exists()
 
 
+@pytest.mark.slow
 def test_what_the_card_shows_was_measured_on_this_version() -> None:
     draft = embedded.draft()
     (type1,) = [split for split in draft.splits if split.config == "type1"]

@@ -231,6 +231,7 @@ def real(shared_data: Path) -> Report:
     return report
 
 
+@pytest.mark.slow
 def test_the_counts_of_the_published_file(real: Report) -> None:
     assert (real.n_sentences, real.n_pairs) == (31_728, 15_864)
     assert real.counts == {

@@ -55,6 +55,7 @@ def test_a_folder_holds_data_card_manifest_and_rejects(draft: Draft[CoreferenceI
     assert set(counted.values()) == {0}
 
 
+@pytest.mark.slow
 def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_dataset(embedded.draft(seed=3, limit=200), tmp_path / name)
@@ -131,6 +132,7 @@ def test_the_card_says_what_the_hub_and_a_reader_need(draft: Draft[CoreferenceIt
     assert str(tmp_path) not in body
 
 
+@pytest.mark.slow
 def test_a_folder_with_files_is_replaced_only_when_asked_and_only_if_it_is_a_dataset(
     draft: Draft[CoreferenceItem], tmp_path: Path
 ) -> None:

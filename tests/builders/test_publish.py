@@ -81,6 +81,7 @@ def holds(commit: Commit, folder: Path) -> bool:
     return {name: content for name, content in commit.files.items() if name != ".gitattributes"} == files_of(folder)
 
 
+@pytest.mark.slow
 def test_a_dataset_is_one_commit_and_a_tag(hub: FakeHub, first: Path) -> None:
     done = call(hub, first)
     repository = hub.repositories[REPO]
@@ -93,6 +94,7 @@ def test_a_dataset_is_one_commit_and_a_tag(hub: FakeHub, first: Path) -> None:
     assert [kind for kind in hub.writes if kind != "upload"] == ["create", "commit", "tag"]
 
 
+@pytest.mark.slow
 def test_an_unchanged_dataset_is_not_committed_again(hub: FakeHub, first: Path) -> None:
     call(hub, first)
     hub.writes.clear()
@@ -106,6 +108,7 @@ def test_an_unchanged_dataset_is_not_committed_again(hub: FakeHub, first: Path) 
     assert titles(repository)[0] == "somebody edits the card"
 
 
+@pytest.mark.slow
 def test_a_dry_run_prints_the_plan_and_writes_nothing(hub: FakeHub, first: Path, second: Path) -> None:
     lines = call(hub, first, "--dry-run", "--private").stdout.splitlines()
     assert lines[0] == f"synthbias 1.0.0 to {REPO} (new, private):"
@@ -127,6 +130,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(hub: FakeHub, first: Path,
     assert (repository.head, hub.writes) == (before, [])
 
 
+@pytest.mark.slow
 def test_a_new_version_deletes_stale_files_and_keeps_the_old_version(hub: FakeHub, first: Path, second: Path) -> None:
     call(hub, first)
     repository = hub.repositories[REPO]
@@ -138,6 +142,7 @@ def test_a_new_version_deletes_stale_files_and_keeps_the_old_version(hub: FakeHu
     assert titles(repository) == ["synthbias 1.1.0", "old files", "synthbias 1.0.0", "initial commit"]
 
 
+@pytest.mark.slow
 def test_a_commit_of_somebody_else_in_between_is_kept(hub: FakeHub, first: Path, second: Path) -> None:
     call(hub, first)
     repository = hub.repositories[REPO]
@@ -153,6 +158,7 @@ def test_a_commit_of_somebody_else_in_between_is_kept(hub: FakeHub, first: Path,
     assert files_of(second).items() <= tagged(repository, "v1.1.0").files.items()
 
 
+@pytest.mark.slow
 def test_a_branch_that_moves_each_time_ends_the_command(hub: FakeHub, first: Path) -> None:
     repository = hub.new(REPO)
     hub.faults["commit"].extend([Fault(412)] * 20)
@@ -163,6 +169,7 @@ def test_a_branch_that_moves_each_time_ends_the_command(hub: FakeHub, first: Pat
     assert (titles(repository), repository.tags) == (["initial commit"], {})
 
 
+@pytest.mark.slow
 def test_another_running_commit_is_waited_for(hub: FakeHub, first: Path) -> None:
     repository = hub.new(REPO)
     hub.faults["commit"].append(Fault(409))
@@ -171,6 +178,7 @@ def test_another_running_commit_is_waited_for(hub: FakeHub, first: Path) -> None
     assert holds(tagged(repository), first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_a_failure_after_the_commit_makes_no_second_one(hub: FakeHub, first: Path, goes_on: bool) -> None:
     repository = hub.new(REPO)
@@ -187,6 +195,7 @@ def test_a_failure_after_the_commit_makes_no_second_one(hub: FakeHub, first: Pat
     assert hub.writes.count("commit") == 1
 
 
+@pytest.mark.slow
 def test_a_failure_before_the_commit_is_repeated(hub: FakeHub, first: Path) -> None:
     repository = hub.new(REPO)
     hub.faults["commit"].append(Fault(503))
@@ -195,6 +204,7 @@ def test_a_failure_before_the_commit_is_repeated(hub: FakeHub, first: Path) -> N
     assert hub.writes.count("commit") == 2
 
 
+@pytest.mark.slow
 def test_a_failure_after_the_tag_or_the_creation_repeats_neither(hub: FakeHub, first: Path) -> None:
     hub.faults["create"].append(Fault(500, after=True))
     hub.faults["tag"].append(Fault(500, after=True))
@@ -206,6 +216,7 @@ def test_a_failure_after_the_tag_or_the_creation_repeats_neither(hub: FakeHub, f
     assert [kind for kind in hub.writes if kind != "upload"] == ["create", "commit", "tag"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_killed_between_commit_and_tag_the_rerun_tags(hub: FakeHub, first: Path, goes_on: bool) -> None:
     repository = hub.new(REPO)
@@ -236,6 +247,7 @@ def test_killed_between_commit_and_tag_the_rerun_tags(hub: FakeHub, first: Path,
     assert hub.writes == ["tag"]
 
 
+@pytest.mark.slow
 def test_other_content_under_an_old_version_is_refused(hub: FakeHub, first: Path, tmp_path: Path) -> None:
     call(hub, first)
     repository = hub.repositories[REPO]
@@ -251,12 +263,14 @@ def test_other_content_under_an_old_version_is_refused(hub: FakeHub, first: Path
     assert (repository.head, repository.tags, hub.writes) == (before, {}, [])
 
 
+@pytest.mark.slow
 def test_an_older_version_does_not_replace_a_later_one(hub: FakeHub, first: Path, second: Path) -> None:
     call(hub, second)
     assert "holds version 1.1.0, later than 1.0.0" in call(hub, first, status=1).stderr
     assert list(hub.repositories[REPO].tags) == ["v1.1.0"]
 
 
+@pytest.mark.slow
 def test_a_tag_on_another_commit_is_refused_and_not_moved(hub: FakeHub, first: Path) -> None:
     repository = hub.new(REPO)
     repository.tags["v1.0.0"] = repository.head
@@ -271,6 +285,7 @@ def test_a_tag_on_another_commit_is_refused_and_not_moved(hub: FakeHub, first: P
     assert repository.tags == {"v1.0.0": start}
 
 
+@pytest.mark.slow
 def test_a_repository_of_something_else_is_left_alone(hub: FakeHub, first: Path, tmp_path: Path) -> None:
     repository = hub.new(REPO, {"train.csv": b"a,b\n", "README.md": b"# Mine\n"})
     assert "holds files but no dataset.json (train.csv)" in call(hub, first, status=1).stderr
@@ -282,6 +297,7 @@ def test_a_repository_of_something_else_is_left_alone(hub: FakeHub, first: Path,
     assert hub.writes == []
 
 
+@pytest.mark.slow
 def test_a_file_that_the_hub_left_out_is_noticed_before_tagging(hub: FakeHub, first: Path, second: Path) -> None:
     call(hub, first)
     repository = hub.repositories[REPO]
@@ -294,6 +310,7 @@ def test_a_file_that_the_hub_left_out_is_noticed_before_tagging(hub: FakeHub, fi
     assert holds(tagged(repository, "v1.1.0"), second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("token", "said"),
     [
@@ -310,6 +327,7 @@ def test_a_token_without_the_right_is_one_line(hub: FakeHub, first: Path, token:
     assert (titles(repository), repository.tags) == (["initial commit"], {})
 
 
+@pytest.mark.slow
 def test_a_private_repository_is_made_once_and_never_opened(hub: FakeHub, first: Path, second: Path) -> None:
     call(hub, first, "--private")
     repository = hub.repositories[REPO]
@@ -321,6 +339,7 @@ def test_a_private_repository_is_made_once_and_never_opened(hub: FakeHub, first:
     assert "exists and is public, and --private is for new ones" in call(hub, first, "--private", status=1).stderr
 
 
+@pytest.mark.slow
 def test_a_pull_request_has_the_files_and_no_tag(hub: FakeHub, first: Path) -> None:
     assert "does not exist, or the token may not see it" in call(hub, first, "--pr", status=1).stderr
     repository = hub.new(REPO)
@@ -343,6 +362,7 @@ def test_a_pull_request_has_the_files_and_no_tag(hub: FakeHub, first: Path) -> N
     assert titles(repository) == ["Merge #1", "initial commit"]
 
 
+@pytest.mark.slow
 def test_what_is_no_repository_or_no_hub_is_one_line(hub: FakeHub, first: Path) -> None:
     environ = environment(hub, first.parent / "home")
     for repo, added, said, status in (

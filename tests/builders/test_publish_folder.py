@@ -35,6 +35,7 @@ def sound(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_not_sound_is_refused_with_the_way_out(tmp_path: Path) -> None:
     assert "no dataset.json here; name the folder of a built dataset" in refusal(tmp_path)
 
@@ -59,6 +60,7 @@ def test_a_version_is_given_when_a_dataset_is_built_and_not_by_hand(tmp_path: Pa
     assert "README.md: does not name version 2.0.1 of synthbias, as dataset.json does" in refusal(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -78,6 +80,7 @@ def test_a_manifest_that_was_edited_is_noticed(change: dict[str, Any], said: str
     assert "build the dataset again" in refusal(folder)
 
 
+@pytest.mark.slow
 def test_a_card_or_a_benchmark_file_that_was_edited_is_noticed(tmp_path: Path) -> None:
     folder = sound(tmp_path / "d")
     benchmark, card = folder / "eval.yaml", folder / "README.md"
@@ -90,6 +93,7 @@ def test_a_card_or_a_benchmark_file_that_was_edited_is_noticed(tmp_path: Path) -
     assert "README.md: pretty_name None is not the " in refusal(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [".cache/x", ".DS_Store", "notes.txt", "more/texts.parquet", "old/LICENSE"])
 def test_a_file_that_is_none_of_the_dataset_is_refused_by_name(name: str, tmp_path: Path) -> None:
     folder = sound(tmp_path / "d")

@@ -90,6 +90,7 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [40, None])
 def test_published_synthbias_is_refused_however_its_manifest_is_edited(
     shared_data: Path, tmp_path: Path, limit: int | None
@@ -118,6 +119,7 @@ def test_the_digests_are_those_of_the_published_sentences(shared_data: Path) -> 
     assert all(holds_protected(sentence, known) for sentence in sentences)
 
 
+@pytest.mark.slow
 def test_winobias_is_not_taken_for_it(shared_data: Path, tmp_path: Path) -> None:
     write_dataset(winobias.draft(shared_data / "winobias", limit=None), tmp_path / "d")
     assert set(read_dataset(tmp_path / "d").files) > {"LICENSE", "README.md", "croissant.json", "dataset.json"}
@@ -193,6 +195,7 @@ def plug_ins(draft: Draft[CoreferenceItem], tmp_path_factory: pytest.TempPathFac
     return root
 
 
+@pytest.mark.slow
 def test_made_data_that_is_protected_is_refused_however_its_manifest_is_edited(
     draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path
 ) -> None:
@@ -223,6 +226,7 @@ def test_made_data_that_is_protected_is_refused_however_its_manifest_is_edited(
     )
 
 
+@pytest.mark.slow
 def test_a_rejected_candidate_that_is_protected_is_refused_too(
     draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path
 ) -> None:

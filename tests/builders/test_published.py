@@ -181,6 +181,7 @@ def real(shared_data: Path) -> Draft[CoreferenceItem]:
     return published.draft(shared_data / "synthbias" / "synthbias_data.csv", limit=None)
 
 
+@pytest.mark.slow
 def test_the_published_file_gives_every_row_in_complete_pairs(real: Draft[CoreferenceItem]) -> None:
     items = [item for split in real.splits for item in split.items]
     assert {split.config: len(split.items) for split in real.splits} == {"type1": 14_120, "type2": 17_608}
@@ -232,6 +233,7 @@ def test_flags_agree_with_the_findings_about_the_published_file(
     assert len(lines["shared_template"]) == 2 * rules["R9d_template_shared_by_2plus_pairs"]["pairs"]
 
 
+@pytest.mark.slow
 def test_the_folder_carries_the_licence_and_refuses_to_be_published(shared_data: Path, tmp_path: Path) -> None:
     draft = published.draft(shared_data / "synthbias" / "synthbias_data.csv", limit=20)
     manifest = write_dataset(draft, tmp_path / "d")

@@ -47,6 +47,7 @@ def items_of(folder: Path) -> dict[tuple[str, str], list[LabelItem]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_plain_command_builds_ten_tasks_and_a_suite(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
@@ -164,6 +165,7 @@ def test_a_folder_of_the_hub_is_built(tmp_path: Path) -> None:
     assert sum(item.content_free is None for item in items) == 100
 
 
+@pytest.mark.slow
 def test_a_downloaded_state_of_the_hub_is_built_with_its_commit(tmp_path: Path) -> None:
     commit = "0123456789" * 4
     cache = tmp_path / "cache" / "datasets--Muennighoff--natural-instructions"
@@ -256,6 +258,7 @@ def test_a_file_as_input_and_a_huge_file_are_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["tasks"]
 
 
+@pytest.mark.slow
 def test_a_named_task_that_cannot_be_used_is_an_error_and_a_published_one_is_dropped(tmp_path: Path) -> None:
     write_task(tmp_path / "tasks", PUBLISHED[0], instances(150, ["Yes"]))
     write_task(tmp_path / "tasks", PUBLISHED[1], instances(96, ["Yes", "No"]))
@@ -290,6 +293,7 @@ def test_a_file_that_changes_during_the_build_is_noticed(tmp_path: Path) -> None
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_real_files_build(shared_data: Path, tmp_path: Path) -> None:
     source = shared_data / "superni"
     done = run(tmp_path, "--source", "natural-instructions", "--input", str(source / "tasks"))

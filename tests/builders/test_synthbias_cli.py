@@ -16,6 +16,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return commands.run("-m", "builders.synthbias", *arguments, cwd=folder)
 
 
+@pytest.mark.slow
 def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 0, done.stderr
@@ -37,6 +38,7 @@ def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:
     assert (sum(entry.n_items for entry in shorter.splits), shorter.seed) == (8, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -65,6 +67,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(tmp_path: Path, argumen
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.csv", "other.csv"]
 
 
+@pytest.mark.slow
 def test_published_sources_build_from_their_files(shared_data: Path, tmp_path: Path) -> None:
     for source, path, name in (
         ("synthbias", shared_data / "synthbias" / "synthbias_data.csv", "synthbias-published"),

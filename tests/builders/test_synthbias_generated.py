@@ -174,6 +174,7 @@ def generated(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Gener
     return Generated(folder, done.stdout, sum(n - 1 for n in times.values()), len(times))
 
 
+@pytest.mark.slow
 def test_every_cell_is_full_after_ten_kills(generated: Generated) -> None:
     cells = design_cells(N_PAIRS)
     have = pairs_by_cell(generated.items())
@@ -213,6 +214,7 @@ def test_the_bill_is_known_and_below_the_limit(generated: Generated) -> None:
     assert "pilot: " in generated.output
 
 
+@pytest.mark.slow
 def test_the_kept_answers_give_the_same_items_again_without_the_model(generated: Generated, tmp_path: Path) -> None:
     arguments = ["--source", "generated", "--out", str(tmp_path / "again")]
     # A dataset knows its own limits; of runs, they must be told.
@@ -235,6 +237,7 @@ def test_the_kept_answers_give_the_same_items_again_without_the_model(generated:
         assert again.files == generated.manifest().files
 
 
+@pytest.mark.slow
 def test_sentences_that_are_too_similar_can_be_left_out(generated: Generated, tmp_path: Path) -> None:
     arguments = ["--source", "generated", "--per-cell", str(PER_CELL), "--near-duplicates", "0.5"]
     done = subprocess.run(
@@ -280,6 +283,7 @@ def test_a_changed_answer_is_found(generated: Generated, tmp_path: Path) -> None
     assert any("was changed after the build" in line for line in problems(copy))
 
 
+@pytest.mark.slow
 def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(server: Server, tmp_path: Path) -> None:
     n_before = len(server.answered())
     done = subprocess.run(
@@ -292,6 +296,7 @@ def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(server: Se
     assert not (tmp_path / "dataset").exists()
 
 
+@pytest.mark.slow
 def test_a_limit_on_the_cost_holds_over_all_rounds(server: Server, tmp_path: Path) -> None:
     n_before, limit = len(server.answered()), 0.2
     stopped = subprocess.run(
@@ -307,6 +312,7 @@ def test_a_limit_on_the_cost_holds_over_all_rounds(server: Server, tmp_path: Pat
     assert not (tmp_path / "dataset").exists()
 
 
+@pytest.mark.slow
 def test_a_pilot_that_says_that_the_limit_is_too_low_stops(server: Server, tmp_path: Path) -> None:
     done = subprocess.run(
         command(tmp_path, server, "--max-cost", "0.1"), capture_output=True, text=True, check=False, timeout=200
@@ -315,6 +321,7 @@ def test_a_pilot_that_says_that_the_limit_is_too_low_stops(server: Server, tmp_p
     assert "--max-cost 0.1: the pilot says about" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_path: Path) -> None:
     n_before = len(server.answered())
     done = subprocess.run(command(tmp_path, server, "--dry-run"), capture_output=True, text=True, check=False)

@@ -31,6 +31,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_each_builder_takes_a_version_that_every_file_names(builder: str, tmp_path: Path) -> None:
     done = build(builder, "--dataset-version", "2.10.0", out=tmp_path / "d")
@@ -45,6 +46,7 @@ def test_each_builder_takes_a_version_that_every_file_names(builder: str, tmp_pa
     assert read_dataset(tmp_path / "d").tag == "v2.10.0"
 
 
+@pytest.mark.slow
 def test_the_builders_own_version_is_the_default_and_changes_nothing(tmp_path: Path) -> None:
     build("synthbias", out=tmp_path / "one")
     build("synthbias", "--dataset-version", DATASET_VERSION, out=tmp_path / "two")

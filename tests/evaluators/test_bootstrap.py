@@ -60,6 +60,7 @@ def test_every_resample_draws_as_many_clusters_as_there_are() -> None:
     assert set(draws.sum(axis=1)) == {17.0}
 
 
+@pytest.mark.slow
 def test_many_clusters_are_drawn_alike_though_a_few_resamples_at_a_time() -> None:
     sums = np.random.default_rng(7).random((8193, 2))
     at_once = cluster_draws(8193) @ sums

@@ -125,6 +125,7 @@ def test_the_command_line_takes_the_cache_as_option_and_from_the_environment(dat
         assert "cache" not in json.loads(result.read_text())["command"]
 
 
+@pytest.mark.slow
 def test_runs_of_several_processes_share_a_new_cache(dataset: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache.sqlite"
     models = ("uniform", "stereotype", "stereotype-0.7", "always-wrong")
@@ -160,6 +161,7 @@ for number in range(20):
 """
 
 
+@pytest.mark.slow
 def test_a_new_store_can_be_opened_by_several_processes_at_once(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen(

@@ -20,6 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tokenizer(tmp_path_factory.mktemp("tokenizer"), template=USER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "problem"),
     [
@@ -51,6 +52,7 @@ def test_a_template_that_cannot_be_used_is_one_line(folder: Path, template: str,
     load_tokenizer(str(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "template",
     [USER, "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}", "{{ messages[0].content | tojson }}"],
@@ -62,6 +64,7 @@ def test_white_space_and_escapes_may_differ(folder: Path, template: str, tmp_pat
     assert load_tokenizer(str(tmp_path), chat=True).context_ids(' The "nurse"\n ')
 
 
+@pytest.mark.slow
 def test_a_template_that_fails_for_one_prompt_is_one_line(tmp_path: Path) -> None:
     template = (
         "{% if 'guard in' in messages[0].content %}{{ raise_exception('no') }}{% endif %}"
@@ -75,6 +78,7 @@ def test_a_template_that_fails_for_one_prompt_is_one_line(tmp_path: Path) -> Non
         tokenizer.context_ids("The nurse in Rome")
 
 
+@pytest.mark.slow
 def test_the_command_line_refuses_it_before_anything_is_asked(tmp_path: Path) -> None:
     save_tokenizer(tmp_path / "tokenizer", template="Hello. Assistant:")
     options = ["--backend", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "a/b", "--api", "completions"]

@@ -56,6 +56,7 @@ def test_run_scores_every_config_and_says_where_the_results_are(dataset: Path, t
     assert [path.parent.name.partition("-")[0] for path in results] == ["type1", "type2"]
 
 
+@pytest.mark.slow
 def test_all_baselines_in_one_command_reach_their_known_values(dataset: Path, tmp_path: Path) -> None:
     done = baseline(dataset, tmp_path / "runs", "--model", "all", "--config", "type2")
     assert done.returncode == 0, done.stderr
@@ -108,6 +109,7 @@ def test_list_names_every_plug_in() -> None:
         assert name in done.stdout
 
 
+@pytest.mark.slow
 def test_rescore_prints_what_changed(dataset: Path, tmp_path: Path) -> None:
     baseline(dataset, tmp_path / "runs", "--model", "uniform", "--config", "type2")
     (path,) = (tmp_path / "runs").rglob("result.json")
@@ -153,6 +155,7 @@ def test_an_unknown_backend_names_those_that_exist(dataset: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_model_folder_without_tokenizer_is_a_one_line_error(dataset: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     (tmp_path / "model").mkdir()
@@ -187,6 +190,7 @@ def test_a_dataset_of_another_shape_is_a_one_line_error(dataset: Path, tmp_path:
     )
 
 
+@pytest.mark.slow
 def test_broken_data_is_a_one_line_error_and_leaves_nothing(dataset: Path, tmp_path: Path) -> None:
     path = dataset / "data" / "type2" / "test-00000-of-00001.parquet"
     whole = path.read_bytes()
@@ -231,6 +235,7 @@ def test_a_broken_manifest_is_a_one_line_error(dataset: Path, tmp_path: Path) ->
         assert_one_line_error(baseline(dataset, tmp_path / "runs", "--model", "uniform"), part)
 
 
+@pytest.mark.slow
 def test_a_run_says_that_it_achieves_no_more_than_a_baseline_and_what_has_no_value(
     dataset: Path, tmp_path: Path
 ) -> None:

@@ -234,6 +234,7 @@ def test_a_folder_that_is_no_whole_clip_model_is_refused(
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_language_model_is_no_clip_model_and_the_other_way_round(folder: Path, tmp_path: Path) -> None:
     llama = save_tiny_llama(tmp_path / "llama")
     with pytest.raises(
@@ -252,6 +253,7 @@ def test_a_language_model_is_no_clip_model_and_the_other_way_round(folder: Path,
     assert "clip" in str(error.value).rpartition("backends that can: ")[2].split(", ")
 
 
+@pytest.mark.slow
 def test_options_of_others_are_refused_and_its_own_open_it_again(folder: Path, backend: ClipBackend) -> None:
     with pytest.raises(ConfigError, match="backend 'clip' has no use for --chat"):
         open_clip(str(folder), BackendOptions(chat=True))

@@ -291,6 +291,7 @@ def test_a_letter_that_is_taken_back_is_unread(words: str) -> None:
     ] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("prompt_id", "n_pairs"), [("mcq2-generate-v1", 200), ("mcq3-generate-v1", 40)])
 def test_a_repeated_prompt_names_nothing(prompt_id: str, n_pairs: int) -> None:
     prompt = prompt_of(TASK, prompt_id)

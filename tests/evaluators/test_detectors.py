@@ -230,6 +230,7 @@ def agreement(labels: list[dict[str, Any]]) -> tuple[int, int, int]:
     return len(of_pronouns), careful, published
 
 
+@pytest.mark.slow
 def test_pronouns_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
     held_out = [label for label in labelled if label["set"] == "held_out"]
     assert agreement(held_out) == (131, 129, 117)

@@ -98,6 +98,7 @@ def test_no_heavy_library_is_loaded_to_look_at_the_installation() -> None:
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
 
 
+@pytest.mark.slow
 def test_missing_and_outdated_libraries_come_with_the_line_that_installs_them(tmp_path: Path) -> None:
     # An installation of another making, found before the real one.
     info = tmp_path / "biasboard-9.9.dist-info"
@@ -191,6 +192,7 @@ def test_other_weights_are_noticed_and_end_with_a_status(model: Path, tmp_path: 
     assert "compare tokenizer, chat template and weights" in line
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_or_opened_says_why(model: Path, tmp_path: Path) -> None:
     baseline = doctor("--backend", "baseline", "--model", "uniform", "--json")
     assert baseline.exit_code == 0

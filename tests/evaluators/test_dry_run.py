@@ -88,6 +88,7 @@ def test_requests_that_items_share_are_counted_once(tmp_path: Path) -> None:
     assert (found.n_items, found.n_requests, found.n_distinct_requests) == (8, 16, 12)
 
 
+@pytest.mark.slow
 def test_the_size_of_the_store_is_about_right(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(1500)})
     told = estimated(dataset, tmp_path).store_bytes
@@ -96,6 +97,7 @@ def test_the_size_of_the_store_is_about_right(tmp_path: Path) -> None:
     assert told == pytest.approx((finished.folder / "responses.sqlite").stat().st_size, rel=0.25)
 
 
+@pytest.mark.slow
 def test_tokens_of_a_language_model_are_those_that_its_result_counts(dataset: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     model = save_tiny_llama(tmp_path / "model")

@@ -145,6 +145,7 @@ def torn(items: Sequence[CoreferenceItem], prompt_id: str) -> Torn:
     return Torn(texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt_id", ["mcq2-generate-v1", "mcq3-generate-v1"])
 def test_a_result_of_texts_can_be_recounted(tmp_path: Path, prompt_id: str) -> None:
     items = made_items(60)
@@ -213,6 +214,7 @@ def test_a_model_without_options_and_a_normalisation_of_texts_are_refused(tmp_pa
     assert "generated texts, which have no normalisation; leave out --normalisation" in done.output
 
 
+@pytest.mark.slow
 def test_texts_of_a_language_model_reach_the_board(tmp_path: Path, repository: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     dataset = write_dataset(tmp_path / "datasets" / "made", {"type2": made_items(20)})

@@ -24,6 +24,7 @@ torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
 
 
+@pytest.mark.slow
 def test_stop_texts_end_an_answer_wherever_tokens_begin(tiny_llama: Path) -> None:
     backend = opened(tiny_llama)
     n_over_borders = 0
@@ -130,6 +131,7 @@ def test_samples_of_one_prompt_differ_and_come_again(tiny_llama: Path) -> None:
     assert len(set(texts) & set(other_seed)) < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.6, 1.0), (1.0, 0.7)])
 def test_samples_follow_the_distribution(tiny_llama: Path, temperature: float, top_p: float) -> None:
     backend = opened(tiny_llama, batch_tokens=4096)

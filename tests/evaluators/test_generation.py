@@ -49,6 +49,7 @@ def passes_of(backend: TransformersBackend) -> Iterator[list[tuple[int, int]]]:
         handle.remove()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_tokens", [1, 160, 4096])
 def test_any_number_side_by_side_equals_a_loop_over_single_requests(tiny_llama: Path, batch_tokens: int) -> None:
     answers = assert_equals_plain_loop(opened(tiny_llama, batch_tokens=batch_tokens), made_requests())
@@ -80,6 +81,7 @@ def mistral(window: int) -> Any:
     return transformers.MistralForCausalLM(config)
 
 
+@pytest.mark.slow
 def test_a_window_that_texts_leave_means_one_at_a_time(tiny_llama: Path, tmp_path: Path) -> None:
     backend = with_network(tmp_path / "mistral", mistral(8), tiny_llama)
     assert_equals_plain_loop(backend, made_requests(16), generation="single")
@@ -92,6 +94,7 @@ def test_a_window_that_no_text_leaves_is_none(tiny_llama: Path, tmp_path: Path) 
     assert "continuous_generation_left_out" not in backend.runtime.settings
 
 
+@pytest.mark.slow
 def test_a_state_that_runs_through_all_tokens_means_one_at_a_time(tiny_llama: Path, tmp_path: Path) -> None:
     torch.manual_seed(0)
     config = transformers.MambaConfig(
@@ -113,6 +116,7 @@ def test_a_model_that_ignores_masks_is_found_out(tiny_llama: Path) -> None:
     assert "nats from decoding one text at a time" in backend.runtime.settings["continuous_generation_left_out"]
 
 
+@pytest.mark.slow
 def test_a_real_model_continues_as_the_loop_does(shared_data: Path) -> None:
     backend = opened(shared_data / "models" / "tinystories-656k", batch_tokens=300)
     requests = made_requests(12)

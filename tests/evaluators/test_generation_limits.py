@@ -53,6 +53,7 @@ def widest_pass(backend: TransformersBackend, requests: list[GenerateRequest]) -
     return widest
 
 
+@pytest.mark.slow
 def test_answers_are_equal_whatever_runs_side_by_side(model: Path) -> None:
     requests = [
         replace(request, stop=(" the",) if index % 5 == 0 else ()) for index, request in enumerate(made_requests(60))
@@ -74,6 +75,7 @@ def test_what_rounding_may_have_decided_is_counted(tiny_llama: Path) -> None:
     assert 0 < int(backend.runtime.settings["tokens_left_to_rounding"]) <= n_tokens
 
 
+@pytest.mark.slow
 def test_without_a_choice_memory_decides_and_not_the_budget_of_scoring(tiny_llama: Path) -> None:
     base = GenerateRequest(prompt="The guard waited for the", max_tokens=100, temperature=1.0)
     requests = [replace(base, sample=index) for index in range(40)]
@@ -86,6 +88,7 @@ def test_without_a_choice_memory_decides_and_not_the_budget_of_scoring(tiny_llam
     assert widest_pass(backend, requests) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_more", [7, 5000])
 def test_ids_without_a_token_are_never_generated(
     tiny_llama: Path, tmp_path: Path, n_more: int, caplog: pytest.LogCaptureFixture
@@ -140,6 +143,7 @@ print(threads.set_threads(torch), os.environ.get("OMP_WAIT_POLICY"))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity of processes")
 @pytest.mark.parametrize("variables", [{}, {"OMP_NUM_THREADS": "2"}])
 def test_threads_are_those_of_the_user_or_the_usable_cores(variables: dict[str, str]) -> None:

@@ -108,6 +108,7 @@ def run_import(folder: Path, dataset: Path, *arguments: str) -> subprocess.Compl
     return run("-m", "evaluators", "import", "gifi", *chosen, *arguments, cwd=dataset.parent)
 
 
+@pytest.mark.slow
 def test_every_layout_becomes_records_and_no_row_is_lost(dataset: Path, tmp_path: Path) -> None:
     folder = tmp_path / "files"
     # One row is empty, one item has no row, one item has two.
@@ -145,6 +146,7 @@ def test_every_layout_becomes_records_and_no_row_is_lost(dataset: Path, tmp_path
     assert (accuracy.n, accuracy.n_excluded) == (12, 11)
 
 
+@pytest.mark.slow
 def test_imported_results_stand_on_the_board_and_are_marked(dataset: Path, tmp_path: Path) -> None:
     write(tmp_path / "files" / GDR, recognition_rows())
     assert run_import(tmp_path / "files", dataset, "--model", "made-1").returncode == 0
@@ -161,6 +163,7 @@ def test_imported_results_stand_on_the_board_and_are_marked(dataset: Path, tmp_p
     assert row.unranked == "models are ranked by the index of all configs, not by one config"
 
 
+@pytest.mark.slow
 def test_answers_whose_pronouns_were_overwritten_are_flagged(dataset: Path, tmp_path: Path) -> None:
     """Enough rows, and the pronoun of the answer does not depend on the prompt."""
     rows = [row | {"generated_sentences": "and he left."} for row in recognition_rows()] * 15
@@ -177,6 +180,7 @@ def without(rows: list[dict[str, object]], column: str) -> list[dict[str, object
     return [{name: value for name, value in row.items() if name != column} for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -202,6 +206,7 @@ def test_a_broken_file_is_one_line_and_leaves_nothing(
     assert not list((tmp_path / "out").rglob("result.json"))
 
 
+@pytest.mark.slow
 def test_empty_and_unreadable_files_are_named(dataset: Path, tmp_path: Path) -> None:
     path = tmp_path / "files" / GDR
     path.parent.mkdir()
@@ -235,6 +240,7 @@ def test_folders_of_several_models_need_a_name(tmp_path: Path) -> None:
         generation_files(tmp_path, "made-1")
 
 
+@pytest.mark.slow
 def test_nobody_can_be_asked_with_the_prompt_of_published_answers(dataset: Path) -> None:
     command = ("-m", "evaluators", "run", "--dataset", dataset, "--config", "recognition")
     model = ("--backend", "baseline", "--model", "uniform", "--prompt", "published-v1")

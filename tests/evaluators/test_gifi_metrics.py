@@ -129,6 +129,7 @@ def test_the_p_value_tells_a_worse_family_from_chance() -> None:
     assert right["pe_p_value"].value == 1
 
 
+@pytest.mark.slow
 def test_p_values_under_chance_are_spread_over_their_range() -> None:
     rng = np.random.default_rng(3)
     easy = rng.uniform(0, 1, size=(60, 40, 1))
@@ -255,6 +256,7 @@ def imported_from(folder: Path, file: AnswerFile, task: Task) -> Imported:
 SHAPES = {"recognition": "recognition", "assignment": "assignment", "math": "word_problem"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gpt-4o", "claude3-haiku", "Phi-3-mini-4k", "gpt2"])
 def test_the_values_measured_on_published_generations(shared_data: Path, model: str) -> None:
     reference = json.loads((shared_data.parent / "specs" / "gifi_reference.json").read_text(encoding="utf-8"))

@@ -47,6 +47,7 @@ _TEXTS = """[
 ]"""
 
 
+@pytest.mark.slow
 def test_the_work_of_detectors_grows_with_the_text_only() -> None:
     ended = run("-c", _READ_ALL, _TEXTS)
     assert (ended.stdout, ended.stderr) == ("read\n", "")

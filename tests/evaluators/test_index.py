@@ -246,6 +246,7 @@ def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None
     assert family.scored[Source("word_problem")].result.signature.prompt == "sampled-v1"
 
 
+@pytest.mark.slow
 def test_a_folder_without_such_results_is_an_error(tmp_path: Path) -> None:
     done = run("-m", "evaluators", "index", tmp_path)
     assert (done.returncode, done.stdout) == (1, "")

@@ -85,6 +85,7 @@ def test_an_endpoint_gets_the_schema_only_with_requests_that_have_one(tokenizer:
         assert backend.runtime.settings["json_schema"] == "json_schema"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refused", "way"), [(("json_schema",), "json_object"), (("json_schema", "json_object"), "none")]
 )

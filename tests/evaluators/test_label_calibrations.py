@@ -133,6 +133,7 @@ def test_looc_says_that_no_example_fits_where_none_does() -> None:
     assert measured(records)["accuracy_looc"].n == 1
 
 
+@pytest.mark.slow
 def test_a_value_counts_the_items_of_a_task_and_the_tasks_of_a_suite(dataset: Path) -> None:
     of_tasks = made_records(planned(dataset, "tasks", SHOWN), drawn_answer(5))
     suite, alone = measured(*of_tasks, is_suite=True), measured(of_tasks[0])
@@ -154,6 +155,7 @@ def test_looc_weighs_labels_and_not_examples() -> None:
     assert ratios[4] == pytest.approx([0.6 * 3, 0.25 * 3, 0.15 * 3], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_model_that_gives_priors_only_is_even_after_each_calibration(dataset: Path) -> None:
     def prior(asked: Asked) -> list[float]:
         n_others = len(asked.item.labels) - 1
@@ -176,6 +178,7 @@ def likelihood(asked: Asked) -> list[float]:
     return [rng.expovariate(1.0) + 2.0 * (label == asked.item.target) for label in asked.item.labels]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two", "three", "six"])
 @pytest.mark.parametrize("calibration", ["cc", "dc"])
 def test_a_prior_that_multiplies_a_likelihood_is_taken_out_exactly(dataset: Path, name: str, calibration: str) -> None:
@@ -207,6 +210,7 @@ def of_split(split: str, rows: Sequence[Sequence[float]], golds: str = "abc") ->
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(SHARES, min_size=1, max_size=8))
 def test_bias_scores_are_in_their_range_and_0_for_a_uniform_model(rows: list[list[float]]) -> None:
@@ -224,6 +228,7 @@ def test_bias_scores_are_in_their_range_and_0_for_a_uniform_model(rows: list[lis
     assert values(of_split("bias", [row for row in rows for _ in "12"], "aabbcc"))["bias_score"] == pytest.approx(score)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(SHARES, min_size=3, max_size=8), st.lists(SHARES, min_size=1, max_size=3))
 def test_a_correction_is_undone_by_the_prior_that_it_removes(

@@ -35,6 +35,7 @@ def expected_texts(dataset: Path) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_server_sees_each_distinct_request_of_the_grid_once(tmp_path: Path) -> None:
     pytest.importorskip("openai", reason="the extra openai is not installed")
     dataset, runs = made_dataset(tmp_path / "tasks", ("two",)), tmp_path / "runs"

@@ -49,6 +49,7 @@ def recounted(records: Sequence[Record], folder: Path) -> dict[str, float | None
     return label_oracle.measures(rows, stored_weights(records))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", CONTEXTS)
 @pytest.mark.parametrize(("seed", "p_missing"), [(1, 0.0), (2, 0.1), (3, 0.0), (4, 0.4)])
 def test_every_metric_is_that_of_plain_loops(
@@ -224,6 +225,7 @@ def all_wrong(asked: Asked) -> list[float]:
     return [float(label != asked.item.target) / (len(asked.item.labels) - 1) for label in asked.item.labels]
 
 
+@pytest.mark.slow
 def test_measures_that_divide_by_the_accuracy_are_null_where_all_is_wrong(dataset: Path) -> None:
     parts = made_records(planned(dataset, "tasks", CONTEXTS[1]), all_wrong)
     for found in (measured(parts[1]), measured(*parts, is_suite=True)):

@@ -71,6 +71,7 @@ def requests_of(prompt_id: str) -> Iterator[str]:
                 yield choice_sha256(text, tuple(f" {label}" for label in item.labels))
 
 
+@pytest.mark.slow
 def test_the_model_is_asked_each_request_of_the_grid_once(dataset: Path, runs: Path, tmp_path: Path) -> None:
     asked = Counter((dataset.parent / "log").read_text(encoding="utf-8").split())
     expected = [set(requests_of(prompt)) for prompt in PROMPTS]
@@ -98,6 +99,7 @@ def test_results_hold_the_numbers_that_plain_loops_find_in_their_records(runs: P
         assert metrics(folder) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_rescoring_asks_nothing_and_gives_the_same_bytes(dataset: Path, runs: Path) -> None:
     names = ("result.json", "records.parquet")
     before = {folder: [(folder / name).read_bytes() for name in names] for folder in results(runs).values()}
@@ -115,6 +117,7 @@ def test_rescoring_asks_nothing_and_gives_the_same_bytes(dataset: Path, runs: Pa
     assert "no problems" in run("-m", "schemas.validate", runs)
 
 
+@pytest.mark.slow
 def test_an_index_without_its_contexts_says_which_are_missing_and_how_to_ask_them(runs: Path, tmp_path: Path) -> None:
     folders = results(runs)
     wanted = ", ".join(f"classification with k8-set{number}" for number in range(3))
@@ -137,6 +140,7 @@ def test_an_index_without_its_contexts_says_which_are_missing_and_how_to_ask_the
     assert "nothing to average" not in run("-m", "evaluators", "index", *folders.values())
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_the_commands_that_go_on_and_few_names_of_what_has_no_value(
     dataset: Path, tmp_path: Path
 ) -> None:
@@ -151,6 +155,7 @@ def test_a_run_ends_with_the_commands_that_go_on_and_few_names_of_what_has_no_va
     assert f"next: biasboard index {tmp_path}, then biasboard board --runs {tmp_path}" in said
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_gives_the_same_records(dataset: Path, runs: Path, tmp_path: Path) -> None:
     log, out = tmp_path / "log", tmp_path / "runs"
     one = (*ALL, "--prompt", PROMPTS[2])
@@ -169,6 +174,7 @@ def test_a_killed_run_goes_on_and_gives_the_same_records(dataset: Path, runs: Pa
     assert metrics(store.parent) == metrics(whole)
 
 
+@pytest.mark.slow
 def test_a_prior_without_content_is_measured_and_taken_out(dataset: Path, tmp_path: Path) -> None:
     command = ("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path, "--backend", "baseline", *ALL)
     run(*command, "--model", "label-prior-0.8", "--config", "two", "--contexts", "0,2")

@@ -85,6 +85,7 @@ def test_it_is_fitted_on_what_the_model_has_not_seen_of_pool_and_bias() -> None:
     assert not np.array_equal(weights(with_other_answers(records, fitted), trained), before)
 
 
+@pytest.mark.slow
 def test_the_mean_class_accuracy_never_falls_on_the_fitted_items(records: list[Record]) -> None:
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -159,6 +160,7 @@ def test_stored_corrections_that_cannot_be_true_are_refused(
         stored(records, MetricInputs(corrections=(replace(told, **change),), may_fit=False))
 
 
+@pytest.mark.slow
 def test_a_gain_that_is_none_where_ties_are_shared_is_not_taken() -> None:
     """Half of the distributions are ties, which a fit gives to the first label and a metric shares."""
     for seed in range(20):

@@ -41,6 +41,7 @@ def values_of(table: LabelTable) -> dict[str, tuple[float | None, str | None]]:
     return {name: (one.value, one.reason) for name, one in found.items()}
 
 
+@pytest.mark.slow
 def test_measures_of_classes_are_those_of_plain_loops_and_those_of_pairs_of_labels_are_undefined() -> None:
     made = records(K)
     found = values_of(TASK.table(made))
@@ -62,6 +63,7 @@ def test_measures_of_classes_are_those_of_plain_loops_and_those_of_pairs_of_labe
     assert 0.1 < found["gini"][0] < 0.9
 
 
+@pytest.mark.slow
 def test_up_to_64_labels_everything_is_measured() -> None:
     assert values_of(TASK.table(records(64)))["bias_score"][0] is not None
     assert values_of(TASK.table(records(65)))["bias_score"][0] is None

@@ -35,6 +35,7 @@ def asked(done: Result) -> list[tuple[str, str, str]]:
     return [(told["dataset"], told["config"], told["prompt"]) for told in json.loads(done.stdout)]
 
 
+@pytest.mark.slow
 def test_every_config_of_every_dataset_is_asked_with_every_prompt(one: Path, two: Path, tmp_path: Path) -> None:
     prompts = ("--prompt", "mcq2-v1", "--prompt", "mcq3-v1")
     done = run(tmp_path / "runs", "--dataset", one, "--dataset", two, "--dataset", one, *prompts, "--json")
@@ -57,6 +58,7 @@ def test_a_prompt_may_be_for_one_config_alone(one: Path, tmp_path: Path) -> None
         assert (refused.exit_code, said in refused.stderr) == (1, True), refused.stderr
 
 
+@pytest.mark.slow
 def test_all_baselines_are_asked_of_each_dataset(one: Path, two: Path, tmp_path: Path) -> None:
     options = ("--dataset", one, "--dataset", two, "--config", "type2")
     done = run(tmp_path / "runs", *options, "--json", model="all")
@@ -101,6 +103,7 @@ def test_json_of_a_failure_holds_the_runs_before_it(one: Path, two: Path, tmp_pa
     assert "requests failed" in done.stderr
 
 
+@pytest.mark.slow
 def test_no_bar_of_another_library_is_shown(one: Path, tmp_path: Path) -> None:
     model = save_tiny_llama(tmp_path / "tiny")
     quiet: dict[str, Any] = dict.fromkeys(

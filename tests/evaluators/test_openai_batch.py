@@ -32,6 +32,7 @@ def opened(endpoint: FakeBatchEndpoint, state: Path | None, **options: Any) -> O
     return backend
 
 
+@pytest.mark.slow
 def test_generations_and_choices_come_back_through_files(tokenizer: Tokenizer, tmp_path: Path) -> None:
     letters = ChoiceRequest(prompt="A or B?", options=(" A", " B"), outcomes=("a", "b"))
     with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
@@ -124,6 +125,7 @@ def test_a_batch_is_not_forgotten_before_its_answers_are_stored(tokenizer: Token
     assert len(found) == 20
 
 
+@pytest.mark.slow
 def test_large_runs_are_split(tokenizer: Tokenizer, tmp_path: Path) -> None:
     with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
         by_lines = opened(endpoint, tmp_path / "batch.json")
@@ -141,6 +143,7 @@ def test_large_runs_are_split(tokenizer: Tokenizer, tmp_path: Path) -> None:
         assert all(sum(len(json.dumps(line)) + 1 for line in lines) <= 1000 for lines in endpoint.uploads)
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_not_accepted_ends_the_run(tokenizer: Tokenizer, tmp_path: Path) -> None:
     with FakeBatchEndpoint(tokenizer, serves=CHAT, ends_as="failed") as endpoint:
         with pytest.raises(RunError, match="line 1 is no request"):

@@ -68,6 +68,7 @@ def test_tokens_are_estimated_before_anything_is_sent(
         assert sum(response.n_prompt_tokens or 0 for response in found.values()) == counted
 
 
+@pytest.mark.slow
 def test_a_chat_template_counts(tmp_path: Path, tokenizer: Tokenizer) -> None:
     folder = save_tokenizer(tmp_path / "chatty", template=TEMPLATE)
     with FakeEndpoint(tokenizer) as endpoint:
@@ -79,6 +80,7 @@ def test_a_chat_template_counts(tmp_path: Path, tokenizer: Tokenizer) -> None:
         assert endpoint.n_received == 0
 
 
+@pytest.mark.slow
 def test_the_cost_is_that_of_the_tokens_the_endpoint_counts(tokenizer: Tokenizer, prices: Path) -> None:
     def with_cache(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
         answer["usage"]["prompt_tokens_details"] = {"cached_tokens": 4}
@@ -154,6 +156,7 @@ def test_unsound_prices_are_refused(text: str, kind: type[BiasboardError], messa
         read_price(tmp_path / "nowhere.toml", "made/model")
 
 
+@pytest.mark.slow
 def test_a_run_from_the_command_line(
     tmp_path: Path, folder: Path, tokenizer: Tokenizer, prices: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

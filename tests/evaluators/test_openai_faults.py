@@ -40,6 +40,7 @@ PASSING: dict[str, Callable[[Received], Fault]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PASSING)
 def test_a_fault_that_passes_leaves_no_trace_but_the_count(name: str, tokenizer: Tokenizer) -> None:
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
@@ -130,6 +131,7 @@ def test_a_model_that_is_not_there_is_named_with_those_that_are(tokenizer: Token
             _ = backend.model
 
 
+@pytest.mark.slow
 def test_nobody_there_is_a_config_error(tokenizer: Tokenizer) -> None:
     with FakeEndpoint(tokenizer) as endpoint:
         url = endpoint.url
@@ -138,6 +140,7 @@ def test_nobody_there_is_a_config_error(tokenizer: Tokenizer) -> None:
         _ = backend.model
 
 
+@pytest.mark.slow
 def test_everything_at_once_ends_in_the_right_statuses(tokenizer: Tokenizer) -> None:
     rng = np.random.default_rng(3)
     kinds = [*PASSING.values(), lambda received: Fault(hang=True)]

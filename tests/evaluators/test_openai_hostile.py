@@ -93,6 +93,7 @@ def test_an_answer_that_cannot_be_used_fails_alone_and_says_why(name: str) -> No
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.slow
 def test_a_dripping_server_is_given_up_in_time() -> None:
     drip = Raw(plain(chat()).content, pause=0.2)
     with RawServer(of_chat(lambda prompt: drip if prompt == "Say 3" else plain(chat()))) as server:
@@ -103,6 +104,7 @@ def test_a_dripping_server_is_given_up_in_time() -> None:
     assert "no answer within 1 s" in str(asked.responses[3].error)
 
 
+@pytest.mark.slow
 def test_a_server_that_drips_from_the_start_is_given_up_before_the_first_item() -> None:
     with RawServer(lambda path, sent: Raw(plain(chat()).content, pause=0.2)) as server:
         backend = open_backend(MODEL, BackendOptions(base_url=server.url, timeout=1.0))

@@ -28,6 +28,7 @@ TALKATIVE = Patience(
 )
 
 
+@pytest.mark.slow
 def test_a_server_that_is_stopped_is_told_of_again_and_again_until_it_is_back(
     tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,6 +54,7 @@ def test_a_server_that_is_stopped_is_told_of_again_and_again_until_it_is_back(
     assert told.index(back) > told.index(outages[-1])
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_told_of_and_a_slow_one_is_not(
     tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,6 +76,7 @@ def test_a_server_that_hangs_is_told_of_and_a_slow_one_is_not(
     assert [line for line in told if "; 4 requests wait, each up to 3 s" in line]
 
 
+@pytest.mark.slow
 def test_an_overloaded_server_is_told_of_with_its_words(
     tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +97,7 @@ def test_a_fault_that_passes_is_not_told(tokenizer: Tokenizer, capsys: pytest.Ca
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["refused", "no handshake"])
 def test_a_server_that_is_not_there_is_one_error_in_seconds(kind: str) -> None:
     full = []

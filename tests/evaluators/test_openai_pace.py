@@ -17,6 +17,7 @@ from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received
 from tests.evaluators.openai_runs import SERVES, Asked, error, made, number_in, opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_date", [False, True])
 def test_retry_after_is_waited_for_by_everybody(as_date: bool, tokenizer: Tokenizer) -> None:
     limited: list[float] = []
@@ -37,6 +38,7 @@ def test_retry_after_is_waited_for_by_everybody(as_date: bool, tokenizer: Tokeni
         assert len(too_early) <= 3
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_used_up_is_waited_for(tokenizer: Tokenizer) -> None:
     spent = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1s20ms"}
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
@@ -55,6 +57,7 @@ def test_a_wait_that_is_too_long_ends_the_run(tokenizer: Tokenizer) -> None:
             Asked().of(backend, made(5))
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_stays_silent_ends_the_run(tokenizer: Tokenizer) -> None:
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint, Patience(n_tries=1000, outage_seconds=1.0, longest_pause=0.05))
@@ -66,6 +69,7 @@ def test_an_endpoint_that_stays_silent_ends_the_run(tokenizer: Tokenizer) -> Non
         assert 0 <= asked.n_attempts - endpoint.n_received <= endpoint.most_at_a_time
 
 
+@pytest.mark.slow
 def test_throughput_recovers_within_ten_seconds_after_an_outage(tokenizer: Tokenizer) -> None:
     down = (150, 170)
 
@@ -89,6 +93,7 @@ def test_throughput_recovers_within_ten_seconds_after_an_outage(tokenizer: Token
         assert recovered
 
 
+@pytest.mark.slow
 def test_as_many_calls_as_asked_for_and_fewer_when_it_is_too_much(tokenizer: Tokenizer) -> None:
     under_way: list[int] = []
 
@@ -110,6 +115,7 @@ def test_as_many_calls_as_asked_for_and_fewer_when_it_is_too_much(tokenizer: Tok
     assert np.mean(under_way[300:]) < 9
 
 
+@pytest.mark.slow
 def test_memory_is_flat_however_much_is_queued(tokenizer: Tokenizer) -> None:
     n = 100_000
     requests = [GenerateRequest(prompt=f"Say {number}", max_tokens=3) for number in range(n)]

@@ -88,6 +88,7 @@ def sent_tokens(backend: OpenAIBackend, endpoint: FakeEndpoint, requests: list[R
     return endpoint.n_prompt_tokens - of_probing, sum(answer.n_completion_tokens or 0 for answer in answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", [None, "completions", "chat"])
 @pytest.mark.parametrize("requests", [GENERATE, CHOICE], ids=["texts", "choices"])
 @pytest.mark.parametrize("with_tokenizer", [False, True])

@@ -159,6 +159,7 @@ def test_packed_scoring_equals_single_passes(tmp_path: Path, name: str) -> None:
     assert_equals_single_passes(save_model(tmp_path / "model", network, **changes), scoring="packed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLAIN)
 def test_models_that_cannot_be_packed_fall_back_and_equal_single_passes(tmp_path: Path, name: str) -> None:
     network, changes = PLAIN[name]
@@ -265,6 +266,7 @@ def test_who_insists_on_plain_scoring_gets_no_stored_answer_of_the_packed_one(ll
     assert free == packed != plain
 
 
+@pytest.mark.slow
 def test_a_chat_template_gets_one_date_whatever_the_day(llama: Path, tmp_path: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
     tokenizer.chat_template = "{{ strftime_now('%d %B %Y') }} {{ messages[0]['content'] }} Answer:"

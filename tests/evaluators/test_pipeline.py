@@ -58,6 +58,7 @@ def only(folder: Path, name: str) -> Path:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill_at", [1, N_BATCHES // 2, N_BATCHES])
 def test_kill_9_loses_nothing_that_was_answered(dataset: Path, tmp_path: Path, kill_at: int) -> None:
     whole = ask(dataset, tmp_path / "whole", LoggingBackend(tmp_path / "whole.log"))
@@ -106,6 +107,7 @@ def test_ten_kills_at_random_moments_change_no_record(tmp_path: Path) -> None:
     assert sum(counts.values()) <= 2 * n_pairs + 10 * 32
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_kill_9_of_a_language_model_run_change_no_byte(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     model = save_tiny_llama(tmp_path / "model")

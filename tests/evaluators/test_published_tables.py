@@ -74,6 +74,7 @@ def published_type2(shared_data: Path, tmp_path_factory: pytest.TempPathFactory)
     return select(folder, read_manifest(folder), "type2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", TABLE)
 def test_baselines_reproduce_the_known_table_on_the_published_items(
     published_type2: Selection, tmp_path: Path, model: str
@@ -110,6 +111,7 @@ def gender_blind(n_pairs: int, seed: int) -> list[Record]:
     return made_records(rows)
 
 
+@pytest.mark.slow
 def test_noise_that_knows_no_gender_still_costs_ucerf_but_no_signed_gap() -> None:
     records = gender_blind(8804, seed=0)
     values = row_of(compute_metrics(records, "coreference"))

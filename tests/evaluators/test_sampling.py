@@ -26,6 +26,7 @@ def draw(logits: Any, *, temperature: float = 1.0, top_p: float = 1.0, seed: int
     return sampling.draw(logits, temperatures, masses, numbers, ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.5, 1.0), (1.0, 0.95), (0.7, 0.5)])
 @pytest.mark.parametrize("spread", [0.05, 1.0, 6.0])
 @pytest.mark.parametrize("n_tokens", [37, 5000])
@@ -39,6 +40,7 @@ def test_what_rounding_changes_is_in_doubt(n_tokens: int, spread: float, tempera
         assert sum(drawn.doubtful) <= 20, "more than one token in a hundred is in doubt"
 
 
+@pytest.mark.slow
 def test_a_change_beyond_rounding_may_go_unnoticed() -> None:
     """The same test with a hundred times the noise, to show that the test above can fail."""
     logits = made_logits(2000, 5000, 1.0, 1)

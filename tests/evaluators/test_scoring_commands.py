@@ -45,6 +45,7 @@ def write_csv(path: Path, run: Path, score: float) -> None:
         writer.writerows([text, score] for text in sorted(filter(None, texts)))
 
 
+@pytest.mark.slow
 def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path) -> None:
     assert (
         metrics_of(run)["sn"]["reason"]
@@ -87,6 +88,7 @@ def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path) -
     assert metrics_of(run)["sn"]["value"] is None
 
 
+@pytest.mark.slow
 def test_changed_scores_are_refused_and_scoring_anew_mends_them(run: Path) -> None:
     assert evaluators("rescore", run, "--scorer", "toxicity=lexicon").returncode == 0
     (run / SCORES).write_bytes((run / SCORES).read_bytes()[:-20])
@@ -107,6 +109,7 @@ def test_changed_scores_are_refused_and_scoring_anew_mends_them(run: Path) -> No
     assert list(problems(run)) == []
 
 
+@pytest.mark.slow
 def test_the_texts_that_need_scores_are_written(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "texts.csv"
     done = evaluators("texts", run, "--out", out)
@@ -118,6 +121,7 @@ def test_the_texts_that_need_scores_are_written(run: Path, tmp_path: Path) -> No
     assert_one_line_error(evaluators("texts", run, "--out", out), "exists already; name another file")
 
 
+@pytest.mark.slow
 def test_a_scorer_that_fails_leaves_the_result_as_it_was(run: Path, tmp_path: Path) -> None:
     assert evaluators("rescore", run, "--scorer", "toxicity=lexicon").returncode == 0
     files = {path.name: path.read_bytes() for path in run.iterdir()}
@@ -138,6 +142,7 @@ def test_a_task_that_reads_no_scores_refuses_a_scorer(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_several_runs_are_rescored_at_once(tmp_path: Path) -> None:
     write_gifi_model(tmp_path / "runs", "lab/model", 0.5)
     done = evaluators("rescore", tmp_path / "runs")

@@ -59,6 +59,7 @@ def measured(rng: np.random.Generator, accuracies: FloatArray, n_items: int) -> 
     return [MeasureTable.of({"accuracy": of_model}, {"kind": kinds}) for of_model in shares]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_tasks", "n_items"), [(279, 100), (60, 20)])
 def test_intervals_of_a_suite_cover_the_truth(n_tasks: int, n_items: int) -> None:
     rng = np.random.default_rng(20261122)
@@ -95,6 +96,7 @@ def separable_pairs(rng: np.random.Generator, n_tasks: int, n_models: int, lead:
     return [comparison.separable for comparison in rank(candidates, ideal=1.0).comparisons]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_models", [2, 5])
 def test_equal_models_are_seldom_told_apart(n_models: int) -> None:
     """In at most one suite of twenty, any two of all the models that are compared."""

@@ -23,6 +23,7 @@ def test_a_manifest_may_name_the_task_or_the_shape() -> None:
         task_for("pronoun_text", "assignment")
 
 
+@pytest.mark.slow
 def test_a_chosen_task_asks_and_stands_in_the_command_of_the_result(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     dataset = tmp_path / "gifi"

@@ -97,6 +97,7 @@ def test_a_larger_context_is_what_remains_if_no_prompt_fits(
     assert "its context has 20; take a model with a longer context; nothing was asked" in told.stderr
 
 
+@pytest.mark.slow
 def test_a_few_long_prompts_are_announced_and_fail_without_being_asked(
     problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path
 ) -> None:
@@ -172,6 +173,7 @@ def test_a_run_with_another_limit_asks_nothing_twice(
     assert all(answers[0][item] == answers[1][item] for item in shared)
 
 
+@pytest.mark.slow
 def test_another_model_takes_no_answers_over(problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path) -> None:
     asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1", "--limit", "22")
     assert evaluators(*asked).exit_code == 0
@@ -180,6 +182,7 @@ def test_another_model_takes_no_answers_over(problems: Path, endpoint: Sized, to
     assert sum(questions(endpoint).values()) == 44
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
@@ -218,6 +221,7 @@ def test_a_sibling_that_cannot_be_read_is_left_out_in_one_line(
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 2
 
 
+@pytest.mark.slow
 def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)

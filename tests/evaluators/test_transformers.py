@@ -65,6 +65,7 @@ def assert_equals_plain_passes(
     return differences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", [None, "plain"])
 @pytest.mark.parametrize("prompt_id", ["intrinsic-v1", "mcq2-v1", "mcq3-v1"])
 def test_batches_equal_single_passes_on_random_weights(tiny_llama: Path, prompt_id: str, scoring: str | None) -> None:

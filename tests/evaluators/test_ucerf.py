@@ -83,6 +83,7 @@ def test_certain_answers_make_the_group_form_equal_to_equalized_odds() -> None:
     assert value_of(metrics, "ucerf_group") == value_of(metrics, "equalized_odds") == 0.5
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(probabilities, probabilities), min_size=2, max_size=12))
 def test_group_form_is_no_lower_than_the_mean_over_pairs(drawn: list[tuple[float, float]]) -> None:
     rows = []

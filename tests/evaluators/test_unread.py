@@ -48,6 +48,7 @@ def warnings(done: Result) -> list[str]:
     return [line for line in done.stderr.splitlines() if line.startswith("warning: none of")]
 
 
+@pytest.mark.slow
 def test_a_run_that_reads_nothing_says_so_early_shows_one_answer_and_ends_with_status_3(
     problems: Path, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_run_that_reads_nothing_says_so_early_shows_one_answer_and_ends_with_s
     assert (again.exit_code, SAID in read_run(folder).records[0].exchanges[0].text) == (3, True)  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_the_other_configs_are_asked_although_one_cannot_be_read(
     problems: Path, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
@@ -82,6 +84,7 @@ def test_the_other_configs_are_asked_although_one_cannot_be_read(
     assert "recognition" not in next(line for line in done.stderr.splitlines() if line.startswith("error"))
 
 
+@pytest.mark.slow
 def test_answers_that_are_all_refusals_are_called_so(problems: Path, endpoint: FakeEndpoint, tmp_path: Path) -> None:
     done = run(endpoint, problems, tmp_path / "runs", lambda received: DECLINED, "--config", "math")
     assert done.exit_code == 3
@@ -113,6 +116,7 @@ def test_the_share_of_unread_answers_and_of_refusals_is_told_with_one_of_each(
     assert lines[-1].startswith("next:")
 
 
+@pytest.mark.slow
 def test_a_few_unread_answers_are_counted_and_no_more(problems: Path, endpoint: FakeEndpoint, tmp_path: Path) -> None:
     asked: set[str] = set()
 

@@ -29,6 +29,7 @@ def loaded() -> Loaded:
     return load([Root(RESULTS, "accepted")], KeyBook(REPOSITORY / "leaderboard" / "keys"), Memory(None))
 
 
+@pytest.mark.slow
 def test_every_result_verifies_and_is_the_accepted_one(loaded: Loaded) -> None:
     assert loaded.left_out == ()
     assert len(loaded.entries) == len(list(RESULTS.rglob(RESULT))) > 0
@@ -42,6 +43,7 @@ def test_every_result_verifies_and_is_the_accepted_one(loaded: Loaded) -> None:
         assert strange_files(entry.folder / RESULT) == ()
 
 
+@pytest.mark.slow
 def test_published_answers_are_there_by_hash_alone(loaded: Loaded) -> None:
     """Others published them, so neither they nor the prompts are ours to hand on; a maintainer had them."""
     found = [entry for entry in loaded.entries if entry.is_imported]

@@ -60,6 +60,7 @@ def reason(folder: Path, root: Path) -> str:
     return found.reason or ""
 
 
+@pytest.mark.slow
 def test_an_honest_result_is_verified_and_handed_on_with_its_list(root: Path, tmp_path: Path) -> None:
     for prompt in (NO_EXAMPLES, SOME_EXAMPLES):
         folder = run_of(root, prompt)
@@ -128,6 +129,7 @@ def test_another_list_than_the_identity_names_is_refused(root: Path, tmp_path: P
     assert "adapters: are not those that the model's identity names" in reason(folder, root)
 
 
+@pytest.mark.slow
 def test_the_board_keeps_base_and_adapters_apart(root: Path) -> None:
     found = load([Root(root / "runs", "local")], KeyBook(None, root / "datasets"), Memory(None))
     assert not found.left_out

@@ -91,6 +91,7 @@ def test_examples_are_chosen_by_a_rule_that_knows_no_answer() -> None:
     assert {example.kind for example in other.chosen} == {"answered"}
 
 
+@pytest.mark.slow
 def test_texts_of_models_are_folded_harmless_and_not_searched(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "lab/odd", 0.5, tasks=("recognition", "continuation"), scorer=None, told=mixed)
     files, _ = pages_of(tmp_path)
@@ -120,6 +121,7 @@ def test_texts_of_models_are_folded_harmless_and_not_searched(tmp_path: Path) ->
     assert [f'href="#{anchor}"' in page for anchor in anchors] == [True, True]
 
 
+@pytest.mark.slow
 def test_records_and_scores_are_offered_with_their_sizes(tmp_path: Path) -> None:
     folders = write_gifi_model(tmp_path / "runs", "lab/even", 0.5, tasks=("continuation",))
     files, offered = pages_of(tmp_path / "runs")
@@ -134,6 +136,7 @@ def test_records_and_scores_are_offered_with_their_sizes(tmp_path: Path) -> None
             assert (folder / "docs" / path).read_bytes() == source.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refusal", ["the licence is CC BY-NC-ND", None])
 def test_texts_that_a_licence_forbids_are_neither_shown_nor_offered(tmp_path: Path, refusal: str | None) -> None:
     write_gifi_model(tmp_path, "lab/even", 0.5, tasks=("recognition",))

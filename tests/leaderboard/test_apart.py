@@ -51,6 +51,7 @@ def view(places: Places, tmp_path_factory: pytest.TempPathFactory) -> View:
     return make_view(board(results, places), (), ())
 
 
+@pytest.mark.slow
 def test_every_result_is_listed_once_under_its_kind(view: View) -> None:
     found = {group.kind: [one.entry.place for one in group.results] for group in view.apart}
     assert found == {
@@ -64,6 +65,7 @@ def test_every_result_is_listed_once_under_its_kind(view: View) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_page_says_why_and_what_to_do(view: View) -> None:
     texts = generate(view, {"index.md": "<!-- generated: apart -->\n"})
     page = texts["apart.md"]
@@ -101,6 +103,7 @@ def test_the_audit_page_leads_there_and_does_not_repeat_the_reasons(view: View) 
     assert all(reasons)
 
 
+@pytest.mark.slow
 def test_without_such_results_there_is_no_page_and_no_link(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "honest")
     view = make_view(board(tmp_path, places), (), ())

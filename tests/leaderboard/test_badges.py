@@ -57,6 +57,7 @@ def badge_of(view: View, model_id: str) -> Badge:
     return badge
 
 
+@pytest.mark.slow
 def test_a_ranked_model_has_its_rank_range(view: View) -> None:
     badge = badge_of(view, "acme/small")
     (row,) = (row for row in view.board.tables[-1].rows if row.entry.result.model.id == "acme/small")
@@ -97,6 +98,7 @@ def test_a_benchmark_with_an_index_is_judged_by_it(view: View) -> None:
     assert f"#{index.anchor}-" in badge.page
 
 
+@pytest.mark.slow
 def test_a_model_without_the_index_says_that_it_has_none(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "lab/half", 0.5, tasks=("recognition", "word_problem"))
     badge = badge_of(made(tmp_path), "lab/half")
@@ -123,6 +125,7 @@ def test_each_identity_of_a_model_id_has_a_badge_of_its_own(tmp_path: Path) -> N
     assert {re.search(r"1{10}|2{10}", badge.title) is not None for badge in badges} == {True}
 
 
+@pytest.mark.slow
 def test_the_preferred_of_two_contradicting_results_speaks_for_the_model(tmp_path: Path) -> None:
     # The disputed result is nearer to the ideal, so that it stands first in the table.
     write_identity(tmp_path, "lab/acme__small/better", 0.01, "1" * 40)
@@ -190,6 +193,7 @@ def test_the_title_of_a_badge_has_a_limit(tmp_path: Path) -> None:
     assert len(badge.path) < 200
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_badge_and_a_line_to_copy(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
     for address, root in ((None, PLACEHOLDER), ("https://board.test/", "https://board.test/")):

@@ -41,6 +41,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
     return board_of(root)
 
 
+@pytest.mark.slow
 def test_configs_are_apart(board: Board) -> None:
     assert [table.signature.config for table in board.tables] == ["type1", "type2"]
     assert [len(table.rows) for table in board.tables] == [4, 5]
@@ -88,6 +89,7 @@ def test_ambiguous_items_have_other_columns(board: Board) -> None:
     assert "accuracy" not in {undefined.metric for undefined in with_referent.undefined}
 
 
+@pytest.mark.slow
 def test_another_prompt_or_version_is_another_table(tmp_path: Path) -> None:
     records = make_records(leaning(1.0, 0.5))
     for name, change in (
@@ -118,6 +120,7 @@ def test_a_slice_of_the_items_is_another_table_with_its_size_in_the_title(tmp_pa
     ]
 
 
+@pytest.mark.slow
 def test_of_two_results_of_one_model_the_accepted_one_is_shown(tmp_path: Path) -> None:
     write_model(tmp_path / "local", "acme/small", leaning(1.0, 0.5))
     write_model(tmp_path / "accepted", "acme/small", leaning(1.0, 0.5))

@@ -46,6 +46,7 @@ def build(places: Places, *options: str) -> subprocess.CompletedProcess[str]:
     return run("leaderboard", "build", "--runs", places.runs, "--site", places.site, *options, cwd=places.site.parent)
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_what_a_build_is_doing(places: Places) -> None:
     options = ["--runs", str(places.runs), "--site", str(places.site)]
     shown = on_terminal([sys.executable, "-m", "leaderboard", "build", *options], cwd=places.site.parent)
@@ -54,6 +55,7 @@ def test_a_terminal_shows_what_a_build_is_doing(places: Places) -> None:
     assert "wrote " in shown
 
 
+@pytest.mark.slow
 def test_an_unchanged_site_is_not_made_again(places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIASBOARD_MEMORY", str(tmp_path / "memory"))
     page = places.site / "_build" / "index.html"
@@ -70,6 +72,7 @@ def test_an_unchanged_site_is_not_made_again(places: Places, tmp_path: Path, mon
     assert b"Another front page" in page.read_bytes()
 
 
+@pytest.mark.slow
 def test_two_builds_at_once_do_not_meet(places: Places, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "leaderboard", "build", "--runs", str(places.runs), "--site", str(places.site)]
     started = [
@@ -100,6 +103,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.slow
 def test_build_prints_the_ranking_and_writes_the_same_bytes_twice(places: Places) -> None:
     first = build(places)
     assert first.returncode == 0, first.stderr
@@ -129,6 +133,7 @@ def test_an_unsound_result_stops_the_build_and_leaves_the_site(places: Places) -
     assert (places.built / "index.html").read_text(encoding="utf-8") == "old"
 
 
+@pytest.mark.slow
 def test_skip_invalid_lists_it_on_the_audit_page(places: Places) -> None:
     result = next(places.runs.glob("**/acme__small/**/result.json"))
     result.write_text("{", encoding="utf-8")
@@ -151,6 +156,7 @@ def test_a_folder_that_is_no_site_is_left_alone(places: Places, tmp_path: Path) 
     assert [path.name for path in precious.iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.slow
 def test_a_page_with_a_dead_link_stops_the_build(places: Places) -> None:
     an_earlier_site(places.built)
     (places.site / "docs" / "index.md").write_text("[gone](nowhere.md)\n", encoding="utf-8")

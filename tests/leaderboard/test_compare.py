@@ -59,6 +59,7 @@ def resampled(runs: Path, model: str, metric: str, group: dict[str, str]) -> Any
     return definition.resampled(TableSource(table), group)
 
 
+@pytest.mark.slow
 def test_files_hold_the_first_resamples_of_every_slice(runs: Path, files: dict[str, Any]) -> None:
     (table,) = files["tables.json"]["tables"]
     assert len(table["results"]) == 5

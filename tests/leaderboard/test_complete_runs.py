@@ -31,6 +31,7 @@ from schemas.folders.run_folder import find_runs, read_result
 from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
 
 
+@pytest.mark.slow
 def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World, tmp_path: Path) -> None:
     def ranks(folder: Path) -> dict[str, Any]:
         tables = assemble(list(world.entries(folder).values())).indices.tables
@@ -56,6 +57,7 @@ def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World
     assert ranks(world.results) == expected
 
 
+@pytest.mark.slow
 def test_a_result_that_changed_since_it_was_compared_counts_as_not_compared(world: World, tmp_path: Path) -> None:
     report = tmp_path / "verdicts.json"
     report.write_text(verdicts_as_json(list(compared(world.verdicts(), world.complete()))))
@@ -68,6 +70,7 @@ def test_a_result_that_changed_since_it_was_compared_counts_as_not_compared(worl
     assert not world.entries(world.results)["acme/fair", "recognition"].has_compared_texts
 
 
+@pytest.mark.slow
 def test_a_consistent_lie_has_no_rank_and_is_found_by_the_texts(world: World) -> None:
     folder = world.result("acme/fair", "recognition")
     change_sums(folder, better)
@@ -82,6 +85,7 @@ def test_a_consistent_lie_has_no_rank_and_is_found_by_the_texts(world: World) ->
     assert "does not follow from the complete run" in str(verdict.reason)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["counts", "record", "sums"])
 def test_any_difference_from_the_complete_run_is_found(world: World, field: str) -> None:
     folder = world.result("acme/strong", "word_problem")
@@ -107,6 +111,7 @@ def test_any_difference_from_the_complete_run_is_found(world: World, field: str)
         world.complete().compare(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -132,6 +137,7 @@ def test_what_no_number_depends_on_is_compared_too(world: World, change: Callabl
         world.complete().compare(folder)
 
 
+@pytest.mark.slow
 def test_bad_runs_beside_the_complete_one_harm_nothing(world: World, tmp_path: Path) -> None:
     texts = Path(shutil.copytree(world.runs, tmp_path / "texts"))
     for name, content in (("a", b"{"), ("b", b"\xff\xfe"), ("c", b"[" * 100_000)):

@@ -98,6 +98,7 @@ def recounted(runs: Path) -> tuple[Counter[str], Counter[str]]:
     return wrong, unread
 
 
+@pytest.mark.slow
 def test_every_item_has_the_number_of_models_that_miss_it(runs: Path, view: View) -> None:
     wrong, unread = recounted(runs)
     (data,) = view.datasets
@@ -135,6 +136,7 @@ def test_the_page_shows_them_with_text_and_the_files_hold_all(view: View, texts:
     assert "\n\n" not in block[: block.index("\n</div>")]
 
 
+@pytest.mark.slow
 def test_one_model_is_no_measure_of_difficulty(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "lab/one", 0.3, tasks=("recognition",), told=recognises(0.3, "x"))
     view = view_of(tmp_path)
@@ -145,6 +147,7 @@ def test_one_model_is_no_measure_of_difficulty(tmp_path: Path) -> None:
     assert len([line for line in missed.lines if line["n_wrong"]]) == missed.n_missed
 
 
+@pytest.mark.slow
 def test_baselines_withdrawn_and_repeated_results_do_not_count(places: Places, tmp_path: Path) -> None:
     results = tmp_path / "results"
     for name, change in (("good", list), ("coin", constant(0.9)), ("gone", constant(0.2)), ("same", constant(0.9))):
@@ -176,6 +179,7 @@ def test_baselines_withdrawn_and_repeated_results_do_not_count(places: Places, t
     assert {line["item"]: line["n_wrong"] for line in missed.lines} == wrong
 
 
+@pytest.mark.slow
 def test_texts_that_a_licence_forbids_are_not_shown(runs: Path, texts: dict[str, str]) -> None:
     page = of_manifest(runs, told(redistributable=False, publish_refusal="the licence is CC BY-NC-ND; ask the owner"))
     assert "Texts are not shown, only the ids of the items: the licence is CC BY-NC-ND." in page
@@ -215,6 +219,7 @@ def test_answers_that_were_counted_before_are_not_read_again(runs: Path, tmp_pat
         kind_codes(other, memory)
 
 
+@pytest.mark.slow
 def test_a_dataset_that_is_not_here_shows_what_results_and_keys_tell(runs: Path, tmp_path: Path) -> None:
     keys = write_keys(tmp_path / "keys", runs)
     view = view_of(runs, keys=keys)
@@ -235,6 +240,7 @@ def test_a_dataset_that_is_not_here_shows_what_results_and_keys_tell(runs: Path,
     }
 
 
+@pytest.mark.slow
 def test_contents_other_than_those_of_the_keys_are_told(runs: Path, tmp_path: Path) -> None:
     keys = kept_keys(write_keys(tmp_path / "keys", runs))
     board = assemble(load_known(Root(runs, "local")).entries)
@@ -243,6 +249,7 @@ def test_contents_other_than_those_of_the_keys_are_told(runs: Path, tmp_path: Pa
         assert ("has other contents than the one that the answer keys" in page) is is_other
 
 
+@pytest.mark.slow
 def test_rules_are_shown_with_their_numbers(runs: Path) -> None:
     rejects = (
         RuleCount(rule="too_long", n=1_234, description="has 8 words"),
@@ -254,6 +261,7 @@ def test_rules_are_shown_with_their_numbers(runs: Path) -> None:
     assert "No candidate was rejected." in of_manifest(runs, told(rejects=()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", ["synthbias", "gifi"])
 def test_the_command_on_the_page_builds_the_same_dataset(benchmark: str, tmp_path: Path) -> None:
     def build(*words: str, out: Path) -> None:
@@ -295,6 +303,7 @@ def test_only_a_command_that_is_safe_to_copy_is_shown(
     assert data.command == command
 
 
+@pytest.mark.slow
 def test_a_source_that_is_fetched_has_to_be_named(runs: Path) -> None:
     source = replace(told().sources[0], address="https://data.test/x.csv")
     page = of_manifest(runs, told(builder="builders.x", parameters={}, seed=None, sources=(source,)))
@@ -316,6 +325,7 @@ def test_lists_and_tables_lead_to_the_page(texts: dict[str, str]) -> None:
     assert (row["dataset"], row["n_results"], row["licence"]) == ("gifi", 6, None)
 
 
+@pytest.mark.slow
 def test_a_built_dataset_without_results_has_a_page(runs: Path) -> None:
     terms = replace(manifest(items()), name="other")
     view = make_view(assemble(load_known(Root(runs, "local")).entries), (), [terms])

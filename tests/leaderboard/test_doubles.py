@@ -26,6 +26,7 @@ from tests.leaderboard.forging import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [1e-7, 1e-5])
 def test_two_machines_are_no_dispute(places: Places, tmp_path: Path, by: float) -> None:
     forge(places, tmp_path / "results" / "a", model="acme/same")
@@ -36,6 +37,7 @@ def test_two_machines_are_no_dispute(places: Places, tmp_path: Path, by: float) 
     assert [duplicate.agrees for duplicate in found.duplicates] == [True]
 
 
+@pytest.mark.slow
 def test_two_results_of_one_model_with_other_answers_are_disputed(places: Places, tmp_path: Path) -> None:
     other = constant(0.6)
     for name, change in (("a", list), ("b", other)):
@@ -47,6 +49,7 @@ def test_two_results_of_one_model_with_other_answers_are_disputed(places: Places
     }
 
 
+@pytest.mark.slow
 def test_an_accepted_result_is_not_disputed_by_one_that_nobody_has_seen(places: Places, tmp_path: Path) -> None:
     for name, change in (("aaa", constant(0.6)), ("honest", list)):
         forge(places, tmp_path / "results" / name, change, model="acme/same")
@@ -60,6 +63,7 @@ def test_an_accepted_result_is_not_disputed_by_one_that_nobody_has_seen(places: 
     assert all((row.unranked or "").startswith("disputed: ") for row in table.rows)
 
 
+@pytest.mark.slow
 def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, tmp_path: Path) -> None:
     for name in ("aaa", "zzz"):
         forge(places, tmp_path / "results" / name, model=f"evil/{name}")
@@ -78,6 +82,7 @@ def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, 
         )
 
 
+@pytest.mark.slow
 def test_copies_that_were_changed_a_little_do_not_widen_the_ranks(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     accepted(tmp_path / "results", "honest", "2026-01-01")
@@ -88,6 +93,7 @@ def test_copies_that_were_changed_a_little_do_not_widen_the_ranks(places: Places
     assert sum("a copy has no rank" in (row.unranked or "") for row in table.rows) == 12
 
 
+@pytest.mark.slow
 def test_a_withdrawn_result_stays_visible_and_a_preferred_one_settles_a_dispute(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     withdrawn = {"decision": "withdrawn", "reason": "the tokenizer was wrong", "decided": "2026-02-01"}
@@ -102,6 +108,7 @@ def test_a_withdrawn_result_stays_visible_and_a_preferred_one_settles_a_dispute(
     assert "disputed" not in (reasons["b"] or "")
 
 
+@pytest.mark.slow
 def test_answers_are_not_ranked_again_under_another_reading(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     accepted(tmp_path / "results", "honest", "2026-01-01")
@@ -113,6 +120,7 @@ def test_answers_are_not_ranked_again_under_another_reading(places: Places, tmp_
     assert found["evil/forger"].unranked == "gives exactly the answers of acme/honest (1), so it has no rank of its own"
 
 
+@pytest.mark.slow
 def test_a_changed_result_is_no_longer_the_accepted_one(places: Places, tmp_path: Path) -> None:
     folder = forge(places, tmp_path / "results" / "a")
     accepted(tmp_path / "results", "a", "2026-01-01")
@@ -124,6 +132,7 @@ def test_a_changed_result_is_no_longer_the_accepted_one(places: Places, tmp_path
     assert entry.acceptance is None
 
 
+@pytest.mark.slow
 def test_a_result_that_calls_itself_a_baseline_unranks_nobody(places: Places, tmp_path: Path) -> None:
     def as_baseline(result: Result) -> Result:
         model = replace(result.model, id="baseline/clever", endpoint="baseline", backend="baseline", revision=None)
@@ -136,6 +145,7 @@ def test_a_result_that_calls_itself_a_baseline_unranks_nobody(places: Places, tm
     assert rows(table)["acme/honest"].rank is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_accepted", [True, False])
 def test_the_identity_of_a_model_belongs_to_one_name(places: Places, tmp_path: Path, is_accepted: bool) -> None:
     stolen = read_result(places.honest).model.identity_sha256
@@ -155,6 +165,7 @@ def test_the_identity_of_a_model_belongs_to_one_name(places: Places, tmp_path: P
     assert "claims the identity of acme/honest (1) in honest" in apart["aaa"]
 
 
+@pytest.mark.slow
 def test_a_trial_run_shuts_no_gate(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     entries = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None)).entries

@@ -68,6 +68,7 @@ def parquet(view: View, texts: dict[str, str]) -> dict[str, bytes]:
     return parquet_files(view, texts, Memory(None))
 
 
+@pytest.mark.slow
 def test_every_table_is_there_as_parquet_with_the_numbers_of_its_json(
     texts: dict[str, str], parquet: dict[str, bytes]
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_parquet_file_says_what_it_is_about(view: View, parquet: dict[str, byt
     assert b"biasboard.licence" not in pq.read_schema(io.BytesIO(parquet[unbuilt.files.parquet])).metadata
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_bytes(parquet: dict[str, bytes], tmp_path: Path) -> None:
     again = view_of(tmp_path)
     assert parquet_files(again, generate(again, {}), Memory(None)) == parquet
@@ -226,6 +228,7 @@ def test_a_table_is_cited_with_the_hash_of_its_numbers(view: View, texts: dict[s
     assert paper[1]["author"].startswith("Wang, Yinong Oliver and ")
 
 
+@pytest.mark.slow
 def test_a_citation_names_the_address_and_the_date_if_they_are_known(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
     accepted(tmp_path, "synthbias@1.0.0/acme__small/type2", "2026-03-04")
@@ -238,6 +241,7 @@ def test_a_citation_names_the_address_and_the_date_if_they_are_known(tmp_path: P
     assert cited["url"] == f"https://board.test/x/benchmarks/synthbias.html#{section.anchor}"
 
 
+@pytest.mark.slow
 def test_braces_in_a_title_leave_an_entry_whole(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
     board = assemble(load_known(Root(tmp_path, "local")).entries)

@@ -78,6 +78,7 @@ def honest(places: Places, tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(out, export("every-eval-ever", places.honest, "--out", out, *options))
 
 
+@pytest.mark.slow
 def test_every_metric_of_the_result_goes_out(honest: Made, places: Places) -> None:
     assert honest.done.returncode == 0, honest.done.stderr
     check(honest)
@@ -162,6 +163,7 @@ def test_lower_is_better_only_where_the_ideal_says_so(honest: Made) -> None:
     assert told["synthbias.accuracy_gap"] == (False, nearer)
 
 
+@pytest.mark.slow
 def test_the_same_result_gives_the_same_bytes_elsewhere(honest: Made, places: Places, tmp_path: Path) -> None:
     moved = shutil.copytree(places.honest, tmp_path / "elsewhere" / "run")
     options = ("--keys", places.keys, "--datasets", places.keys.parent, "--site-address", "https://board.example/")
@@ -188,6 +190,7 @@ def test_an_unknown_value_is_told_and_never_a_number(tmp_path: Path) -> None:
     assert not any("accuracy" in one["evaluation_result_id"] for one in made.log["evaluation_results"])
 
 
+@pytest.mark.slow
 def test_refused_and_tied_answers_are_counted_and_not_wrong(tmp_path: Path) -> None:
     def sometimes(reference: str, other: str, gender: str, pair: int) -> float | None:
         return None if pair == 3 else 0.5 if pair == 4 else 0.9
@@ -202,6 +205,7 @@ def test_refused_and_tied_answers_are_counted_and_not_wrong(tmp_path: Path) -> N
     assert json.loads(told) == {"neither right nor wrong": 2, "refused": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["forbidden", "unknown"])
 def test_texts_that_may_not_go_out_are_hashes(case: str, tmp_path: Path) -> None:
     items = made_items(20)
@@ -229,6 +233,7 @@ def test_texts_that_may_not_go_out_are_hashes(case: str, tmp_path: Path) -> None
     assert ("the licence forbids it" if case == "forbidden" else "nothing said that its texts may go out") in said
 
 
+@pytest.mark.slow
 def test_a_line_separator_in_a_text_ends_no_row(tmp_path: Path) -> None:
     items = [replace(item, sentence=item.sentence.replace("room", "ro\u2028m")) for item in made_items(20)]
     dataset = write_dataset(tmp_path / "dataset", {"type2": items})
@@ -241,6 +246,7 @@ def test_a_line_separator_in_a_text_ends_no_row(tmp_path: Path) -> None:
     assert "\u2028" in made.rows[0]["input"]["raw"]
 
 
+@pytest.mark.slow
 def test_generated_answers_go_out_with_what_was_read(tmp_path: Path) -> None:
     write_gifi_model(tmp_path / "runs", "lab/even", 0.5, tasks=("recognition", "assignment"))
     keys = write_keys(tmp_path / "keys", tmp_path / "runs")

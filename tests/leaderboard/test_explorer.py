@@ -51,6 +51,7 @@ def one_family(item: Any) -> list[str]:
     return [f"and they left. {HOSTILE}"] if item.family != "she" else ["I'm sorry, but I cannot do that."]
 
 
+@pytest.mark.slow
 def test_files_say_what_the_records_say(tmp_path: Path) -> None:
     folder = write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",), told=one_family)["recognition"]
     write_gifi_model(tmp_path, "lab/two", 0.5, tasks=("recognition",), told=subject)
@@ -100,6 +101,7 @@ def test_log_probabilities_are_those_of_the_options(places: Places, tmp_path: Pa
     assert 0 < right < len(records)
 
 
+@pytest.mark.slow
 def test_what_a_licence_forbids_is_not_explored(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",))
     terms = replace(manifest(items()), name="gifi", version="1.0.0", redistributable=False, licence="CC-BY-ND-4.0")

@@ -37,6 +37,7 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
+@pytest.mark.slow
 def test_the_hub_gets_one_value_for_each_config(runs: Path, tmp_path: Path) -> None:
     options = ("--dataset-revision", SHA, "--site-address", "https://board.example", "--out", tmp_path / "o")
     done = export(*HUB, runs / "synthbias@1.0.0" / "acme__good", *options, "--keys", runs.parent / "keys")
@@ -62,6 +63,7 @@ def test_the_hub_gets_one_value_for_each_config(runs: Path, tmp_path: Path) -> N
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_hub_gets_nothing_that_the_board_would_not_rank(runs: Path, tmp_path: Path) -> None:
     write_model(runs, "flat", leaning(2.0, 0.5))
     write_model(runs, "baseline/uniform", uniform, endpoint="baseline")
@@ -78,6 +80,7 @@ def test_the_hub_gets_nothing_that_the_board_would_not_rank(runs: Path, tmp_path
     assert [path.parts[-3] for path in (tmp_path / "o").rglob("*.yaml")] == ["acme__good"]
 
 
+@pytest.mark.slow
 def test_a_config_without_right_answers_needs_the_result_that_opens_its_gate(runs: Path, tmp_path: Path) -> None:
     alone = runs / "synthbias@1.0.0" / "acme__good" / "type1"
     done = export(*HUB, alone, "--out", tmp_path / "o", "--keys", runs.parent / "keys")
@@ -86,6 +89,7 @@ def test_a_config_without_right_answers_needs_the_result_that_opens_its_gate(run
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.slow
 def test_the_hub_takes_one_result_for_each_model_and_task(runs: Path, tmp_path: Path) -> None:
     first = runs / "synthbias@1.0.0" / "acme__good" / "type2"
     second = shutil.copytree(first, tmp_path / "second")
@@ -95,6 +99,7 @@ def test_the_hub_takes_one_result_for_each_model_and_task(runs: Path, tmp_path: 
     assert done.stdout.count("wrote") == 1
 
 
+@pytest.mark.slow
 def test_an_unsound_result_stops_no_other(runs: Path, tmp_path: Path) -> None:
     bad = runs / "synthbias@1.0.0" / "acme__coin" / "type2" / "result.json"
     bad.write_text(bad.read_text().replace('"value": 0.5', '"value": 0.75', 1))
@@ -108,6 +113,7 @@ def test_an_unsound_result_stops_no_other(runs: Path, tmp_path: Path) -> None:
     assert {path.parent.name for path in (tmp_path / "o").rglob("*.json")} == {"good"}
 
 
+@pytest.mark.slow
 def test_items_that_nobody_knows_are_not_exported(runs: Path, tmp_path: Path) -> None:
     done = export("every-eval-ever", runs, "--out", tmp_path / "o", "--keys", tmp_path / "none")
     assert done.returncode == 1
@@ -115,6 +121,7 @@ def test_items_that_nobody_knows_are_not_exported(runs: Path, tmp_path: Path) ->
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.slow
 def test_a_submission_gives_dates_and_a_withdrawal_stops_the_export(board: Places) -> None:  # noqa: F811
     done = board.call("submit", board.run, "--contact", "a@b.example", "--model-card", "https://example.org/card")
     assert done.returncode == 0, done.stderr
@@ -138,6 +145,7 @@ def test_a_submission_gives_dates_and_a_withdrawal_stops_the_export(board: Place
     assert not (board.root / "out2").exists()
 
 
+@pytest.mark.slow
 def test_the_permalink_leads_to_the_result_on_the_site(runs: Path) -> None:
     files = generate(make_view(assemble(load_known(Root(runs, "local")).entries), (), ()), {})
     for run in find_runs(runs):
@@ -162,6 +170,7 @@ def test_wrong_words_are_refused_before_anything_is_read(arguments: tuple[str, .
     assert said in done.stderr
 
 
+@pytest.mark.slow
 def test_one_repository_is_of_one_dataset(runs: Path, tmp_path: Path) -> None:
     write_gifi_model(tmp_path / "gifi", "lab/even", 0.5, tasks=("recognition",))
     write_keys(tmp_path / "keys", tmp_path / "gifi")

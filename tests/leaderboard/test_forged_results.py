@@ -75,6 +75,7 @@ def repeated(records: list[Record]) -> list[Record]:
 NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -101,6 +102,7 @@ def test_records_that_are_not_about_the_items_are_rejected(
     assert [(name, row.rank is not None) for name, row in rows(table).items()] == [("acme/honest", True)]
 
 
+@pytest.mark.slow
 def test_a_sound_result_is_accepted_untouched(places: Places) -> None:
     before = [path.read_bytes() for path in sorted(places.honest.glob("*.*"))]
     found = verdict(places.honest, places)
@@ -110,6 +112,7 @@ def test_a_sound_result_is_accepted_untouched(places: Places) -> None:
     assert warning == "the identity of its model is a claim: the result does not say what the hash was taken of"
 
 
+@pytest.mark.slow
 def test_fewer_items_are_a_slice_without_a_rank(places: Places, tmp_path: Path) -> None:
     folder = forge(
         places,
@@ -123,6 +126,7 @@ def test_fewer_items_are_a_slice_without_a_rank(places: Places, tmp_path: Path) 
     assert table.rows[0].unranked == "asks 100 of 200 items; only whole configs are ranked"
 
 
+@pytest.mark.slow
 def test_slices_of_other_items_share_no_table(places: Places, tmp_path: Path) -> None:
     def sliced(result: Result) -> Result:
         return signed(result, n_items=100, items_sha256="1" * 64)
@@ -151,6 +155,7 @@ def test_a_signature_that_is_not_the_datasets_is_rejected(
     assert said in (verdict(folder, places).reason or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", [{"dataset_version": "99.0.0"}, {"dataset": "official"}, {"benchmark": "official"}])
 def test_what_nobody_published_stands_apart(places: Places, tmp_path: Path, fields: dict[str, Any]) -> None:
     folder = forge(places, tmp_path / "results" / "aaa", of_result=lambda result: signed(result, **fields))
@@ -160,6 +165,7 @@ def test_what_nobody_published_stands_apart(places: Places, tmp_path: Path, fiel
     assert [entry.place for entry in found.apart] == ["aaa"]
 
 
+@pytest.mark.slow
 def test_what_a_result_leaves_out_is_computed(places: Places, tmp_path: Path) -> None:
     def without(result: Result) -> Result:
         kept = [metric for metric in result.metrics if metric.name != "accuracy"]
@@ -219,6 +225,7 @@ def always_wrong(records: list[Record]) -> list[Record]:
     return [wrong(record) for record in records]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [constant(0.5), constant(1.0), always_wrong], ids=["constant", "first", "wrong"])
 def test_trivial_predictors_have_no_rank(places: Places, tmp_path: Path, change: Change) -> None:
     forge(places, tmp_path / "results" / "aaa", change)
@@ -230,6 +237,7 @@ def test_trivial_predictors_have_no_rank(places: Places, tmp_path: Path, change:
     assert found["evil/forger"].is_below
 
 
+@pytest.mark.slow
 def test_nobody_rises_by_refusing_what_is_hard(places: Places, tmp_path: Path) -> None:
     honest = list(read_records(places.honest / "records.parquet"))
     losses: dict[str, float] = {}
@@ -262,6 +270,7 @@ def test_nobody_rises_by_refusing_what_is_hard(places: Places, tmp_path: Path) -
     assert ours.bounds is None
 
 
+@pytest.mark.slow
 def test_replayed_answers_are_a_claim_without_a_rank(places: Places, tmp_path: Path) -> None:
     def replayed(result: Result) -> Result:
         return replace(result, model=replace(result.model, endpoint="replay"))

@@ -80,6 +80,7 @@ def choices_of(kind: str, folder: Path) -> BaselineAnswers:
     return BaselineAnswers(task, plan.prompt, plan.normalisation, StoredParts(finished.folder, finished.result))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["synthbias", "superni"])
 def test_choices_that_agree_in_their_offer_are_answered_once_and_all_alike(kind: str, tmp_path: Path) -> None:
     answers = choices_of(kind, tmp_path)
@@ -122,12 +123,14 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return root / "runs"
 
 
+@pytest.mark.slow
 def test_baselines_stand_in_place_as_references_without_a_rank(runs: Path) -> None:
     for table in board_of(runs).tables:
         assert all(row.entry.is_baseline and row.rank is None and not row.is_below for row in table.rows)
         assert all(row.shut is not None for row in table.rows)
 
 
+@pytest.mark.slow
 def test_no_trivial_predictor_that_is_handed_in_as_a_model_is_ranked(runs: Path, tmp_path: Path) -> None:
     hand_in(runs, tmp_path)
     board = board_of(tmp_path)
@@ -139,6 +142,7 @@ def test_no_trivial_predictor_that_is_handed_in_as_a_model_is_ranked(runs: Path,
         assert all(row.is_below and row.rank is None for row in index.rows)
 
 
+@pytest.mark.slow
 def test_the_references_are_the_values_of_the_baselines_own_runs(runs: Path) -> None:
     """A result is compared with what the baselines would have answered to its own requests."""
     n_compared = 0
@@ -157,6 +161,7 @@ def test_the_references_are_the_values_of_the_baselines_own_runs(runs: Path) -> 
     assert n_compared >= 14
 
 
+@pytest.mark.slow
 def test_items_without_right_answers_are_judged_by_those_that_have_some(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/knowing", leaning(2.0, 0.1), ambiguous=True)
     write_model(tmp_path, "acme/knowing", leaning(2.0, 0.1))

@@ -107,6 +107,7 @@ def sealed(held_out: HeldOut, digest: bytes) -> bytes:
     return hmac.new(bytes.fromhex(held_out.secret.read_text()), digest, hashlib.sha256).digest()
 
 
+@pytest.mark.slow
 def test_every_hash_of_items_is_sealed(held_out: HeldOut) -> None:
     plain, ours = held_out.key(held_out.plain), held_out.key(held_out.keys)
     assert held_out.items(held_out.keys) == [sealed(held_out, one) for one in held_out.items(held_out.plain)]
@@ -129,6 +130,7 @@ def test_every_hash_of_items_is_sealed(held_out: HeldOut) -> None:
     assert left == {json.loads(json.dumps(plain))["signature"]["prompt_sha256"]}
 
 
+@pytest.mark.slow
 def test_shown_examples_are_sealed_too(held_out: HeldOut) -> None:
     signature = held_out.entry(held_out.secret).result.signature
     shown = replace(signature, examples_sha256="ab" * 32)
@@ -160,6 +162,7 @@ def test_a_guess_is_confirmed_by_a_plain_key_and_not_by_a_secret_one(held_out: H
     assert [guess in held_out.items(held_out.keys) for guess in guesses] == [False, False]
 
 
+@pytest.mark.slow
 def test_with_the_secret_a_result_is_verified_as_with_a_plain_key(held_out: HeldOut, tmp_path: Path) -> None:
     entry = held_out.entry(held_out.secret)
     assert (entry.match.extent, why_unranked(entry)) == ("whole", None)
@@ -179,6 +182,7 @@ def test_with_the_secret_a_result_is_verified_as_with_a_plain_key(held_out: Held
     assert "row 8: item 'made-3-she' is not asked or described" in left_out.reason
 
 
+@pytest.mark.slow
 def test_without_the_secret_a_result_stands_apart(held_out: HeldOut) -> None:
     entry = held_out.entry(None)
     assert entry.match.extent == "unknown"
@@ -187,6 +191,7 @@ def test_without_the_secret_a_result_stands_apart(held_out: HeldOut) -> None:
     assert (board.tables, [one.place for one in board.apart]) == ((), [entry.place])
 
 
+@pytest.mark.slow
 def test_a_large_result_stands_apart_too_if_its_key_is_as_large(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "dataset", {"type2": made_items(2_501)})
     secret = write_secret(tmp_path / "secret", secrets.token_hex(32))
@@ -199,6 +204,7 @@ def test_a_large_result_stands_apart_too_if_its_key_is_as_large(tmp_path: Path) 
     assert "5,002 records without an answer key are too many to check" in left_out.reason
 
 
+@pytest.mark.slow
 def test_texts_of_held_out_items_are_withheld(held_out: HeldOut) -> None:
     for secret in (held_out.secret, None):
         assert "held out" in (why_withheld(held_out.entry(secret), None) or "")
@@ -206,6 +212,7 @@ def test_texts_of_held_out_items_are_withheld(held_out: HeldOut) -> None:
     assert why_withheld(public, None) is None
 
 
+@pytest.mark.slow
 def test_a_wrong_secret_is_told_apart_from_wrong_answers(held_out: HeldOut) -> None:
     ours, theirs = (read_key_secret(path).id for path in (held_out.secret, held_out.other))
     with pytest.raises(
@@ -218,6 +225,7 @@ def test_a_wrong_secret_is_told_apart_from_wrong_answers(held_out: HeldOut) -> N
     assert (entry.match.reason or "").startswith(APART)
 
 
+@pytest.mark.slow
 def test_the_option_and_the_variable_give_the_secret_to_verify(held_out: HeldOut) -> None:
     command = ("verify", held_out.honest, "--keys", held_out.keys, "--datasets", held_out.root / "none")
     apart = leaderboard(*command)
@@ -236,6 +244,7 @@ def test_the_option_and_the_variable_give_the_secret_to_verify(held_out: HeldOut
     assert by_both.stdout == by_option.stdout
 
 
+@pytest.mark.slow
 def test_memory_keeps_apart_what_was_verified_with_the_secret_and_without(held_out: HeldOut, tmp_path: Path) -> None:
     memory = Memory(tmp_path / "memory")
     for _ in range(2):
@@ -263,6 +272,7 @@ def replace_keys(held_out: HeldOut, target: Path) -> Path:
     return target
 
 
+@pytest.mark.slow
 def test_a_secret_key_is_not_replaced_by_a_plain_one(held_out: HeldOut, tmp_path: Path) -> None:
     shutil.copytree(held_out.keys, tmp_path / "keys")
     before = {path.name: path.read_bytes() for path in (tmp_path / "keys").glob("*/*")}
@@ -282,6 +292,7 @@ def test_keys_without_the_secret_write_nothing(held_out: HeldOut, tmp_path: Path
     assert not (tmp_path / "keys").exists()
 
 
+@pytest.mark.slow
 def test_the_secret_is_in_nothing_that_is_written_or_printed(held_out: HeldOut, tmp_path: Path) -> None:
     """Keys, verdicts, submissions, the site, exports and the memory are searched for every spelling of the secret."""
     board = tmp_path / "board"

@@ -76,6 +76,7 @@ def repeated_metrics(folder: Path) -> None:
     (folder / "result.json").write_text(json.dumps(told))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -110,6 +111,7 @@ def test_files_that_are_no_results_are_one_line(
     assert [left_out.place for left_out in loaded.left_out] == ["aaa"]
 
 
+@pytest.mark.slow
 def test_groups_without_an_answer_key_are_bounded(places: Places, tmp_path: Path) -> None:
     def many(records: list[Record]) -> list[Record]:
         row, *_ = records
@@ -125,6 +127,7 @@ def test_groups_without_an_answer_key_are_bounded(places: Places, tmp_path: Path
     assert load([Root(tmp_path, "local")], places.book, Memory(None)).entries
 
 
+@pytest.mark.slow
 def test_links_to_folders_are_named_and_not_followed(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     (tmp_path / "results" / "loop").symlink_to(tmp_path / "results")

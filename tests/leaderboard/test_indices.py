@@ -53,6 +53,7 @@ def board(root: Path) -> Board:
     return assemble(loaded.entries)
 
 
+@pytest.mark.slow
 def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> None:
     ranks = [{row.model.id: row.rank for row in table.rows} for table in board.indices.tables]
     assert sorted(ranks, key=len) == [
@@ -123,6 +124,7 @@ def test_an_answer_without_a_number_is_a_wrong_one_but_no_coverage(board: Board)
     assert why_unranked(with_counts("recognition", unparsed=300)) == reason
 
 
+@pytest.mark.slow
 def test_pages_and_files_show_the_index(board: Board) -> None:
     view = make_view(board, (), ())
     files = generate(view, {"index.md": "<!-- generated: rankings -->\n"})
@@ -147,6 +149,7 @@ def test_pages_and_files_show_the_index(board: Board) -> None:
     assert all(caption in model for caption in (*captions, f"{fairness} at other thresholds of the cosine."))
 
 
+@pytest.mark.slow
 def test_metrics_have_labels_and_definitions_and_variants_are_folded(board: Board) -> None:
     view = make_view(board, [], ())
     files = generate(view, {})
@@ -169,6 +172,7 @@ def test_metrics_have_labels_and_definitions_and_variants_are_folded(board: Boar
     assert all("no_pronoun_rate" not in metrics for metrics in shares), "a share of other answers than the rest"
 
 
+@pytest.mark.slow
 def test_a_result_whose_scores_were_changed_is_left_out(tmp_path: Path) -> None:
     folders = write_gifi_model(tmp_path, "lab/changed", 0.5)
     folder = folders["continuation"]
@@ -182,6 +186,7 @@ def test_a_result_whose_scores_were_changed_is_left_out(tmp_path: Path) -> None:
     assert "score the texts again" in left_out.reason
 
 
+@pytest.mark.slow
 def test_scores_that_a_quick_scorer_did_not_give_are_refused(tmp_path: Path) -> None:
     folder = write_gifi_model(tmp_path, "lab/model", 0.5, tasks=("continuation",), scorer=None)["continuation"]
     assert rescore(folder, scorers=quick_scorers()).result.scores is not None
@@ -200,6 +205,7 @@ def test_scores_that_a_quick_scorer_did_not_give_are_refused(tmp_path: Path) -> 
     assert "lexicon-1 gives a text (0.0,), the stored scores say (0.9,)" in left_out.reason
 
 
+@pytest.mark.slow
 def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: Path) -> None:
     """Scores of half the texts alone would be a way up: texts of two families differ less than those of eleven."""
     folders = write_gifi_model(tmp_path, "lab/thin", 0.2)
@@ -221,6 +227,7 @@ def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: 
     assert reason.endswith(" of 330 answers; a rank needs 95% of the answers")
 
 
+@pytest.mark.slow
 def test_tables_of_other_items_have_names_and_files_of_their_own(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "lab/whole", 0.5)
     write_gifi_model(tmp_path, "lab/slice", 0.5, n_templates=20)
@@ -233,6 +240,7 @@ def test_tables_of_other_items_have_names_and_files_of_their_own(tmp_path: Path)
         assert len(set(places)) == 2
 
 
+@pytest.mark.slow
 def test_a_number_that_does_not_follow_from_the_scores_is_refused(tmp_path: Path) -> None:
     folder = write_gifi_model(tmp_path, "lab/forged", 0.5, tasks=("continuation",))["continuation"]
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))

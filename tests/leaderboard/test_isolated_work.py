@@ -22,6 +22,7 @@ def keep(n_megabytes: int) -> int:
     return len(_kept) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep no limit of memory")
 def test_what_earlier_pieces_keep_takes_no_memory_from_later_ones() -> None:
     found = list(isolated(keep, [150] * 8, _LIMITS))

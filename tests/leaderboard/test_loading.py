@@ -276,6 +276,7 @@ def test_columns_of_another_type_are_left_out(written: Path, tmp_path: Path) -> 
     assert "column reason is of type timestamp" in reason(tmp_path)
 
 
+@pytest.mark.slow
 def test_much_to_read_is_shared_out_and_gives_the_same(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         write_model(tmp_path, f"acme/{name}", leaning(1.0, len(name) / 3))

@@ -43,6 +43,7 @@ def told(news: tuple[News, ...]) -> list[tuple[str, str, str]]:
     return [(one.date, one.event, one.place) for one in news]
 
 
+@pytest.mark.slow
 def test_acceptances_come_newest_first_with_the_state_of_today(tmp_path: Path) -> None:
     for place, bias, day in (("x/acme__small", 0.5, "2026-01-05"), ("x/acme__large", 0.1, "2026-03-01")):
         write(tmp_path, place, bias, model=place.removeprefix("x/").replace("__", "/"))
@@ -61,6 +62,7 @@ def test_acceptances_come_newest_first_with_the_state_of_today(tmp_path: Path) -
     assert newest.page.startswith("models/acme__large.html#")
 
 
+@pytest.mark.slow
 def test_a_withdrawal_has_the_date_of_the_decision(tmp_path: Path) -> None:
     write(tmp_path, "x/acme__small", 0.5)
     accepted(tmp_path, "x/acme__small", "2026-01-05", decision="withdrawn", reason="wrong", decided="2026-02-07")
@@ -73,6 +75,7 @@ def test_a_withdrawal_has_the_date_of_the_decision(tmp_path: Path) -> None:
     assert news[0].now == "unranked: withdrawn on 2026-02-07: wrong"
 
 
+@pytest.mark.slow
 def test_a_decision_without_a_date_says_so(tmp_path: Path) -> None:
     write(tmp_path, "x/acme__small", 0.5)
     accepted(tmp_path, "x/acme__small", "2026-01-05", decision="withdrawn", reason="wrong")
@@ -82,6 +85,7 @@ def test_a_decision_without_a_date_says_so(tmp_path: Path) -> None:
     assert withdrawn.now == "unranked: withdrawn: wrong"
 
 
+@pytest.mark.slow
 def test_a_rerun_has_its_own_date(tmp_path: Path) -> None:
     write(tmp_path, "x/acme__small", 0.5)
     rerun = {"date": "2026-04-01", "n_items": 20, "n_agreeing": 19, "tolerance": 0.001}
@@ -90,6 +94,7 @@ def test_a_rerun_has_its_own_date(tmp_path: Path) -> None:
     assert (first.date, first.event, first.text) == ("2026-04-01", "asked again", "19 of 20 answers agree.")
 
 
+@pytest.mark.slow
 def test_a_dispute_begins_with_the_second_result_and_ends_with_a_preference(tmp_path: Path) -> None:
     write(tmp_path, "x/acme__small/a", 0.5)
     write(tmp_path, "x/acme__small/b", 0.1)
@@ -113,6 +118,7 @@ def test_a_dispute_begins_with_the_second_result_and_ends_with_a_preference(tmp_
     assert [one for one in news if one.event == "disputed"] == []
 
 
+@pytest.mark.slow
 def test_a_result_is_replaced_by_one_on_a_newer_dataset(tmp_path: Path) -> None:
     for version, day in (("1.0.0", "2026-01-05"), ("1.2.0", "2026-03-05"), ("1.10.0", "2026-05-05")):
         write(tmp_path, f"x/acme__small/{version}", 0.5, version=version)
@@ -135,6 +141,7 @@ def removed(root: Path) -> None:
         path.unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "now"),
     [
@@ -151,6 +158,7 @@ def test_what_became_of_an_accepted_result_is_said(tmp_path: Path, change: Calla
     assert (one.model, one.now) == ("acme/small", now)
 
 
+@pytest.mark.slow
 def test_a_result_that_is_left_out_says_why(tmp_path: Path) -> None:
     write(tmp_path, "x/acme__small", 0.5)
     accepted(tmp_path, "x/acme__small", "2026-01-05")
@@ -160,6 +168,7 @@ def test_a_result_that_is_left_out_says_why(tmp_path: Path) -> None:
     assert one.now == "left out: no records"
 
 
+@pytest.mark.slow
 def test_the_same_answers_twice_are_shown_once(tmp_path: Path) -> None:
     for place, day in (("x/acme__small/a", "2026-01-05"), ("x/acme__small/b", "2026-01-09")):
         write(tmp_path, place, 0.5)
@@ -169,6 +178,7 @@ def test_the_same_answers_twice_are_shown_once(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_without_dates_the_page_says_so_and_there_is_no_feed(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
     texts = generate(view_of(tmp_path), {})
@@ -179,6 +189,7 @@ def test_without_dates_the_page_says_so_and_there_is_no_feed(tmp_path: Path) -> 
     assert "No date is known" in texts["models/acme__small.md"]
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_newest_and_its_files_hold_all(tmp_path: Path) -> None:
     write(tmp_path, "x/acme__small", 0.5)
     accepted(tmp_path, "x/acme__small", "2026-01-05")
@@ -201,6 +212,7 @@ def feed_of(root: Path, address: str | None) -> ElementTree.Element:
     return ElementTree.fromstring(generate(view_of(root, address), {})["feed.xml"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", [None, "https://board.test/x/"])
 def test_the_feed_has_what_the_format_demands(tmp_path: Path, address: str | None) -> None:
     write(tmp_path, "x/acme__small", 0.5)
@@ -226,6 +238,7 @@ def test_the_feed_has_what_the_format_demands(tmp_path: Path, address: str | Non
     assert links[:2] == [f"{address or ''}feed.xml", f"{address or ''}news.html"]
 
 
+@pytest.mark.slow
 def test_the_feed_is_the_same_for_the_same_register(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write(tmp_path / name, "x/acme__small", 0.5)
@@ -235,6 +248,7 @@ def test_the_feed_is_the_same_for_the_same_register(tmp_path: Path) -> None:
     assert str(datetime.date.today()) not in one["feed.xml"] + one["news.md"]
 
 
+@pytest.mark.slow
 def test_reasons_of_maintainers_and_names_are_inert(tmp_path: Path) -> None:
     write(tmp_path, "x/acme__small", 0.5)
     hostile = "<script>alert(1)</script> & \u202e\x07"
@@ -252,6 +266,7 @@ def test_a_day_that_no_calendar_has_is_refused(tmp_path: Path) -> None:
         read_register(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_page_of_a_model_shows_its_values_over_versions(tmp_path: Path) -> None:
     for version, bias, day in (("1.0.0", 0.5, "2026-01-05"), ("1.1.0", 0.2, "2026-03-05")):
         path = write(tmp_path, f"x/acme__small/{version}", bias, version=version)

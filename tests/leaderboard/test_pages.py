@@ -49,6 +49,7 @@ def texts(view: View) -> dict[str, str]:
     return generate(view, {"index.md": PROMISED})
 
 
+@pytest.mark.slow
 def test_every_page_is_there(texts: dict[str, str]) -> None:
     pages = {path for path in texts if path.endswith(".md")}
     hostile = {path for path in pages if path.startswith("models/evil")}
@@ -159,6 +160,7 @@ def test_a_handwritten_page_cannot_hide_a_generated_one(view: View) -> None:
         generate(view, {"audit.md": "# mine"})
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_texts(texts: dict[str, str], tmp_path: Path) -> None:
     again = generate(view_of(tmp_path), {"index.md": PROMISED})
     assert again.keys() == texts.keys()

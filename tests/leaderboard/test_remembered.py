@@ -75,6 +75,7 @@ def assert_equal(one: Entry, other: Entry) -> None:
             assert ours == theirs, field.name
 
 
+@pytest.mark.slow
 def test_the_same_files_are_verified_once(results: Path, memory: Memory, verified: Verified) -> None:
     first = entries(results, memory)
     assert verified.n == len(first) == 5
@@ -87,6 +88,7 @@ def test_the_same_files_are_verified_once(results: Path, memory: Memory, verifie
     assert any(one.index_resamples for one in first)
 
 
+@pytest.mark.slow
 def test_fresh_means_verified_again(results: Path, tmp_path: Path, memory: Memory, verified: Verified) -> None:
     entries(results, memory)
     entries(results, Memory(tmp_path / "memory", is_fresh=True))
@@ -149,6 +151,7 @@ def test_a_link_to_elsewhere_is_refused_though_its_bytes_are_known(tmp_path: Pat
     assert "is a link that leaves this folder" in left_out.reason
 
 
+@pytest.mark.slow
 def test_a_memory_that_was_tampered_with_is_not_believed(
     results: Path, tmp_path: Path, memory: Memory, verified: Verified
 ) -> None:
@@ -164,6 +167,7 @@ def test_a_memory_that_was_tampered_with_is_not_believed(
         assert_equal(one, other)
 
 
+@pytest.mark.slow
 def test_values_of_baselines_are_remembered_too(results: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     gates._KNOWN.clear()
     first = entries(results, memory)

@@ -62,6 +62,7 @@ def test_honest_answers_agree(world: World) -> None:
     assert every.rerun.n_items == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("by", "n_differing"), [(0.05, 20), (1e-4, 0)])
 def test_invented_answers_are_found_beyond_the_tolerance(
     world: World, tmp_path: Path, by: float, n_differing: int
@@ -104,6 +105,7 @@ def test_generated_texts_agree_if_they_are_equal(world: World) -> None:
     assert not _agree(record.exchanges, [request], refused, 1e-3)
 
 
+@pytest.mark.slow
 def test_the_board_says_that_answers_were_rerun(world: World, tmp_path: Path) -> None:
     folder = forge(world.places, tmp_path / "results" / "a", model=NAME)
     found = rerun(folder / "result.json", world.backend, world.datasets, 30, seed=1)

@@ -66,6 +66,7 @@ def drop_first(corrections: Any) -> None:
     del corrections[0]
 
 
+@pytest.mark.slow
 def test_the_corrections_of_both_tasks_are_stored_handed_on_and_verified(
     root: Path, folder: Path, tmp_path: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_the_corrections_of_both_tasks_are_stored_handed_on_and_verified(
     assert reason(handed, root) == ""
 
 
+@pytest.mark.slow
 def test_a_changed_correction_is_refused(root: Path, folder: Path) -> None:
     change(folder, forbid_first_label, rehash=False)
     assert "corrections.json: sha256 " in reason(folder, root)
@@ -104,6 +106,7 @@ def test_two_corrections_of_one_config_break_the_contract(root: Path, folder: Pa
     assert "twice" in reason(folder, root)
 
 
+@pytest.mark.slow
 def test_other_weights_with_their_metrics_pass_until_they_are_fitted_again(root: Path, folder: Path) -> None:
     assert refit(folder) == (2, ())
     change(folder, forbid_first_label, rehash=True)
@@ -118,6 +121,7 @@ def test_other_weights_with_their_metrics_pass_until_they_are_fitted_again(root:
     assert "1 of 2 corrections fitted again agree; a weight of gini of config two differs" in said
 
 
+@pytest.mark.slow
 def test_another_normalisation_fits_anew(folder: Path) -> None:
     before = (folder / "corrections.json").read_bytes()
     other = rescore(folder, normalisation="byte_mean", root=folder.parent / "others")

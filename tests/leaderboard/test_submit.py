@@ -46,6 +46,7 @@ def places(tmp_path: Path) -> Places:
     return Places(tmp_path, path.parent)
 
 
+@pytest.mark.slow
 def test_a_run_is_handed_in_without_what_does_not_belong(places: Places) -> None:
     dry = places.call("submit", places.run, *TOLD, "--dry-run")
     assert dry.returncode == 0
@@ -69,6 +70,7 @@ def test_a_run_is_handed_in_without_what_does_not_belong(places: Places) -> None
     assert "no problems" in run("-m", "schemas.validate", places.results, status=0).stderr
 
 
+@pytest.mark.slow
 def test_what_would_be_rejected_is_not_handed_in(places: Places) -> None:
     result = json.loads((places.run / "result.json").read_text())
     result["metrics"][0]["value"] = 0.123
@@ -79,6 +81,7 @@ def test_what_would_be_rejected_is_not_handed_in(places: Places) -> None:
     assert not places.results.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -95,6 +98,7 @@ def test_words_that_cannot_be_published_are_refused(places: Places, options: tup
     assert not places.results.exists()
 
 
+@pytest.mark.slow
 def test_all_missing_options_are_named_at_once(places: Places) -> None:
     done = places.call("submit", places.run)
     assert done.returncode == 2
@@ -135,6 +139,7 @@ def test_another_result_in_the_same_place_is_not_overwritten(places: Places) -> 
         write_prepared(prepared, places.results)
 
 
+@pytest.mark.slow
 def test_a_statement_about_another_result_is_rejected(places: Places) -> None:
     assert places.call("submit", places.run, *TOLD).returncode == 0
     (statement,) = places.results.rglob("submission.json")
@@ -145,6 +150,7 @@ def test_a_statement_about_another_result_is_rejected(places: Places) -> None:
     assert "is about another result.json than the one beside it" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_register_keeps_dates_owners_and_decisions(places: Places) -> None:
     assert places.call("submit", places.run, *TOLD).returncode == 0
     (folder,) = (path.parent for path in places.results.rglob("result.json"))

@@ -115,6 +115,7 @@ def test_groups_differ_only_if_the_intervals_of_the_extremes_do_not_meet() -> No
     assert uneven("Fairness", "age", [(str(n), best if n else worst) for n in range(40)]) is None
 
 
+@pytest.mark.slow
 def test_the_page_of_a_model_begins_with_what_it_does_well_and_badly(tmp_path: Path) -> None:
     write_model(tmp_path, "baseline/uniform", uniform, endpoint="baseline")
     write_model(tmp_path, "baseline/stereotype", stereotyped(1.0), endpoint="baseline")

@@ -37,6 +37,7 @@ def broken(runs: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_exit_status_tells_the_worst_verdict(runs: Path, tmp_path: Path) -> None:
     done = verify(runs, "--keys", runs.parent / "keys", runs=runs)
     assert (done.returncode, done.stdout.count("\n")) == (2, 1)
@@ -48,6 +49,7 @@ def test_the_exit_status_tells_the_worst_verdict(runs: Path, tmp_path: Path) -> 
     assert done.stdout.splitlines()[2] == "1 accepted with warnings, 1 rejected"
 
 
+@pytest.mark.slow
 def test_a_path_without_results_is_rejected_and_the_others_are_judged(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (file,) = runs.rglob("records.parquet")
@@ -64,12 +66,14 @@ def test_a_path_without_results_is_rejected_and_the_others_are_judged(runs: Path
     assert sound.startswith("accepted with warnings: ")
 
 
+@pytest.mark.slow
 def test_a_result_that_is_named_twice_is_judged_once(runs: Path) -> None:
     (result,) = runs.rglob("result.json")
     done = verify(runs, result, result.parent, "--keys", runs.parent / "keys", runs=runs)
     assert done.stdout.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_json_holds_every_verdict(runs: Path, tmp_path: Path) -> None:
     done = verify(runs, broken(runs, tmp_path / "bad"), "--format", "json", "--keys", runs.parent / "keys", runs=runs)
     sound, bad = json.loads(done.stdout)
@@ -78,6 +82,7 @@ def test_json_holds_every_verdict(runs: Path, tmp_path: Path) -> None:
     assert bad["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["text", "json", "github"])
 def test_names_of_folders_command_nothing(runs: Path, tmp_path: Path, output: str) -> None:
     broken(runs, tmp_path / "results" / HOSTILE)

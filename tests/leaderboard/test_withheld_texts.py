@@ -38,6 +38,7 @@ from tests.leaderboard.known import write_keys
 from tests.leaderboard.withheld_world import STATEMENT, World, better, change_sums, rewritten
 
 
+@pytest.mark.slow
 def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made_world: World, tmp_path: Path) -> None:
     (run,) = (run for run in find_runs(made_world.runs) if run.parts[-2:] == ("acme__fair", "recognition"))
     copy = Path(shutil.copytree(run, tmp_path / "run"))
@@ -57,6 +58,7 @@ def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made_world: Wor
             assert one.text == f"sha256:{hashlib.sha256(str(other.text).encode()).hexdigest()}"
 
 
+@pytest.mark.slow
 def test_no_text_is_left_and_each_is_there_by_its_hash(world: World) -> None:
     for run in find_runs(world.runs):
         texts = {exchange.text for record in read_records(run / "records.parquet") for exchange in record.exchanges}
@@ -77,6 +79,7 @@ def test_no_text_is_left_and_each_is_there_by_its_hash(world: World) -> None:
         assert list(problems(folder)) == []
 
 
+@pytest.mark.slow
 def test_all_numbers_are_those_of_the_complete_runs(world: World) -> None:
     complete, withheld = world.entries(world.runs), world.entries(world.results)
     assert complete.keys() == withheld.keys()
@@ -90,6 +93,7 @@ def test_all_numbers_are_those_of_the_complete_runs(world: World) -> None:
             np.testing.assert_array_equal(ours.index_resamples[metric], resamples)
 
 
+@pytest.mark.slow
 def test_changed_sums_are_rejected_by_their_metrics(world: World) -> None:
     folder = world.result("acme/fair", "recognition")
     change_sums(folder, better)
@@ -153,6 +157,7 @@ def _without_a_hash(folder: Path) -> None:
     write_records(folder / "records.parquet", records)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("forge", "told"),
     [
@@ -176,6 +181,7 @@ def test_forged_files_are_rejected_with_a_reason(world: World, forge: Callable[[
     assert told in str(verdict.reason)
 
 
+@pytest.mark.slow
 def test_a_metric_that_is_undefined_on_all_answers_is_stored_too(tmp_path: Path) -> None:
     folders = write_gifi_model(tmp_path / "runs", "acme/wrong", 0.5, tasks=["word_problem"], told=lambda item: ["-1"])
     keys = write_keys(tmp_path / "keys", tmp_path / "runs")
@@ -201,6 +207,7 @@ def test_hashes_of_the_texts_of_others_are_no_texts(world: World, tmp_path: Path
     assert "holds a hash in place of a text" in str(verdict.reason)
 
 
+@pytest.mark.slow
 def test_sums_of_another_version_give_a_null_with_a_reason(world: World) -> None:
     folder = world.result("acme/fair", "recognition")
     change_sums(folder, lambda row: replace(row, version="0.1") if row.metric == "gdr" else row)

@@ -72,6 +72,7 @@ def hand_in(run: Path, results: Path) -> Path:
     return write_prepared(prepare(run, statement, run.parent, today=datetime.date(2026, 1, 1), version="1"), results)
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_verified(pull: Pull) -> None:
     done, verdicts = pull.verify()
     assert (done.returncode, verdicts) == (0, [])
@@ -82,6 +83,7 @@ def test_only_what_changed_is_verified(pull: Pull) -> None:
     assert done.stdout.startswith("::warning file=")
 
 
+@pytest.mark.slow
 def test_results_do_not_vanish_or_change_and_the_register_is_the_maintainers(pull: Pull) -> None:
     (kept,) = (path.parent for path in pull.results.rglob("result.json"))
     (pull.results / "register.json").write_text('{"schema_version": "1.0", "results": []}')
@@ -93,6 +95,7 @@ def test_results_do_not_vanish_or_change_and_the_register_is_the_maintainers(pul
     assert "only maintainers change the register" in reasons
 
 
+@pytest.mark.slow
 def test_names_of_folders_and_authors_run_nothing(pull: Pull) -> None:
     folder = pull.results / HOSTILE
     folder.mkdir()
@@ -128,6 +131,7 @@ def comment(pull: Pull, sha: str = "a" * 40, number: str = "7") -> tuple[subproc
     return done, body.read_text() if body.exists() else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("report", "sha", "number", "said"),
     [

@@ -63,6 +63,7 @@ def test_two_workers_give_the_records_of_one_model(dataset: Path, tmp_path: Path
     assert {name: version for name, version in packages.items() if name != "ray"} == alone.result.environment.packages
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_a_run_of_one_machine_goes_on_on_a_cluster_and_back(dataset: Path, tmp_path: Path) -> None:
     requests_before = finish(dataset, tmp_path / "out", Scripted(tmp_path)).result.usage.n_attempts
@@ -73,6 +74,7 @@ def test_a_run_of_one_machine_goes_on_on_a_cluster_and_back(dataset: Path, tmp_p
     assert len((tmp_path / LOG).read_text().splitlines()) == n_lines
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_what_is_missing_of_a_block_is_answered_as_in_the_whole(tmp_path: Path) -> None:
     requests = [ChoiceRequest(prompt=f"room {n}", options=(" a", " b"), outcomes=()) for n in range(60)]
@@ -83,6 +85,7 @@ def test_what_is_missing_of_a_block_is_answered_as_in_the_whole(tmp_path: Path) 
     assert part == [answer if place in missing else None for place, answer in enumerate(whole)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_tokens_are_counted_by_a_worker(tmp_path: Path) -> None:
     requests = [ChoiceRequest(prompt=f"room {n}", options=(" a", " b"), outcomes=()) for n in range(30)]

@@ -42,6 +42,7 @@ def test_every_engine_is_a_backend() -> None:
     assert set(ENGINES.values()) <= set(BACKENDS.names())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize(
     ("options", "message"),

@@ -44,6 +44,7 @@ def repeated(path: Path, n: int, **values: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_ten_million_equal_rows_are_refused_before_they_are_read(tmp_path: Path) -> None:
     path = repeated(tmp_path / "rejects.parquet", 10_000_000)
     assert path.stat().st_size < 1_000_000
@@ -51,6 +52,7 @@ def test_ten_million_equal_rows_are_refused_before_they_are_read(tmp_path: Path)
         tables.read_rows(path, Reject)
 
 
+@pytest.mark.slow
 def test_equal_long_values_are_refused_although_the_file_is_small(tmp_path: Path) -> None:
     path = tmp_path / "rejects.parquet"
     with pq.ParquetWriter(path, SCHEMA, compression="zstd", dictionary_pagesize_limit=1 << 30) as writer:

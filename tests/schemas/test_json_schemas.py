@@ -87,6 +87,7 @@ def is_typed(value: Any, document_type: type[Document]) -> bool:
     return document is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: type(document).__name__)
 def test_any_validator_of_json_schema_gives_the_verdict_of_the_contract(document: Document) -> None:
     validator = jsonschema.Draft202012Validator(published(PATHS[type(document)]))

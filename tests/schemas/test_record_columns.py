@@ -92,6 +92,7 @@ def test_sound_records_break_no_rule() -> None:
     assert broken_rows(RecordColumns.of(RECORDS)).tolist() == []
 
 
+@pytest.mark.slow
 def test_columns_and_single_rows_give_one_verdict() -> None:
     rows = list(mutants())
     alone = [place for place, row in enumerate(rows) if list(contract.from_row(row, Record)[1])]

@@ -40,6 +40,7 @@ def replace_rows(path: Path, row_type: type, changes: dict[int, dict[str, object
     pq.write_table(pa.Table.from_pylist(values, schema=arrow_schema(row_type)), path)
 
 
+@pytest.mark.slow
 def test_sound_folders_and_files_pass(tmp_path: Path) -> None:
     examples.write_dataset(tmp_path / "datasets" / "example")
     examples.write_run(tmp_path / "runs" / "example@1.0.0" / "org__name" / "run")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from biasboard.ground.files import sha256_file
 from evaluators.backend import ChoiceRequest
@@ -80,6 +81,7 @@ def spoilt(records: RecordColumns, part: str, split: str, status: str | None) ->
     return found
 
 
+@pytest.mark.slow
 def test_an_altered_probability_of_a_support_split_is_found(dataset: Path, runs: Path, tmp_path: Path) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "altered")
     altered(folder, lambda records: spoilt(records, "wood003", "bias", None))
@@ -90,6 +92,7 @@ def test_an_altered_probability_of_a_support_split_is_found(dataset: Path, runs:
     assert f"altered/records.parquet: row {row}: the reading does not follow from the stored answers" in said
 
 
+@pytest.mark.slow
 def test_a_rank_needs_every_split_of_every_part(dataset: Path, runs: Path, tmp_path: Path) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "labels@1.0.0" / "lab" / "woods-x")
     altered(folder, lambda records: spoilt(records, "wood003", "bias", "failed"))
@@ -118,6 +121,7 @@ def test_missing_and_mixed_parts_are_problems(runs: Path, tmp_path: Path) -> Non
     assert "config 'wood002' began in row 1 and was followed by others; keep the records of a config together" in said
 
 
+@pytest.mark.slow
 def test_names_of_suites_are_checked(dataset: Path, tmp_path: Path) -> None:
     copy = copied(dataset, tmp_path / "labels")
     manifest = told(copy / "dataset.json")
@@ -168,6 +172,7 @@ def with_options(record: Record, options: tuple[str, ...]) -> Record:
     return replace(record, exchanges=(changed,), reading=reading)
 
 
+@pytest.mark.slow
 def test_other_options_than_those_of_the_dataset_are_other_items(dataset: Path, runs: Path, tmp_path: Path) -> None:
     """Baselines that are offered nonsense do badly, so that a model would pass them by offering it."""
     sound = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "a")
@@ -183,6 +188,7 @@ def test_other_options_than_those_of_the_dataset_are_other_items(dataset: Path, 
     assert "offers an option or an outcome twice" in said
 
 
+@pytest.mark.slow
 def test_missing_answers_of_a_part_count_as_wrong_at_the_gate(runs: Path, tmp_path: Path) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "labels@1.0.0" / "lab" / "woods-x")
 
@@ -228,6 +234,7 @@ def test_parts_in_another_order_are_refused_and_empty_row_groups_ignored(runs: P
     assert "its parts stand in another order than in the signature; run the model again" in said
 
 
+@pytest.mark.slow
 def test_a_config_takes_over_the_answers_of_its_suite(dataset: Path, tmp_path: Path) -> None:
     ask(dataset, tmp_path)
     log = tmp_path / "log"

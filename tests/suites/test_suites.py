@@ -73,6 +73,7 @@ def test_a_metric_of_a_suite_is_the_mean_over_its_parts(runs: Path) -> None:
     assert single["metrics"][0]["interval"]["n_clusters"] == 30
 
 
+@pytest.mark.slow
 def test_rescoring_gives_the_same_bytes_and_another_normalisation_a_new_run(runs: Path, tmp_path: Path) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "labels@1.0.0" / "lab__first-0.8" / "woods-copy")
     before = [(folder / name).read_bytes() for name in ("result.json", "records.parquet")]
@@ -84,6 +85,7 @@ def test_rescoring_gives_the_same_bytes_and_another_normalisation_a_new_run(runs
     assert pq.ParquetFile(other / "records.parquet").num_row_groups == 5
 
 
+@pytest.mark.slow
 def test_the_board_ranks_suites_and_shows_parts_apart(dataset: Path, runs: Path, tmp_path: Path) -> None:
     board(runs, dataset=dataset, out=tmp_path)
     page = (tmp_path / "built" / "benchmarks" / "labels.html").read_text(encoding="utf-8")
@@ -101,6 +103,7 @@ def test_the_board_ranks_suites_and_shows_parts_apart(dataset: Path, runs: Path,
     assert [row["model"] for row in rows_of(tmp_path, "wood001")] == ["lab/first-0.8"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_bytes(dataset: Path, runs: Path, tmp_path: Path) -> None:
     log, out = tmp_path / "log", tmp_path / "runs"
     ask(dataset, out, PLANTED_LOG=log, PLANTED_DIES_AT="430", status=-signal.SIGKILL)
@@ -129,6 +132,7 @@ def signature_of(dataset: Path, out: Path, *options: str) -> str:
     return str(told(result_in(out))["signature_sha256"])
 
 
+@pytest.mark.slow
 def test_another_pool_limit_choice_of_parts_or_examples_is_another_table(dataset: Path, tmp_path: Path) -> None:
     other = copied(dataset, tmp_path / "other-pool")
     swap_pool(other)
@@ -160,6 +164,7 @@ def swap_pool(dataset: Path) -> None:
     (dataset / "dataset.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_limit_spares_the_support_and_a_shown_item_leaves_itself_out(dataset: Path, tmp_path: Path) -> None:
     ask(dataset, tmp_path, "--limit", "10", "--prompt", "shown-v1")
     folder = result_in(tmp_path).parent
@@ -179,6 +184,7 @@ def test_a_limit_spares_the_support_and_a_shown_item_leaves_itself_out(dataset: 
     assert shown == own
 
 
+@pytest.mark.slow
 def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(dataset: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs"
     for model in ("lab/first-0.8", "lab/second-0.4"):
@@ -204,6 +210,7 @@ def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(dataset: Path, tmp_pa
     assert row["accuracy_shown-other-v1"] == pytest.approx(values["lab/first-0.8", "shown-other-v1"])
 
 
+@pytest.mark.slow
 def test_a_dry_run_counts_the_requests_of_all_parts(dataset: Path, runs: Path, tmp_path: Path) -> None:
     said = ask(dataset, runs, "--dry-run", "--json", "--prompt", "shown-v1")
     (estimate,) = listed_in(said)

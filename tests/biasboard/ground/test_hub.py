@@ -79,6 +79,7 @@ def found_model(endpoint: str, home: Path) -> subprocess.CompletedProcess[str]:
     return online(endpoint, home, "-c", program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", ["refused", "silent", "HTTP 503"])
 def test_a_hub_that_cannot_be_reached_is_said_in_one_line_with_the_ways_out(trouble: str, tmp_path: Path) -> None:
     if trouble == "refused":
@@ -100,6 +101,7 @@ def test_a_hub_that_cannot_be_reached_is_said_in_one_line_with_the_ways_out(trou
         assert way_out in done.stdout
 
 
+@pytest.mark.slow
 def test_a_hub_that_answers_is_asked_by_the_client(tmp_path: Path) -> None:
     with hub() as endpoint:
         done = found_model(endpoint, tmp_path)
@@ -108,6 +110,7 @@ def test_a_hub_that_answers_is_asked_by_the_client(tmp_path: Path) -> None:
     assert any("made-org/made-model" in path for path in Hub.asked)
 
 
+@pytest.mark.slow
 def test_the_hub_is_looked_for_behind_a_proxy(tmp_path: Path) -> None:
     program = "from biasboard.ground.hub import hub_fault\nprint(hub_fault())\n"
     with hub() as proxy:
@@ -118,6 +121,7 @@ def test_the_hub_is_looked_for_behind_a_proxy(tmp_path: Path) -> None:
     assert (behind.stdout, refused.stdout) == ("None\n", "HTTP 503\n")
 
 
+@pytest.mark.slow
 def test_what_was_downloaded_is_taken_without_the_hub(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="the extra hf is not installed")
     folder = tmp_path / "hub" / "models--made-org--made-model"
@@ -155,6 +159,7 @@ def test_a_source_of_a_dataset_says_the_same(tmp_path: Path) -> None:
         assert part in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("there", "status"), [(True, "ok"), (False, "missing")])
 def test_doctor_looks_for_the_hub(there: bool, status: str, tmp_path: Path) -> None:
     if there:

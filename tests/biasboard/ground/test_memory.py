@@ -95,6 +95,7 @@ def code_hash(plug_ins: Path, packages: Path) -> str:
     return run("-c", program, status=0, BIASBOARD_PLUGINS=plug_ins, PYTHONPATH=places).stdout
 
 
+@pytest.mark.slow
 def test_other_code_or_another_version_of_a_package_is_another_key(tmp_path: Path) -> None:
     metric = tmp_path / "plug-ins" / "evaluators" / "metrics" / "made.py"
     metric.parent.mkdir(parents=True)

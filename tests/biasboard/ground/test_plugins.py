@@ -88,6 +88,7 @@ def run(program: str, path: Path) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_an_installed_package_brings_a_metric_by_its_entry_point(tmp_path: Path) -> None:
     install(tmp_path, "metrics", herd_size="herd.sizes")
     (tmp_path / "herd").mkdir()

@@ -57,6 +57,7 @@ def test_help_is_quick_and_imports_no_evaluator(tmp_path: Path) -> None:
         assert f" {name} " in found.stdout
 
 
+@pytest.mark.slow
 def test_from_the_plan_to_the_dataset(dataset: Path, annotated: Annotated, tmp_path: Path) -> None:
     call = partial(done, folder=tmp_path)
     assert "160 more votes are needed at least, in 20 pairs" in call("plan", dataset, "--state", "state")
@@ -91,6 +92,7 @@ def test_from_the_plan_to_the_dataset(dataset: Path, annotated: Annotated, tmp_p
     assert "nothing to ask" in call("plan", dataset, "--state", "state", "--count-untested")
 
 
+@pytest.mark.slow
 def test_an_exclusion_is_computed_again_and_taken_back(dataset: Path, annotated: Annotated, tmp_path: Path) -> None:
     call = partial(done, folder=tmp_path)
     write_state(tmp_path / "state", State((), {}), unanimous(annotated))

@@ -70,6 +70,7 @@ def write_answers(path: Path, dataset: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_model_takes_the_test_and_votes_on_both_sides(state: Path, annotated: Annotated) -> None:
     found = read_state(state)
     ((name, annotator),) = found.annotators.items()
@@ -81,6 +82,7 @@ def test_the_model_takes_the_test_and_votes_on_both_sides(state: Path, annotated
     assert sorted(of_items.values()) == [1] * (n // 4) + [3] * (n // 4)
 
 
+@pytest.mark.slow
 def test_its_votes_decide_nothing_unless_that_is_asked_for(state: Path, dataset: Path) -> None:
     report = done("builders.synthbias", "annotate", "report", dataset, "--state", state, "--json")
     assert json.loads(report)
@@ -98,6 +100,7 @@ def test_the_questions_are_published_only_if_the_sentences_may_be(annotated: Ann
     assert entry.n_items == len(sentences) + len(TEST)
 
 
+@pytest.mark.slow
 def test_a_run_on_anything_else_is_refused(dataset: Path, tmp_path: Path) -> None:
     run = ("--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--config", "type2")
     done("evaluators", "run", *run, "--out", tmp_path)

@@ -70,6 +70,7 @@ def prompts(folder: Path, config: str) -> dict[str, str | None]:
     }
 
 
+@pytest.mark.slow
 def test_contexts_that_ask_the_same_share_no_answer(runs: dict[str, Finished]) -> None:
     texts = [prompts(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
     assert all(one == texts[0] for one in texts), "all contexts ask the same texts"
@@ -82,6 +83,7 @@ def test_contexts_that_ask_the_same_share_no_answer(runs: dict[str, Finished]) -
         assert usage.n_requests == usage.n_attempts == finished.result.counts.items, "nothing was taken over"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["packed", "plain"])
 def test_each_context_is_answered_as_plain_passes_with_its_adapter_say(
     model: Path, dataset: Path, adapters: Path, tmp_path: Path, scoring: str
@@ -125,6 +127,7 @@ def test_the_adapter_is_part_of_the_store_key_and_of_nothing_else() -> None:
     assert store_key(model, choice, with_facts=False) == hashlib.sha256(told.encode()).digest()
 
 
+@pytest.mark.slow
 def test_answers_of_the_base_and_of_other_adapters_are_not_found(
     model: Path, dataset: Path, adapters: Path, runs: dict[str, Finished], tmp_path: Path
 ) -> None:
@@ -167,6 +170,7 @@ def test_the_run_keeps_the_list_of_its_adapters(adapters: Path, runs: dict[str, 
     assert trained_items(again.folder, again.result) == trained_items(finished.folder, finished.result)
 
 
+@pytest.mark.slow
 def test_a_result_without_adapters_has_the_bytes_of_before(model: Path, dataset: Path, tmp_path: Path) -> None:
     finished = asked(planned(dataset, "left", NO_EXAMPLES), opened(model), tmp_path)
     assert "adapters" not in json.loads((finished.folder / "result.json").read_text(encoding="utf-8"))

@@ -94,6 +94,7 @@ def test_examples_that_a_rule_chooses_are_skipped() -> None:
         assert not {item.item_id for item in found} & {item.item_id for item in shown}
 
 
+@pytest.mark.slow
 def test_the_labels_become_more_likely_as_plain_passes_say(model: Path, dataset: Path, adapters: Path) -> None:
     found = told(adapters)
     assert [adapter.name for adapter in found.adapters] == [
@@ -120,6 +121,7 @@ def mean_of(part: PlannedPart, item_ids: tuple[str, ...], network: Any, tokenize
     return sum(values) / len(values)
 
 
+@pytest.mark.slow
 def test_one_step_goes_against_the_gradient_of_label_and_end_alone(model: Path, dataset: Path, tmp_path: Path) -> None:
     # B is 0 at first, so that A has no gradient and only decays, and B moves by the learning rate in each place, as the
     # first step of AdamW does whatever the size of the gradient, which is that of W times A.
@@ -162,6 +164,7 @@ def test_an_adapter_is_trained_on_held_out_items_of_its_own_config(adapters: Pat
         assert found[f"{config}/{SOME_EXAMPLES}"] == tuple(f"{config}-pool-{number:02}" for number in range(8, 24))
 
 
+@pytest.mark.slow
 def test_the_base_is_left_as_it_was(model: Path, dataset: Path, tmp_path: Path) -> None:
     trainer: Any = open_trainer(str(model), BackendOptions(device="cpu"), QUICK)
     network = trainer.loaded.network
@@ -242,6 +245,7 @@ def test_other_numbers_and_other_files_in_the_folder_are_refused(
         train(model, plans, strange.rename(tmp_path / "full"))
 
 
+@pytest.mark.slow
 def test_an_adapter_that_was_changed_is_not_taken_for_complete(
     model: Path, dataset: Path, adapters: Path, tmp_path: Path
 ) -> None:
@@ -309,6 +313,7 @@ def test_a_model_without_linear_layers_is_refused() -> None:
         linear_layers(Flat())
 
 
+@pytest.mark.slow
 def test_without_the_extra_the_command_says_what_to_install(model: Path, dataset: Path, tmp_path: Path) -> None:
     words = command(model, dataset, tmp_path / "out")
     program = (
@@ -319,6 +324,7 @@ def test_without_the_extra_the_command_says_what_to_install(model: Path, dataset
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_options_that_train_nothing_are_refused(model: Path, dataset: Path, tmp_path: Path) -> None:
     for words, expected in (
         (("--learning-rate", "0"), "--learning-rate 0 trains nothing"),
@@ -327,6 +333,7 @@ def test_options_that_train_nothing_are_refused(model: Path, dataset: Path, tmp_
         assert expected in on_one_thread(*command(model, dataset, tmp_path / "out", *words), status=1).stderr
 
 
+@pytest.mark.slow
 def test_a_real_model_learns_the_labels(shared_data: Path, tmp_path: Path) -> None:
     model = shared_data / "models" / "tinystories-656k"
     dataset = twin_dataset(tmp_path / "tasks")

@@ -17,6 +17,7 @@ def texts(path: Path) -> list[str]:
     return re.findall(r">([^<>]+)</text>", path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_a_fit_draws_classes_lorenz_curves_and_candidates(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="the extra site is not installed")
     path = write_csv(tmp_path / "shares.csv", made())

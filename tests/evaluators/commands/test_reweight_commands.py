@@ -74,6 +74,7 @@ def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
     assert [one["is_chosen"] for one in told["candidates"]].count(True) == 1
 
 
+@pytest.mark.slow
 def test_the_same_rows_and_options_give_the_same_bytes(shares: Path, tmp_path: Path) -> None:
     for options in ((), ("--paper", "--seed", "3"), ("--validation-fraction", "0.3", "--solver", "path")):
         said("fit", shares, "--out", tmp_path / "a.json", *options)
@@ -107,6 +108,7 @@ def test_rules_that_change_nothing_say_so(tmp_path: Path) -> None:
     assert "these rules change nothing" in said("fit", path, "--out", tmp_path / "rules.json")
 
 
+@pytest.mark.slow
 def test_options_change_the_choices_of_the_paper(shares: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.json"
     said("fit", shares, "--out", rules, "--paper", "--correction", "membership", "--objective", "cobias")
@@ -241,6 +243,7 @@ def test_names_cannot_change_the_terminal(tmp_path: Path) -> None:
     assert "[bold]b" in told
 
 
+@pytest.mark.slow
 def test_the_command_needs_no_scikit_learn(shares: Path, tmp_path: Path) -> None:
     program = "import sys\nsys.modules['sklearn'] = None\nfrom evaluators.__main__ import app\napp()\n"
     run("-c", program, "reweight", "fit", shares, "--out", tmp_path / "rules.json", fresh=True, status=0)

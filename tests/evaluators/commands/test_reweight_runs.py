@@ -28,6 +28,7 @@ def figures(*arguments: object) -> Any:
     return json.loads(said("evaluate", *arguments, "--json"))["before"]
 
 
+@pytest.mark.slow
 def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Path]) -> None:
     result, records = read_run(runs[0])
     n_tested = 0
@@ -112,6 +113,7 @@ def test_fitting_and_measuring_on_the_same_splits_is_refused(runs: list[Path], t
     assert other.exit_code == 0, other.stderr
 
 
+@pytest.mark.slow
 def test_a_run_of_another_task_is_read_alike(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(10)})
     asked = ("--backend", "baseline", "--model", "stereotype", "--out", tmp_path / "runs")

@@ -53,6 +53,7 @@ def only_run(out: Path) -> Run:
     return read_run(path.parent)
 
 
+@pytest.mark.slow
 def test_texts_and_settings_are_those_of_the_task(dataset: Path, exported: Path) -> None:
     task = load_task("coreference")
     plan = Plan(select(dataset, read_manifest(dataset), "type2"), task, task.prompts["mcq2-generate-v1"])

@@ -52,6 +52,7 @@ def _sample(**fields: Any) -> Callable[[Log], None]:
     return lambda log: log["samples"][2].update(fields)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -101,6 +102,7 @@ def test_a_hostile_log_is_one_line_and_leaves_nothing(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_other_datasets_and_other_answers_are_refused(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = write_json(made_log(exported, right), tmp_path / "log")
     other = write_dataset(tmp_path / "other", {"type2": made_items(7)})
@@ -114,6 +116,7 @@ def test_other_datasets_and_other_answers_are_refused(dataset: Path, exported: P
         refused(import_log(dataset, log, tmp_path / "runs", option, value), message, tmp_path / "runs")
 
 
+@pytest.mark.slow
 def test_logs_of_one_task_or_of_two_models_are_not_mixed(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = made_log(exported, right)
     write_json(log, tmp_path / "log")

@@ -233,6 +233,7 @@ def test_a_hostile_log_is_one_line_and_leaves_nothing(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_broken_lines_and_changed_files_are_named(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs, change=lambda samples: samples.reverse(), rehash=False)
     assert "the file of results has another hash" in import_log(dataset, log, tmp_path / "runs").stderr
@@ -283,6 +284,7 @@ def test_another_dataset_than_was_exported_is_refused(dataset: Path, exported: P
     assert "with dataset made, and here it is named" in import_log(named, log, tmp_path / "runs").stderr
 
 
+@pytest.mark.slow
 def test_missing_answers_are_failed_records_up_to_the_rate(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs, change=lambda samples: samples.__delitem__(-1))
     done = import_log(dataset, log, tmp_path / "runs")
@@ -293,6 +295,7 @@ def test_missing_answers_are_failed_records_up_to_the_rate(dataset: Path, export
     assert [record.item_id for record in run.records if record.status == "failed"] == ["made-5-she"]
 
 
+@pytest.mark.slow
 def test_normalisations_need_what_a_log_does_not_hold(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs)
     for name, message in (
@@ -310,6 +313,7 @@ def test_normalisations_need_what_a_log_does_not_hold(dataset: Path, exported: P
     assert (exchange.option_token_counts, exchange.n_moved_tokens) == ((2, 2), 0)
 
 
+@pytest.mark.slow
 def test_merged_borders_are_found_and_moved(dataset: Path, tmp_path: Path) -> None:
     tokenizer = str(save_tiny_llama(tmp_path / "model", merge_words=True))
     export(dataset, tmp_path / "plain", "--config", "type2")

@@ -21,6 +21,7 @@ def reached(made: Made, name: ObjectiveName, rule_set: RuleSet, annealing: Annea
     return min(values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gini", "sen"])
 def test_single_searches_find_the_best_of_1728_combinations(name: ObjectiveName) -> None:
     rule_set, schedule = RuleSet("weights", 12, "linear"), Annealing(n_restarts=1, moves_per_level=30)
@@ -37,6 +38,7 @@ def test_single_searches_find_the_best_of_1728_combinations(name: ObjectiveName)
     assert worst < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gini", "sen"])
 def test_three_restarts_find_the_best_of_1728_combinations(name: ObjectiveName) -> None:
     rule_set, schedule = RuleSet("weights", 12, "linear"), Annealing(moves_per_level=40)
@@ -56,6 +58,7 @@ def test_the_best_of_all_combinations_is_that_of_plain_loops() -> None:
         assert best == pytest.approx(min(values), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_searches_find_the_best_of_30_to_the_fourth_combinations() -> None:
     made = biased(5, 100, 4)
     rule_set = RuleSet("weights", 30, "linear")
@@ -69,6 +72,7 @@ def test_searches_find_the_best_of_30_to_the_fourth_combinations() -> None:
         assert sum(value <= best[name] + 1e-12 for value in single) >= 2
 
 
+@pytest.mark.slow
 def test_of_equal_gini_indices_the_higher_mean_counts() -> None:
     # With equally many rows in both classes, several rules give the Gini index 0, at different means.
     rule_set = RuleSet("full", 6, "linear")

@@ -197,6 +197,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
         Reweighter().save(tmp_path / "unfitted.json")
 
 
+@pytest.mark.slow
 def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch() -> None:
     program = (
         "import sys\n"

@@ -71,6 +71,7 @@ CASES: dict[str, Callable[[], Made]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("case", CASES)
 def test_fits_end_with_sound_rules_that_keep_the_floor(case: str, objective: ObjectiveName) -> None:
@@ -98,6 +99,7 @@ def test_numbers_of_any_size_are_corrected_as_well_as_shares() -> None:
         assert (one == other).mean() > 0.99, way
 
 
+@pytest.mark.slow
 def test_weights_do_not_drift_apart_where_no_weight_is_enough() -> None:
     # A class that is never the likeliest pulls its weight up in every sweep.
     for seed in range(6):

@@ -123,6 +123,7 @@ def notes(made: Made, **choices: Any) -> str:
     return " / ".join(fit_rules(made.probabilities, made.targets, Settings(**choices)).notes)
 
 
+@pytest.mark.slow
 def test_few_rows_in_a_class_suggest_another_solver() -> None:
     made = biased(0, 400, 3, skew=1.2)
     smallest = int(np.bincount(made.targets).min())

@@ -61,6 +61,7 @@ def test_of_two_classes_it_finds_the_best_ratio_of_all(name: ObjectiveName, seed
     assert [value(made, weights, name) for weights in found] == pytest.approx([best, best], abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(0, 10**6), st.sampled_from(OBJECTIVES))
 def test_of_two_classes_it_finds_the_best_ratio_among_ties_and_zeros(seed: int, name: ObjectiveName) -> None:

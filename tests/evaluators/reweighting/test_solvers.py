@@ -74,6 +74,7 @@ def test_the_default_floor_is_kept(solver: str, correction: MapKind, objective: 
         ].mean_class_accuracy == pytest.approx(after)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from(OBJECTIVES), st.sampled_from(["coordinate", "path"]))
 def test_the_default_floor_is_kept_among_ties(seed: int, objective: ObjectiveName, solver: str) -> None:
@@ -96,6 +97,7 @@ def test_what_is_chosen_is_the_best_candidate_that_keeps_the_floor(
     assert chosen.objective == pytest.approx(reached, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_all_wrong_is_a_trap_that_the_objectives_close() -> None:
     made = biased(3, 700, 14, bias=1.5)
     unchanged = made.probabilities.argmax(axis=1).tolist()
