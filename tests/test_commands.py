@@ -28,6 +28,7 @@ def test_arguments_folder_environment_streams_and_status_are_those_of_the_comman
     assert done.stderr == "True\n"
 
 
+@pytest.mark.slow
 def test_a_command_prints_what_it_prints_in_a_fresh_process() -> None:
     words = ["-m", "evaluators", "run", "--help"]
     fresh = run(*words, fresh=True)

@@ -56,6 +56,7 @@ def test_its_files_are_sound_and_a_broken_item_is_named(built: Path) -> None:
     assert "column text, attribute, stereotype, source_row is missing" in run("-m", "schemas.validate", copy, status=1)
 
 
+@pytest.mark.slow
 def test_its_parts_are_listed(built: Path) -> None:
     listed = run("-m", "evaluators", "list")
     for line in (
@@ -121,6 +122,7 @@ def test_a_wrong_folder_of_plug_ins_is_a_one_line_error(tmp_path: Path) -> None:
     assert "name the folder above them" in listed_with(PLUGINS / "evaluators")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "text", "replacement", "message"),
     [

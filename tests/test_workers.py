@@ -38,6 +38,7 @@ def dealt(project: Path, *options: str) -> list[tuple[str, str]]:
     return re.findall(r"^\[(gw\d)\].* PASSED (\S+)", done.stdout, flags=re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("nodeid", "portion"),
     [

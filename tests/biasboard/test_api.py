@@ -40,6 +40,7 @@ def test_importing_loads_nothing_else() -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+@pytest.mark.slow
 def test_evaluate_gives_what_the_command_writes(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

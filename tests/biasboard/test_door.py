@@ -49,6 +49,7 @@ def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any(
     assert "Exit status: 0 done; 1 bad input" in done.stdout
 
 
+@pytest.mark.slow
 def test_no_command_of_a_package_hides_one_of_another() -> None:
     shown = " ".join(biasboard("--help", COLUMNS="300").stdout.split())
     for place in EVALUATORS.values():

@@ -102,6 +102,7 @@ def test_every_line_found_by_hand_is_found_and_none_stands_in_the_code(
     assert not [line for line in by_hand if str(line) in code]
 
 
+@pytest.mark.slow
 def test_false_alarms_are_rare_on_a_labelled_sample(alarms: dict[int, str]) -> None:
     labels = json.loads(SAMPLE.read_text(encoding="utf-8"))["labels"]
     assert {label: len(lines) for label, lines in labels.items()} == {"right": 297, "either": 3, "wrong": 0}

@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_items_are_read_through_it(folder: Path) -> None:
     dataset = mlcroissant.Dataset(folder / "croissant.json")
     manifest = read_manifest(folder)

@@ -40,6 +40,7 @@ def male_side(item: CoreferenceItem) -> str:
     return next(name for name in item.occupations if occupations()[name].stereotype == "male")
 
 
+@pytest.mark.slow
 def test_counts_per_type(whole: Draft[CoreferenceItem]) -> None:
     assert [(split.config, split.split, len(split.items)) for split in whole.splits] == [
         ("type1", "test", 6320),
@@ -178,6 +179,7 @@ def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(whole: Draft[Co
     assert max(shares) - min(shares) <= 1
 
 
+@pytest.mark.slow
 def test_a_limit_below_one_pair_of_each_type_is_refused() -> None:
     with pytest.raises(
         ConfigError, match=r"--limit 3: one pair from each of type1/test, type2/test needs at least 4 items"

@@ -51,6 +51,7 @@ def test_the_plain_command_builds_four_configs(tmp_path: Path) -> None:
     assert shorter == {"recognition": 66, "continuation": 66, "assignment": 6, "math": 55}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

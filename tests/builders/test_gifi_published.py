@@ -243,6 +243,7 @@ def repaired(files: Mapping[str, bytes], config: str) -> list[PronounTextItem] |
     return problem_items(found.frames) if config == "math" else text_items(found.frames)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS)
 def test_no_repaired_variant_has_an_accusative_for_a_possessive(files: Mapping[str, bytes], config: str) -> None:
     """What comes after a misread slot ("him mom") never comes after an accusative once it is repaired."""
@@ -266,6 +267,7 @@ def test_no_repaired_variant_has_an_accusative_for_a_possessive(files: Mapping[s
     assert {pair for pair in kept if pair.split()[1] not in function_words} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS)
 def test_no_repaired_variant_of_they_has_a_verb_in_the_singular(files: Mapping[str, bytes], config: str) -> None:
     items = [item for item in repaired(files, config) if item.family == "they"]

@@ -16,6 +16,7 @@ from builders.gifi.tagging import UncertainError, tagged
 pytest.importorskip("lemminflect", reason="the extra build is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "they"),
     [

@@ -50,6 +50,7 @@ def test_the_command_measures_each_model(runs: Path) -> None:
     assert {round(p, 6) for p in firsts} == {0.3, 0.7}
 
 
+@pytest.mark.slow
 def test_a_folder_without_such_runs_is_refused(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     done = python(tmp_path, "builders.synthbias", "lean", "none", "--out", "lean.json")

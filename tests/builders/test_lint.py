@@ -178,6 +178,7 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_help_imports_no_evaluators() -> None:
     program = (
         "import runpy, sys\n"
@@ -255,6 +256,7 @@ def test_the_counts_of_the_published_file(real: Report) -> None:
     }
 
 
+@pytest.mark.slow
 def test_templates_in_both_types_of_the_published_file(real: Report, shared_data: Path) -> None:
     path = shared_data / "synthbias" / "synthbias_data.csv"
     rows = {row.line: row for row in read_rows(path.read_bytes(), name="f").sentences}

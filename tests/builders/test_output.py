@@ -35,6 +35,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_folder_holds_data_card_manifest_and_rejects(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
     manifest = write_dataset(draft, tmp_path / "d")
     assert set(files_of(tmp_path / "d")) == {
@@ -229,6 +230,7 @@ def test_a_dataset_that_must_stay_here_is_no_benchmark_of_the_hub(
     assert not (tmp_path / "closed" / "eval.yaml").exists()
 
 
+@pytest.mark.slow
 def test_another_dataset_is_not_overwritten(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     draft = embedded.draft(seed=5, limit=40)

@@ -51,6 +51,7 @@ def test_a_folder_that_is_not_sound_is_refused_with_the_way_out(tmp_path: Path) 
     assert f"more; biasboard validate {folder} lists them)" in refusal(folder)
 
 
+@pytest.mark.slow
 def test_a_version_is_given_when_a_dataset_is_built_and_not_by_hand(tmp_path: Path) -> None:
     folder = sound(tmp_path / "d")
     edit(folder, lambda told: told.update(version="2.0.1"))
@@ -107,6 +108,7 @@ def test_a_file_that_is_none_of_the_dataset_is_refused_by_name(name: str, tmp_pa
     assert refusal(folder).startswith(f"{folder / name} (and 1 more): is no file")
 
 
+@pytest.mark.slow
 def test_links_are_refused(tmp_path: Path) -> None:
     folder = sound(tmp_path / "d")
     (folder / "link.md").symlink_to(tmp_path / "elsewhere.md")

@@ -125,6 +125,7 @@ def test_winobias_is_not_taken_for_it(shared_data: Path, tmp_path: Path) -> None
     assert set(read_dataset(tmp_path / "d").files) > {"LICENSE", "README.md", "croissant.json", "dataset.json"}
 
 
+@pytest.mark.slow
 def test_the_embedded_dataset_is_not_taken_for_it() -> None:
     known = digests_of(PROTECTED.digests)
     assert len(known) == 15_861
@@ -250,6 +251,7 @@ SLOT = {"before": "The cook thanked the nurse because ", "case": "nominative", "
 SLOTTED = json.dumps({"sentences": [SLOT]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "place"),
     [
@@ -282,6 +284,7 @@ def test_a_listed_file_with_a_protected_text_is_refused(
     assert refusal(folder).startswith(f"{folder / name}: {place}".removesuffix(": ") + ": has a text of Closed")
 
 
+@pytest.mark.slow
 def test_a_card_with_a_protected_text_is_refused(draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path) -> None:
     closed = draft.splits[1].items[2]
     kept = tuple(
@@ -319,6 +322,7 @@ def test_a_protected_sentence_that_a_model_writes_is_a_reject_without_its_text()
     assert check(candidates, Limits(), report=silent).rejects == ()
 
 
+@pytest.mark.slow
 def test_the_published_file_itself_is_refused(shared_data: Path, tmp_path: Path) -> None:
     write_dataset(embedded.draft(limit=40), tmp_path / "d")
     shutil.copy(shared_data / "synthbias" / "synthbias_data.csv", tmp_path / "d" / "raw.csv")

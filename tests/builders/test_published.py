@@ -199,6 +199,7 @@ def test_the_published_file_gives_every_row_in_complete_pairs(real: Draft[Corefe
     assert round(last / 17_608, 3) == 0.703
 
 
+@pytest.mark.slow
 def test_flags_agree_with_the_findings_about_the_published_file(
     real: Draft[CoreferenceItem], shared_data: Path
 ) -> None:

@@ -70,6 +70,7 @@ def test_the_plain_command_builds_ten_tasks_and_a_suite(tmp_path: Path) -> None:
     assert files_of(tmp_path / "other") == files_of(folder)
 
 
+@pytest.mark.slow
 def test_another_seed_moves_the_splits_and_a_name_chooses_a_task(tmp_path: Path) -> None:
     for seed in ("1", "2"):
         arguments = ("--tasks", "odd_one_out,course_topics", "--seed", seed, "--limit", "30", "--out", seed)

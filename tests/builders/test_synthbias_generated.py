@@ -184,6 +184,7 @@ def test_every_cell_is_full_after_ten_kills(generated: Generated) -> None:
     assert (manifest.generator_model, manifest.human_validated) == (MODEL, False)
 
 
+@pytest.mark.slow
 def test_only_what_was_under_way_was_asked_twice(generated: Generated) -> None:
     assert generated.n_sent_twice <= CONCURRENCY * N_KILLS
 

@@ -56,6 +56,7 @@ def choice(prompt: str) -> ChoiceRequest:
 SOUND = Response(status="answered", option_logprobs=(-0.5, -1.5), option_end_logprobs=(None, None))
 
 
+@pytest.mark.slow
 def test_an_exported_file_replays_to_the_same_records(dataset: Path, tmp_path: Path) -> None:
     def status(request: Request) -> ExchangeStatus:
         return "refused" if request.sha256[0] == "0" else "answered"

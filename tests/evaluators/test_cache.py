@@ -81,6 +81,7 @@ def age(path: Path, prompt: str, days: float) -> None:
 SOUND = Response(status="answered", option_logprobs=(-0.5, -1.5), option_end_logprobs=(None, None))
 
 
+@pytest.mark.slow
 def test_other_normalisations_and_limits_ask_nothing_twice(dataset: Path, tmp_path: Path) -> None:
     cache, log = tmp_path / "cache.sqlite", tmp_path / "log"
     small = scored(dataset, tmp_path / "runs", cache, LoggingBackend(log), limit=20)

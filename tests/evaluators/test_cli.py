@@ -78,6 +78,7 @@ def test_all_baselines_in_one_command_reach_their_known_values(dataset: Path, tm
     }
 
 
+@pytest.mark.slow
 def test_the_command_of_a_result_reproduces_it(dataset: Path, tmp_path: Path) -> None:
     baseline(
         dataset, tmp_path / "runs", "--model", "uniform", "--config", "type2", "--prompt", "mcq3-v1", "--limit", "20"

@@ -90,6 +90,7 @@ def direct(folder: Path, contents: Sequence[bytes], texts: Sequence[Sequence[str
         return (network.logit_scale.exp() * cosines).double().softmax(dim=-1).numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", list(TASK.prompts))
 def test_the_matrix_is_the_softmax_of_the_model(folder: Path, backend: ClipBackend, prompt: str) -> None:
     (template,) = TASK.prompts[prompt].options

@@ -242,6 +242,7 @@ def confusion(labels: list[dict[str, Any]], detect: Any) -> Counter[tuple[bool, 
     return Counter((label["refusal"], detect(label["text"])) for label in labels)
 
 
+@pytest.mark.slow
 def test_refusals_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
     held_out = [label for label in labelled if label["set"] == "held_out"]
     assert confusion(held_out, is_refusal) == {

@@ -87,6 +87,7 @@ def test_keys_are_named_and_never_shown() -> None:
     assert (absent["status"], "export OPENAI_API_KEY=" in absent["remedy"]) == ("missing", True)
 
 
+@pytest.mark.slow
 def test_no_heavy_library_is_loaded_to_look_at_the_installation() -> None:
     program = (
         "import sys\nfrom evaluators.__main__ import app\n"

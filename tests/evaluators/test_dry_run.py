@@ -191,6 +191,7 @@ def endpoint() -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_an_endpoint_is_not_asked_and_the_price_is_that_of_the_tokens(
     dataset: Path, tmp_path: Path, endpoint: str
 ) -> None:

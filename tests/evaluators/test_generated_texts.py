@@ -158,6 +158,7 @@ def test_samples_follow_the_distribution(tiny_llama: Path, temperature: float, t
     assert chisquare(observed, expected).pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_the_space_that_an_answer_begins_with_is_kept(tmp_path: Path) -> None:
     backend = opened(save_tiny_llama(tmp_path / "spaces", merge_words=True))
     requests = [replace(r, max_tokens=6) for r in made_requests(40)]

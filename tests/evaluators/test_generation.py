@@ -56,6 +56,7 @@ def test_any_number_side_by_side_equals_a_loop_over_single_requests(tiny_llama: 
     assert {answer.finish_reason for answer in answers} == {"stop", "length"}, "one way of ending was not tried"
 
 
+@pytest.mark.slow
 def test_learned_positions(tiny_llama: Path, tmp_path: Path) -> None:
     torch.manual_seed(0)
     config = transformers.GPT2Config(

@@ -87,6 +87,7 @@ def test_the_model_is_asked_each_request_of_the_grid_once(dataset: Path, runs: P
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_results_hold_the_numbers_that_plain_loops_find_in_their_records(runs: Path) -> None:
     for folder in results(runs).values():
         stored = json.loads((folder / "corrections.json").read_text())["corrections"]

@@ -53,6 +53,7 @@ def test_an_endpoint_of_texts_names_the_prompts_that_work_there(dataset: Path, t
     assert "--api completions" not in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", ["intrinsic-v1", "mcq2-v1"])
 def test_a_choice_of_chat_is_told_that_completions_can_do_more(
     prompt: str, dataset: Path, tokenizer: Tokenizer

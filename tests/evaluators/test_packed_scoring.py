@@ -153,6 +153,7 @@ PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PACKED)
 def test_packed_scoring_equals_single_passes(tmp_path: Path, name: str) -> None:
     network, changes = PACKED[name]

@@ -185,6 +185,7 @@ def test_a_finished_run_asks_nothing_and_writes_the_same(dataset: Path, tmp_path
     assert {name: (folder / name).read_bytes() for name in before} == before
 
 
+@pytest.mark.slow
 def test_two_models_never_share_an_answer(dataset: Path, tmp_path: Path) -> None:
     one = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", name="tests/one"))
     other = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", name="tests/other"))

@@ -131,6 +131,7 @@ def test_the_lexicon_matches_words_phrases_and_endings() -> None:
     assert 1 > lexicon.toxicity("idiot, moron") > lexicon.toxicity("idiot")
 
 
+@pytest.mark.slow
 def test_the_packaged_encoder_is_mean_pooling_of_its_tokens() -> None:
     """An oracle that pools by hand, one text at a time."""
     import torch

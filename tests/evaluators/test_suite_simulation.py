@@ -106,6 +106,7 @@ def test_equal_models_are_seldom_told_apart(n_models: int) -> None:
     assert 0.02 <= np.mean(told_apart) <= 0.05 + 2 * 0.007
 
 
+@pytest.mark.slow
 def test_a_better_model_is_told_apart_although_tasks_differ_by_far_more() -> None:
     rng = np.random.default_rng(8)
     found = [separable_pairs(rng, 279, 2, lead=0.03) for _ in range(200)]

@@ -154,6 +154,7 @@ def test_the_needed_tokens_are_those_that_a_model_is_given(tmp_path: Path) -> No
     assert (backend.context_tokens, list(backend.needed_tokens([choice, text]))) == (256, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [(22, None), (None, 22), (22, 44)])
 def test_a_run_with_another_limit_asks_nothing_twice(
     problems: Path, endpoint: Sized, tmp_path: Path, limits: tuple[int | None, int | None]

@@ -80,6 +80,7 @@ def test_batches_equal_single_passes_where_tokens_span_words(merging_llama: Path
     assert any(moved), "this tokenizer merges no prompt with an option, so the test shows nothing"
 
 
+@pytest.mark.slow
 def test_batches_equal_single_passes_on_a_real_model(shared_data: Path) -> None:
     requests = requests_of("intrinsic-v1", 20) + requests_of("mcq2-v1", 10)
     assert_equals_plain_passes(shared_data / "models" / "tinystories-656k", requests, batch_tokens=2048)

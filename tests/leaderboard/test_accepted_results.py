@@ -58,6 +58,7 @@ def test_published_answers_are_there_by_hash_alone(loaded: Loaded) -> None:
             assert record.reason in (None, REASON) or record.status == "failed"
 
 
+@pytest.mark.slow
 def test_they_stand_in_tables_and_the_gate_holds_for_them(loaded: Loaded) -> None:
     board = assemble(loaded.entries)
     assert board.apart == ()

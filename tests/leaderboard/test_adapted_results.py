@@ -103,6 +103,7 @@ def without_a_config(value: Any) -> None:
     value["adapters"] = [adapter for adapter in value["adapters"] if adapter["config"] != "right"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

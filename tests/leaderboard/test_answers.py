@@ -159,6 +159,7 @@ def test_texts_that_a_licence_forbids_are_neither_shown_nor_offered(tmp_path: Pa
     assert "where he lives" not in page
 
 
+@pytest.mark.slow
 def test_records_without_prompts_show_ids_alone(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(0.0, 1.0))
     files, offered = pages_of(tmp_path)

@@ -91,6 +91,7 @@ def test_the_page_says_why_and_what_to_do(view: View) -> None:
     assert '8 valid results have no table or no place of their own in one: <a href="apart.html">' in texts["index.md"]
 
 
+@pytest.mark.slow
 def test_the_audit_page_leads_there_and_does_not_repeat_the_reasons(view: View) -> None:
     texts = generate(view, {})
     page = texts["audit.md"]

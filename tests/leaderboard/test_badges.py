@@ -68,6 +68,7 @@ def test_a_ranked_model_has_its_rank_range(view: View) -> None:
     assert badge.title == f"acme/small in synthbias 1.0.0, type2, intrinsic-v1: rank {row.rank} of 3"
 
 
+@pytest.mark.slow
 def test_a_model_without_a_rank_says_so_instead_of_a_number(view: View) -> None:
     below, mute = badge_of(view, "acme/random"), badge_of(view, "acme/mute")
     assert below.right == "below the gate"

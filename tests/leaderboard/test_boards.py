@@ -47,6 +47,7 @@ def test_configs_are_apart(board: Board) -> None:
     assert [len(table.rows) for table in board.tables] == [4, 5]
 
 
+@pytest.mark.slow
 def test_baselines_stand_in_place_without_a_rank(board: Board) -> None:
     rows = [(row.entry.result.model.id, row.rank) for row in board.tables[0].rows]
     assert rows == [

@@ -119,6 +119,7 @@ def test_build_prints_the_ranking_and_writes_the_same_bytes_twice(places: Places
     assert [path.name for path in places.site.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.slow
 def test_an_unsound_result_stops_the_build_and_leaves_the_site(places: Places) -> None:
     an_earlier_site(places.built)
     result = next(places.runs.glob("**/acme__small/**/result.json"))
@@ -168,6 +169,7 @@ def test_a_page_with_a_dead_link_stops_the_build(places: Places) -> None:
     assert (places.built / "index.html").read_text(encoding="utf-8") == "old"
 
 
+@pytest.mark.slow
 def test_mistakes_are_one_line_with_the_way_out(places: Places, tmp_path: Path) -> None:
     nothing = run("leaderboard", "build", "--runs", tmp_path / "none", "--site", places.site, cwd=tmp_path)
     assert nothing.returncode == 1

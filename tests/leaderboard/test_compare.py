@@ -79,6 +79,7 @@ def test_files_hold_the_first_resamples_of_every_slice(runs: Path, files: dict[s
     assert {("ucerf", ""), ("ucerf", "occupation"), ("accuracy", ""), ("accuracy", "pronoun_gender")} <= seen
 
 
+@pytest.mark.slow
 def test_a_model_without_answers_has_no_values(files: dict[str, Any]) -> None:
     (table,) = files["tables.json"]["tables"]
     (silent,) = [one["id"] for one in table["results"] if one["model"] == "acme/silent"]

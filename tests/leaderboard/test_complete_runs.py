@@ -156,6 +156,7 @@ def test_bad_runs_beside_the_complete_one_harm_nothing(world: World, tmp_path: P
     assert "holds no complete run of this model" in str(second)
 
 
+@pytest.mark.slow
 def test_a_report_that_nobody_can_read_enters_nothing(world: World, tmp_path: Path) -> None:
     folder = world.result("acme/fair", "recognition")
     place, report = folder.relative_to(world.results).as_posix(), tmp_path / "report.json"

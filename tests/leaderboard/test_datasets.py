@@ -118,6 +118,7 @@ def test_every_item_has_the_number_of_models_that_miss_it(runs: Path, view: View
     assert missed.picture.alt.endswith(f"{', '.join(f'{k}: {by_number[k]}' for k in range(4))}.")
 
 
+@pytest.mark.slow
 def test_the_page_shows_them_with_text_and_the_files_hold_all(view: View, texts: dict[str, str]) -> None:
     missed = next(one for one in view.datasets[0].missed if one.lines)
     page = texts[PAGE]
@@ -189,6 +190,7 @@ def test_texts_that_a_licence_forbids_are_not_shown(runs: Path, texts: dict[str,
     assert "where he lives" in html.unescape(texts[PAGE])
 
 
+@pytest.mark.slow
 def test_texts_that_may_offend_are_folded(view: View) -> None:
     (data,) = view.datasets
     missed = next(one for one in data.missed if one.lines)
@@ -201,6 +203,7 @@ def test_texts_that_may_offend_are_folded(view: View) -> None:
     assert 'bb-example"><pre' not in page
 
 
+@pytest.mark.slow
 def test_answers_that_were_counted_before_are_not_read_again(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs, tmp_path / "runs")
     entry = next(

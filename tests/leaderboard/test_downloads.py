@@ -80,6 +80,7 @@ def test_every_table_is_there_as_parquet_with_the_numbers_of_its_json(
         assert pq.read_table(io.BytesIO(content)).to_pylist() == rows, path
 
 
+@pytest.mark.slow
 def test_columns_have_their_type_even_where_they_are_all_null(view: View, parquet: dict[str, bytes]) -> None:
     n_empty = 0
     for table in tables_of(view):

@@ -108,6 +108,7 @@ def test_every_metric_of_the_result_goes_out(honest: Made, places: Places) -> No
         assert score["details"]["n_clusters"] == str(interval["n_clusters"])
 
 
+@pytest.mark.slow
 def test_hashes_model_and_page_go_out(honest: Made, places: Places) -> None:
     result = json.loads((places.honest / "result.json").read_text())
     told = honest.log["source_metadata"]["additional_details"]

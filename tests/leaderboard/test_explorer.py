@@ -80,6 +80,7 @@ def test_files_say_what_the_records_say(tmp_path: Path) -> None:
     assert index["n_wrong"] == [int(record.groups["family"] not in ("they", "she")) for record in records]
 
 
+@pytest.mark.slow
 def test_log_probabilities_are_those_of_the_options(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "run")
     files = explored(tmp_path)

@@ -140,6 +140,7 @@ def test_shown_examples_are_sealed_too(held_out: HeldOut) -> None:
     assert changed == {"items_sha256", "examples_sha256"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"secret_id": None}, {"hash": "sha256"}, {"secret_id": "short"}, {"hash": "md5"}])
 def test_a_key_names_its_secret_if_and_only_if_it_has_one(held_out: HeldOut, change: dict[str, str | None]) -> None:
     key = held_out.key(held_out.keys)

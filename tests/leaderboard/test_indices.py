@@ -70,6 +70,7 @@ def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> 
     assert [scorer.label for scorer in main.scorers] == ["made-1"] * 3
 
 
+@pytest.mark.slow
 def test_models_without_an_index_are_named_with_the_reason(board: Board) -> None:
     ((place, entries),) = board.indices.incomplete.items()
     assert (place.dataset, place.protocol) == ("gifi", "sampled-v1")

@@ -70,6 +70,7 @@ def test_every_page_is_there(texts: dict[str, str]) -> None:
     }
 
 
+@pytest.mark.slow
 def test_text_of_strangers_cannot_act(texts: dict[str, str]) -> None:
     pages = {path: text for path, text in texts.items() if path.endswith(".md")}
     assert any("alert" in text for text in pages.values())

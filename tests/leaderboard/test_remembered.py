@@ -122,6 +122,7 @@ def one_byte_of_records(folder: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

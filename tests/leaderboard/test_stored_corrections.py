@@ -89,6 +89,7 @@ def test_a_changed_correction_is_refused(root: Path, folder: Path) -> None:
     assert "_gini is " in reason(folder, root)
 
 
+@pytest.mark.slow
 def test_a_missing_correction_is_refused(root: Path, folder: Path) -> None:
     change(folder, drop_first, rehash=True)
     assert "no correction gini 1.0 of config two is stored, though others are" in reason(folder, root)

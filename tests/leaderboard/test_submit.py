@@ -109,6 +109,7 @@ def test_all_missing_options_are_named_at_once(places: Places) -> None:
     assert (done.returncode, "Missing option '--model-card'." in done.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_pull_request_on_the_hub_holds_exactly_the_written_files(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:

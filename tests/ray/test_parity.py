@@ -194,6 +194,7 @@ def test_blocks_hold_every_request_once_and_are_planned_alike_alone() -> None:
         assert sum(len(request.options) * len(request.prompt) for request in asked) <= 500
 
 
+@pytest.mark.slow
 def test_the_cluster_counts_what_it_holds(cluster: Cluster) -> None:
     assert cluster.is_local
     assert cluster.n_gpus == 0

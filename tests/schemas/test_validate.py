@@ -96,6 +96,7 @@ def test_files_that_disagree_with_the_manifest_are_found(tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.slow
 def test_a_run_is_recounted(tmp_path: Path) -> None:
     examples.write_run(tmp_path)
     tables.write_rows(tmp_path / "records.parquet", [examples.failed_record(), examples.failed_record()], Record)
@@ -151,6 +152,7 @@ def test_nothing_to_validate_is_an_error(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_unfinished_writes_are_passed_over(tmp_path: Path) -> None:
     examples.write_run(tmp_path / "run")
     (tmp_path / ".run.half").mkdir()
@@ -166,6 +168,7 @@ def test_items_without_a_manifest_cannot_be_checked(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_limit_stops_early_and_says_so(tmp_path: Path) -> None:
     examples.write_dataset(tmp_path)
     changes: dict[int, dict[str, object]] = {number: {"pronoun_gender": "neuter"} for number in range(1, 5)}

@@ -106,6 +106,7 @@ def test_a_rank_needs_every_split_of_every_part(dataset: Path, runs: Path, tmp_p
     assert row["unranked_reason"] == ("30 of 32 items of wood003/bias scored; a rank needs at least 95% of each split")
 
 
+@pytest.mark.slow
 def test_missing_and_mixed_parts_are_problems(runs: Path, tmp_path: Path) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "lost")
     path = folder / "records.parquet"

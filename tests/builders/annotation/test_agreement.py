@@ -98,6 +98,7 @@ def test_an_unknown_alpha_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "install the extra 'agreement'" in str(missing.alpha_reason)
 
 
+@pytest.mark.slow
 def test_a_report_counts_items_pairs_and_colleagues(annotated: Annotated) -> None:
     pairs = list(annotated.pairs.values())
     found = unanimous(annotated, leave_out=[pairs[0].pair_id])

@@ -35,6 +35,7 @@ def done(*arguments: str | Path, folder: Path) -> str:
     return found.stdout
 
 
+@pytest.mark.slow
 def test_help_is_quick_and_imports_no_evaluator(tmp_path: Path) -> None:
     program = (
         "import sys\n"

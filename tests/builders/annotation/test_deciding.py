@@ -43,6 +43,7 @@ def sides_of(annotated: Annotated, reading: str) -> tuple[CoreferenceItem, Coref
     return next(pair.sides for pair in annotated.pairs.values() if expected_reading(pair.sides[0]) == reading)
 
 
+@pytest.mark.slow
 def test_a_pair_is_accepted_only_if_both_sides_are(annotated: Annotated) -> None:
     one, other = sides_of(annotated, "first")
     good = [right(one)] * 4

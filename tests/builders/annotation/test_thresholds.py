@@ -201,6 +201,7 @@ def simulated(accuracy: float, expected: Expected, rule: StopRule, rng: np.rando
     return n_votes / N_SIMULATED, n_accepted / N_SIMULATED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "accuracy", "mean_votes", "type1", "type2"),
     [*((PAPER, *costs) for costs in COSTS), *((DECISIVE, *costs) for costs in DECISIVE_COSTS)],

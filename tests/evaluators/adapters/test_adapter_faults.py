@@ -29,6 +29,7 @@ def changed(folder: Path, change: Callable[[Any], None]) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_adapters_for_other_data_or_another_model_are_refused(
     model: Path, dataset: Path, adapters: Path, tmp_path: Path
 ) -> None:

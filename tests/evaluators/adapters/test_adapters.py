@@ -157,6 +157,7 @@ def test_the_identity_names_the_adapters_and_that_of_the_base_is_as_before(model
     assert (base.id, adapted.id) == ("local/tiny-llama", "local/tiny-llama-LoRA")
 
 
+@pytest.mark.slow
 def test_the_run_keeps_the_list_of_its_adapters(adapters: Path, runs: dict[str, Finished], tmp_path: Path) -> None:
     finished = runs[SOME_EXAMPLES]
     assert (finished.folder / "adapters.json").read_bytes() == (adapters / "adapters.json").read_bytes()

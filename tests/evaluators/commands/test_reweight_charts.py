@@ -35,6 +35,7 @@ def test_a_fit_draws_classes_lorenz_curves_and_candidates(tmp_path: Path) -> Non
     assert {"uncorrected", "convex", "from convex"} <= {*texts(tmp_path / "plots" / "trade.svg")}
 
 
+@pytest.mark.slow
 def test_many_classes_with_long_names_have_a_row_each_within_the_picture(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="the extra site is not installed")
     rng = np.random.default_rng(0)
@@ -67,6 +68,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     assert f"--plots {path}: is a file; name a folder" in error("evaluate", path, "--plots", path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["evaluate", "fit"])
 def test_a_missing_extra_is_named_before_anything_is_done(tmp_path: Path, command: str) -> None:
     path, rules = write_csv(tmp_path / "shares.csv", made()), tmp_path / "rules.json"

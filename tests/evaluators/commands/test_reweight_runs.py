@@ -48,6 +48,7 @@ def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Pa
     assert n_tested > 10
 
 
+@pytest.mark.slow
 def test_rules_are_fitted_on_some_splits_and_measured_on_others(runs: list[Path], tmp_path: Path) -> None:
     rules, chosen = tmp_path / "rules.json", ("--config", "three")
     splits = ("--split", "pool", "--split", "bias", "--test-split", "test")

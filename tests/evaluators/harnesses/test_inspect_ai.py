@@ -192,6 +192,7 @@ def test_too_many_failures_are_refused_with_the_way_out(dataset: Path, exported:
     refused(import_log(dataset, write_json(log, tmp_path), tmp_path / "runs"), message, tmp_path / "runs")
 
 
+@pytest.mark.slow
 def test_epochs_are_the_samples_of_a_text(pronouns: Path, tmp_path: Path) -> None:
     printed = export(pronouns, tmp_path / "out", "--config", "assignment", "--limit", "3")
     assert "3 items, 33 questions" in printed

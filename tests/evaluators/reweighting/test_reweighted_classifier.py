@@ -22,6 +22,7 @@ from evaluators.calibration.reweighting.estimator import ReweightedClassifier, R
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
+@pytest.mark.slow
 @parametrize_with_checks([ReweightedClassifier(LogisticRegression(), cv=3)])  # type: ignore[untyped-decorator]
 def test_scikit_learns_checks_pass(estimator: Any, check: Any) -> None:
     if check.func.__name__ == "check_array_api_input":
