@@ -36,6 +36,7 @@ def test_a_command_prints_what_it_prints_in_a_fresh_process() -> None:
     assert "Usage: python -m evaluators run" in fresh.stdout
 
 
+@pytest.mark.slow
 def test_commands_leave_nothing_behind_for_each_other() -> None:
     run("-c", "import evaluators.task, os; evaluators.task.LEFT = 1; os.environ['LEFT'] = 'x'", status=0)
     seen = "import evaluators.task as t, os; print(hasattr(t, 'LEFT'), 'LEFT' in os.environ)"

@@ -63,6 +63,7 @@ def test_the_command_and_its_version_are_those_of_the_distribution() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"biasboard {project['version']}\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"),
     [("biasboard val", "validate"), ("biasboard build syn", "synthbias"), ("biasboard run --da", "--dataset")],

@@ -33,6 +33,7 @@ def test_every_source_of_synthbias_has_its_own_dataset() -> None:
     assert [source.name for source in builder.sources if not source.redistributable] == ["synthbias"]
 
 
+@pytest.mark.slow
 def test_the_command_lists_builders_sources_and_terms(repository: Path) -> None:
     done = commands.run("-m", "builders", cwd=repository, status=0, fresh=True)
     assert done.stdout.startswith("synthbias: ") or "\nsynthbias: " in done.stdout

@@ -73,6 +73,7 @@ def made_texts(n: int, rng: random.Random) -> list[list[str]]:
     return texts
 
 
+@pytest.mark.slow
 def test_near_duplicates_agree_with_a_plain_count_of_shingles() -> None:
     pytest.importorskip("datasketch", reason="the extra build is not installed")
     texts = made_texts(600, random.Random(1))

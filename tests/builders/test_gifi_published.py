@@ -191,6 +191,7 @@ def files(shared_data: Path) -> dict[str, bytes]:
     return {name: (shared_data / "gifi" / "template" / name).read_bytes() for name in FILES.values()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS)
 def test_compat_gives_every_published_row(files: Mapping[str, bytes], config: str) -> None:
     """Counted against the file itself, read here by other means."""

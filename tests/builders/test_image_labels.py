@@ -90,6 +90,7 @@ def test_images_without_content_are_made_by_the_seed(tmp_path: Path) -> None:
     assert not set(hashes[1][3:]) & set(hashes[2][3:])
 
 
+@pytest.mark.slow
 def test_equal_builds_have_equal_bytes_and_another_label_moves_nothing(tmp_path: Path) -> None:
     folder = image_folder(tmp_path / "pets", {"cat": 9, "dog": 9})
     for name in ("one", "two"):
@@ -121,6 +122,7 @@ def test_train_and_test_stay_apart_and_a_limit_takes_from_test_alone(tmp_path: P
         assert len({*Counter(item.target for item in splits[split]).values()}) == 1
 
 
+@pytest.mark.slow
 def test_the_library_datasets_shows_images(tmp_path: Path) -> None:
     folder = image_folder(tmp_path / "pets", {"cat": 6, "dog": 6})
     built(folder, tmp_path / "out")
@@ -132,6 +134,7 @@ def test_the_library_datasets_shows_images(tmp_path: Path) -> None:
     assert loaded[0]["labels"] == ["cat", "dog"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
 def test_a_licence_that_allows_it_makes_a_dataset_that_others_may_have(tmp_path: Path) -> None:

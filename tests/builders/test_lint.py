@@ -109,6 +109,7 @@ def test_bytes_that_are_no_text_break_one_row(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("raw", [b"", b"\r\n", b"a,b\r\n1,2\r\n", b"type,sample,occ_1,occ_2\r\n", b'"never closed'])
 def test_a_file_without_sentences_is_a_finding(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "mine.csv"
@@ -120,6 +121,7 @@ def test_a_file_without_sentences_is_a_finding(tmp_path: Path, raw: bytes) -> No
     assert run(path, "--fail-on", "never").returncode == 0
 
 
+@pytest.mark.slow
 def test_columns_may_have_other_headings_and_some_may_be_missing(tmp_path: Path) -> None:
     rows = [row[1:4] for row in (HE, SHE)]
     path = written(tmp_path / "mine.csv", *rows, header=("text", "a", "b"))
@@ -153,6 +155,7 @@ def test_text_files_of_winobias_are_paired_by_line(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_json_holds_everything_and_severities_decide_the_status(tmp_path: Path) -> None:
     review = ("type1", "The cook met the nurse and wished his luck.", "cook", "nurse", "his", "ambiguous")
     path = written(tmp_path / "mine.csv", review, (*HE[:1], review[1].replace("his", "her"), *HE[2:4], "her", HE[5]))
@@ -302,6 +305,7 @@ def test_the_balance_of_the_published_file(real: Report, shared_data: Path) -> N
     }
 
 
+@pytest.mark.slow
 def test_the_published_text_files_pair_by_line(shared_data: Path) -> None:
     report = lint([shared_data / "winobias"], headings={})
     assert (report.n_sentences, report.n_pairs, len(report.files)) == (3_168, 1_584, 8)

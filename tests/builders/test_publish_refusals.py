@@ -110,6 +110,7 @@ def test_published_synthbias_is_refused_however_its_manifest_is_edited(
     assert f"row 1: has a text of SynthBias, and so have {n_items} rows and lines in all" in said
 
 
+@pytest.mark.slow
 def test_the_digests_are_those_of_the_published_sentences(shared_data: Path) -> None:
     with (shared_data / "synthbias" / "synthbias_data.csv").open(encoding="utf-8", newline="") as file:
         sentences = [row["sample"] for row in csv.DictReader(file)]

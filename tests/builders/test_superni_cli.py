@@ -83,6 +83,7 @@ def test_another_seed_moves_the_splits_and_a_name_chooses_a_task(tmp_path: Path)
     assert read_manifest(tmp_path / "1").parameters["tasks"] == "odd_one_out, course_topics"
 
 
+@pytest.mark.slow
 def test_published_tasks_of_a_folder_are_built_and_the_missing_ones_listed(tmp_path: Path) -> None:
     write_task(tmp_path / "tasks", PUBLISHED[0], instances(200, ["No.", "Yes."]), instruction="Say Yes. or No.")
     rows = [(text_of(n), ["Yes"] if n % 4 else "No") for n in range(100)]
@@ -124,6 +125,7 @@ def test_published_tasks_of_a_folder_are_built_and_the_missing_ones_listed(tmp_p
     assert "small_test_split: 123" in done.stdout
 
 
+@pytest.mark.slow
 def test_no_task_moves_the_splits_of_another(tmp_path: Path) -> None:
     for name in ("task901_one", "task902_two"):
         write_task(tmp_path / "tasks", name, instances(150, ["yes", "no"], task=name))
@@ -218,6 +220,7 @@ def test_bad_arguments_are_one_line_and_leave_nothing(tmp_path: Path, arguments:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "message"),
     [

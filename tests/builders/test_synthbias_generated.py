@@ -332,6 +332,7 @@ def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_
     assert not (tmp_path / "dataset").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -31,6 +31,7 @@ def interval_in(records: list[Record], name: str) -> Interval:
     return found.interval
 
 
+@pytest.mark.slow
 def test_interval_agrees_with_scipy_on_resampled_clusters() -> None:
     rng = np.random.default_rng(3)
     sizes = rng.integers(1, 9, size=200).astype(float)
@@ -68,6 +69,7 @@ def test_many_clusters_are_drawn_alike_though_a_few_resamples_at_a_time() -> Non
     assert found == pytest.approx(at_once[:, 0] / at_once[:, 1], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_clusters_change_the_interval_and_not_the_value() -> None:
     records = noisy_records(1)
     by_item = [replace(record, cluster=f"{record.item_id}|x") for record in records]
@@ -128,6 +130,7 @@ def test_undefined_resamples_leave_no_interval() -> None:
         assert interval_of(0.5, values, 9, method=method) == (None, "undefined on 25% of the resamples")
 
 
+@pytest.mark.slow
 def test_the_interval_of_every_metric_of_a_noisy_model_holds_its_value() -> None:
     # Gender-blind noise: resampling inflates absolute differences, so that their percentiles lie beside the value.
     rng = np.random.default_rng(11)

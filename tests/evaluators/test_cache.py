@@ -108,6 +108,7 @@ def test_another_model_finds_nothing_in_the_cache(dataset: Path, tmp_path: Path)
     }
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_the_cache_as_option_and_from_the_environment(dataset: Path, tmp_path: Path) -> None:
     cache = tmp_path / "deep" / "cache.sqlite"
     command = ("run", "--dataset", dataset, "--backend", "baseline", "--model", "stereotype")
@@ -186,6 +187,7 @@ def test_a_new_store_can_be_opened_by_several_processes_at_once(tmp_path: Path) 
     assert {len(summarise(tmp_path / f"{number}.sqlite").models) for number in range(20)} == {4}
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_model_at_once_both_finish(dataset: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache.sqlite"
 
@@ -307,6 +309,7 @@ def test_pruning_by_age_keeps_what_is_younger(full: Path) -> None:
     assert counts(full) == {"tests/one": 300, "tests/other": 10}
 
 
+@pytest.mark.slow
 def test_a_pruned_cache_is_filled_again(dataset: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache.sqlite"
     first = scored(dataset, tmp_path / "first", cache, LoggingBackend(tmp_path / "log"))

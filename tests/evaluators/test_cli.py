@@ -41,6 +41,7 @@ def assert_one_line_error(done: subprocess.CompletedProcess[str], *parts: str) -
         assert part in errors[0]
 
 
+@pytest.mark.slow
 def test_run_scores_every_config_and_says_where_the_results_are(dataset: Path, tmp_path: Path) -> None:
     done = baseline(dataset, tmp_path / "runs", "--model", "stereotype-0.7")
     assert done.returncode == 0, done.stderr
@@ -126,6 +127,7 @@ def test_rescore_prints_what_changed(dataset: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
@@ -225,6 +227,7 @@ def test_broken_data_is_a_one_line_error_and_leaves_nothing(dataset: Path, tmp_p
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_a_broken_manifest_is_a_one_line_error(dataset: Path, tmp_path: Path) -> None:
     text = (dataset / "dataset.json").read_text()
     for broken, part in (

@@ -122,6 +122,7 @@ def test_logits_that_are_no_numbers_are_failures(tiny_llama: Path) -> None:
     assert {answer.error for answer in answers} == {"a logit is not a number; use --dtype float32 or bfloat16"}
 
 
+@pytest.mark.slow
 def test_samples_of_one_prompt_differ_and_come_again(tiny_llama: Path) -> None:
     requests = [GenerateRequest(prompt="The nurse", max_tokens=12, temperature=1.0, sample=n) for n in range(16)]
     texts = [answer.text for answer in all_answers_of(opened(tiny_llama), requests)]

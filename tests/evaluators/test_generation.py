@@ -89,6 +89,7 @@ def test_a_window_that_texts_leave_means_one_at_a_time(tiny_llama: Path, tmp_pat
     assert "attends to the last 8 tokens" in backend.runtime.settings["continuous_generation_left_out"]
 
 
+@pytest.mark.slow
 def test_a_window_that_no_text_leaves_is_none(tiny_llama: Path, tmp_path: Path) -> None:
     backend = with_network(tmp_path / "mistral", mistral(64), tiny_llama)
     assert_equals_plain_loop(backend, made_requests(16))
@@ -130,6 +131,7 @@ def test_a_real_model_continues_as_the_loop_does(shared_data: Path) -> None:
         assert str(answer.text).strip() == text.strip()
 
 
+@pytest.mark.slow
 def test_neither_order_nor_what_is_missing_changes_an_answer(tiny_llama: Path) -> None:
     requests = made_requests()
     first = all_answers_of(opened(tiny_llama), requests)
@@ -140,6 +142,7 @@ def test_neither_order_nor_what_is_missing_changes_an_answer(tiny_llama: Path) -
     assert part == [answer if place in some else None for place, answer in enumerate(first)]
 
 
+@pytest.mark.slow
 def test_an_ended_text_makes_room_for_the_next_at_once(tiny_llama: Path) -> None:
     backend = opened(tiny_llama, batch_tokens=3 * 64)
     backend.network.generation_config.eos_token_id = None
@@ -168,6 +171,7 @@ def test_requests_with_one_prompt_share_its_computation(tiny_llama: Path) -> Non
     assert max(rows for rows, _ in seen) <= 2, "40 rows with the same text were computed"
 
 
+@pytest.mark.slow
 def test_too_little_memory_halves_what_runs_side_by_side(tiny_llama: Path) -> None:
     requests = made_requests()
     expected = all_answers_of(opened(tiny_llama), requests)

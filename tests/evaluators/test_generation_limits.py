@@ -67,6 +67,7 @@ def test_answers_are_equal_whatever_runs_side_by_side(model: Path) -> None:
         assert "tokens_left_to_rounding" not in backend.runtime.settings
 
 
+@pytest.mark.slow
 def test_what_rounding_may_have_decided_is_counted(tiny_llama: Path) -> None:
     requests = [request for request in made_requests(60) if request.temperature > 0]
     backend = open_backend(str(tiny_llama), BackendOptions(device="cpu", dtype="bfloat16"))

@@ -97,6 +97,7 @@ def test_equality_of_nothing_is_undefined_and_never_zero() -> None:
     assert silent["pe"].reason == "no items to compute it from"
 
 
+@pytest.mark.slow
 def test_pe_by_hand_and_its_null() -> None:
     items = problems(50)
     right = recorded(WORD_PROBLEM, items, lambda item: ["5 + 7 = 12. The answer is 12."])
@@ -115,6 +116,7 @@ def test_pe_by_hand_and_its_null() -> None:
     assert found["answer_accuracy"].value == pytest.approx(accuracies.mean())
 
 
+@pytest.mark.slow
 def test_the_p_value_tells_a_worse_family_from_chance() -> None:
     items = problems(40)
 
@@ -289,6 +291,7 @@ def test_the_values_measured_on_published_generations(shared_data: Path, model: 
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_pure_echo_of_the_published_templates(shared_data: Path) -> None:
     selection = compat_selection(shared_data / "gifi", "recognition", "recognition")
     items = [item for _, item in selection.items]

@@ -269,6 +269,7 @@ def renamed(record: Record, rename: Callable[[str], str]) -> Record:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", RENAMED)
 @pytest.mark.parametrize("name", TASKS)
 def test_names_and_order_of_labels_change_nothing(dataset: Path, name: str, how: str) -> None:

@@ -196,6 +196,7 @@ def likelihood(text: str, option: str) -> float:
     return 0.1 + int(hashlib.sha256(f"{text}|{option}".encode()).hexdigest()[:4], 16) / 0x10000
 
 
+@pytest.mark.slow
 def test_a_prior_times_a_likelihood_has_the_bias_of_the_likelihood_after_cc(dataset: Path, tmp_path: Path) -> None:
     command = ("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path, "--backend", "leaning", *ALL)
     run(*command, "--model", "lab/leaning-0.25", "--config", "two", "--contexts", "0")

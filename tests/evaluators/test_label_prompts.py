@@ -115,6 +115,7 @@ def fitting(prompt: str, asked: LabelItem, examples: Sequence[LabelItem]) -> int
     return n_shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["release", "paper"])
 def test_prompts_fit_end_as_they_should_and_show_examples_in_order(style: str) -> None:
     rng = random.Random(style)

@@ -72,6 +72,7 @@ def leaning() -> list[Record]:
     return made
 
 
+@pytest.mark.slow
 def test_it_is_fitted_on_what_the_model_has_not_seen_of_pool_and_bias() -> None:
     records = leaning()
     trained = ids_of(records, "pool")[:5]
@@ -123,6 +124,7 @@ def stored(
     return {one.name: one.value for one in found.metrics() if not one.group}, found.corrections
 
 
+@pytest.mark.slow
 def test_stored_weights_are_applied_and_not_fitted(records: list[Record]) -> None:
     fitted, (told,) = stored(records, NO_INPUTS)
     assert told.config == "three"

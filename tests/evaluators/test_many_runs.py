@@ -44,6 +44,7 @@ def test_every_config_of_every_dataset_is_asked_with_every_prompt(one: Path, two
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 6
 
 
+@pytest.mark.slow
 def test_a_prompt_may_be_for_one_config_alone(one: Path, tmp_path: Path) -> None:
     given = ("--prompt", "mcq2-v1", "--prompt", "type1=mcq3-v1")
     done = run(tmp_path / "runs", "--dataset", one, *given, "--json")

@@ -47,6 +47,7 @@ def test_generations_and_choices_come_back_through_files(tokenizer: Tokenizer, t
     assert not (tmp_path / "batch.json").exists()
 
 
+@pytest.mark.slow
 def test_requests_of_several_calls_are_put_together(folder: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     options = (" the engineer", " the nurse", " he")
     request = ChoiceRequest(prompt="The nurse waited for", options=options, outcomes=options)
@@ -58,6 +59,7 @@ def test_requests_of_several_calls_are_put_together(folder: Path, tokenizer: Tok
     assert found[0].option_logprobs == expected[0].option_logprobs
 
 
+@pytest.mark.slow
 def test_lines_may_come_in_any_order_repeated_or_not_at_all(tokenizer: Tokenizer, tmp_path: Path) -> None:
     def edit(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [*reversed(lines[1:]), lines[3]]
@@ -84,6 +86,7 @@ def test_errors_of_lines_are_read_from_the_error_file(tokenizer: Tokenizer, tmp_
     assert "'stop'" in str(found[3].error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_id_is_known", [True, False])
 def test_a_killed_run_finds_its_batch_again(batch_id_is_known: bool, tokenizer: Tokenizer, tmp_path: Path) -> None:
     state = tmp_path / "batch.json"
@@ -161,6 +164,7 @@ def test_batches_of_another_model_are_left_alone(tokenizer: Tokenizer, tmp_path:
     assert state.is_file()
 
 
+@pytest.mark.slow
 def test_the_discount_of_the_batch_api_is_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text(f'["{MODEL}"]\ninput = 1000\noutput = 2000\nbatch_discount = 0.5\n')

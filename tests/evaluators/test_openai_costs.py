@@ -48,6 +48,7 @@ def opened(endpoint: FakeEndpoint, **options: Any) -> OpenAIBackend:
     return open_backend(MODEL, BackendOptions(base_url=endpoint.url, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", ["completions", "chat"])
 @pytest.mark.parametrize("requests", [CHOICES, TEXTS], ids=["choices", "texts"])
 def test_tokens_are_estimated_before_anything_is_sent(

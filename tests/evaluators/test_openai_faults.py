@@ -68,6 +68,7 @@ def test_a_request_that_never_succeeds_fails_alone(name: str, tokenizer: Tokeniz
         assert set(endpoint.answered.values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_left_alone(tokenizer: Tokenizer) -> None:
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint, timeout=0.5)

@@ -73,6 +73,7 @@ UNUSABLE: dict[str, Callable[[], Raw]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_an_answer_that_cannot_be_used_fails_alone_and_says_why(name: str) -> None:
     with RawServer(of_chat(lambda prompt: UNUSABLE[name]() if prompt == "Say 3" else plain(chat()))) as server:
@@ -220,6 +221,7 @@ START: dict[str, tuple[Callable[[str], Raw], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", START)
 def test_what_is_wrong_from_the_start_is_one_line_in_seconds(name: str) -> None:
     answer, message = START[name]

@@ -119,6 +119,7 @@ def test_the_bound_on_tokens_holds(
     assert before.n_prompt < 30_000
 
 
+@pytest.mark.slow
 def test_a_result_does_not_tell_the_address(dataset: Path, tokenizer: Tokenizer) -> None:
     def refuse(endpoint: FakeEndpoint) -> str:
         return f"I am {endpoint.url}, at 127.0.0.1:{endpoint.port} or 127.0.0.1"

@@ -171,6 +171,7 @@ def test_models_that_cannot_be_packed_fall_back_and_equal_single_passes(tmp_path
         answers_of(backend, made_requests())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", ["byte-level without BOS", "byte-level", "sentencepiece"])
 def test_tokenizers_with_and_without_a_first_token(tmp_path: Path, tokenizer: str) -> None:
     folder = save_model(tmp_path / "model", "Llama", tokenizer=tokenizer)

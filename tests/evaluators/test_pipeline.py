@@ -161,6 +161,7 @@ def wait_for_answers(out: Path, process: subprocess.Popen[bytes], *, at_least: i
     raise AssertionError("no answers within two minutes")
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_answers_and_says_so(dataset: Path, tmp_path: Path) -> None:
     class Interrupted(LoggingBackend):
         def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
@@ -176,6 +177,7 @@ def test_ctrl_c_keeps_the_answers_and_says_so(dataset: Path, tmp_path: Path) -> 
     assert len((tmp_path / "again.log").read_text().split()) == N_REQUESTS - 48
 
 
+@pytest.mark.slow
 def test_a_finished_run_asks_nothing_and_writes_the_same(dataset: Path, tmp_path: Path) -> None:
     folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
     before = {name: (folder / name).read_bytes() for name in ("result.json", "records.parquet")}
@@ -199,6 +201,7 @@ def test_two_models_never_share_an_answer(dataset: Path, tmp_path: Path) -> None
     assert len((tmp_path / "log").read_text().split()) == 3 * N_REQUESTS
 
 
+@pytest.mark.slow
 def test_too_many_failures_end_the_run_without_a_result(dataset: Path, tmp_path: Path) -> None:
     def mostly_failed(request: Request) -> ExchangeStatus:
         return "failed" if request.sha256[-1] in "0123" else "answered"
@@ -213,6 +216,7 @@ def test_too_many_failures_end_the_run_without_a_result(dataset: Path, tmp_path:
     assert len((tmp_path / "again").read_text().split()) == N_REQUESTS - kept
 
 
+@pytest.mark.slow
 def test_few_failures_and_refusals_are_statuses_and_never_wrong_answers(dataset: Path, tmp_path: Path) -> None:
     def status(request: Request) -> ExchangeStatus:
         first = request.sha256[:2]
@@ -243,6 +247,7 @@ def test_half_a_character_of_an_endpoint_is_stored_as_an_unknown_one(dataset: Pa
     assert {exchange.finish_reason for record in records for exchange in record.exchanges} == {"B \ufffd"}
 
 
+@pytest.mark.slow
 def test_a_shared_store_is_asked_first_and_costs_nothing_known(dataset: Path, tmp_path: Path) -> None:
     manifest = read_manifest(dataset)
     selection = select(dataset, manifest, "type2")

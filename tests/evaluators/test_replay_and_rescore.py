@@ -46,6 +46,7 @@ def replayed(dataset: Path, model: str, out: Path, name: str | None = None) -> P
     return run(Plan(selection, TASK, prompt_of(TASK, "mcq2-v1")), backend, RunOptions(root=out, command="tests")).folder
 
 
+@pytest.mark.slow
 def test_a_replayed_run_has_the_same_metrics(dataset: Path, finished: Path, tmp_path: Path) -> None:
     again = read_run(replayed(dataset, str(finished), tmp_path / "replayed"))
     original = read_run(finished)
@@ -55,6 +56,7 @@ def test_a_replayed_run_has_the_same_metrics(dataset: Path, finished: Path, tmp_
     assert again.result.signature == original.result.signature
 
 
+@pytest.mark.slow
 def test_answers_of_a_json_lines_file_are_scored(dataset: Path, finished: Path, tmp_path: Path) -> None:
     original = read_run(finished)
     path = tmp_path / "answers.jsonl"
@@ -146,6 +148,7 @@ def test_rescoring_changes_nothing_where_nothing_changed(finished: Path) -> None
     assert {name: (finished / name).read_bytes() for name in before} == before
 
 
+@pytest.mark.slow
 def test_a_falsified_score_is_put_right_and_named(finished: Path) -> None:
     sound = read_run(finished).result
     metrics = tuple(

@@ -152,6 +152,7 @@ def test_the_packaged_encoder_is_mean_pooling_of_its_tokens() -> None:
     assert found[3] == pytest.approx(found[4], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_equal_files_have_one_name_and_another_pooling_has_another(tmp_path: Path) -> None:
     packaged = sentence_embedding.open_scorer("embedding", None, None)
     folder = shutil.copytree(packaged._location, tmp_path / "my-copy")

@@ -201,6 +201,7 @@ def test_no_scores_look_like_scores_of_nothing() -> None:
     assert TextScores().label("toxicity") is None
 
 
+@pytest.mark.slow
 def test_a_repeated_run_takes_over_what_the_same_scorers_said(tmp_path: Path) -> None:
     folder = write_gifi_model(tmp_path, "lab/model", 0.5, tasks=("continuation",))["continuation"]
     same, other = MadeScorer("toxicity", length), MadeScorer("sentiment", length, name="other")

@@ -73,6 +73,7 @@ def questions(endpoint: FakeEndpoint) -> Counter[str]:
     return Counter(json.dumps(body["prompt"]) for body in asked if body.get("max_tokens", 0) > 100)
 
 
+@pytest.mark.slow
 def test_prompts_longer_than_the_context_are_refused_with_the_prompts_that_fit(
     problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path
 ) -> None:
@@ -126,6 +127,7 @@ def prompts_of(endpoint: Sized, asked: list[str | Path]) -> Counter[str]:
     return questions(endpoint)
 
 
+@pytest.mark.slow
 def test_a_local_model_is_measured_by_its_own_tokenizer(problems: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
@@ -253,6 +255,7 @@ def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, tmp_
     assert ("time unknown" in done.stdout, "about" in done.stdout) == (False, False)
 
 
+@pytest.mark.slow
 def test_an_endpoint_is_timed_by_name_and_priced_by_bytes(problems: Path, endpoint: Sized, tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text('["made/*"]\ninput = 100\noutput = 400\n')

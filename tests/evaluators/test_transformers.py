@@ -182,6 +182,7 @@ def test_broken_models_and_options_name_the_remedy(tiny_llama: Path, tmp_path: P
         open_backend(str(truncated), BackendOptions())
 
 
+@pytest.mark.slow
 def test_a_run_with_a_language_model_is_scored_and_valid(tiny_llama: Path, tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(60)})
     selection = select(dataset, read_manifest(dataset), "type2")

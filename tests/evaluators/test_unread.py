@@ -92,6 +92,7 @@ def test_answers_that_are_all_refusals_are_called_so(problems: Path, endpoint: F
     assert f"0 of {N_ITEMS} answers on math could be read ({N_ITEMS} refused)" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_share_of_unread_answers_and_of_refusals_is_told_with_one_of_each(
     problems: Path, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_few_unread_answers_are_counted_and_no_more(problems: Path, endpoint: 
     assert "could not be read" not in done.stdout
 
 
+@pytest.mark.slow
 def test_answers_that_were_cut_are_told_with_their_share(
     problems: Path, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:

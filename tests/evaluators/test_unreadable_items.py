@@ -36,6 +36,7 @@ def only(folder: Path, name: str) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_found_out_before_all_is_asked(dataset: Path, tmp_path: Path) -> None:
     class Merging(LoggingBackend):
         def answer(self, requests: Sequence[Request]) -> Sequence[Response]:

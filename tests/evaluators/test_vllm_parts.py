@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import pytest
+
 from evaluators.backends.vllm.trie import (
     Question,
     end_logprobs,
@@ -59,6 +61,7 @@ def test_paths_run_over_every_edge_and_none_begins_another() -> None:
     assert not any(other[: len(one)] == one for one, other in pairwise(found))
 
 
+@pytest.mark.slow
 def test_a_missing_vllm_names_its_extra() -> None:
     program = (
         "import sys\n"

@@ -145,6 +145,7 @@ def test_the_board_keeps_base_and_adapters_apart(root: Path) -> None:
     assert [label.endswith(f", LoRA {sha256[:8]})") for label in sorted(labels)] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_maintainer_asks_again_with_the_adapters(root: Path) -> None:
     from evaluators.backends.transformers.backend import open_backend
 

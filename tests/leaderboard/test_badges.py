@@ -112,6 +112,7 @@ def write_identity(root: Path, name: str, bias: float, revision: str) -> None:
     write_result(root / name, make_result(records, "acme/small", revision=revision), records)
 
 
+@pytest.mark.slow
 def test_each_identity_of_a_model_id_has_a_badge_of_its_own(tmp_path: Path) -> None:
     write_identity(tmp_path, "one", 0.5, "1" * 40)
     write_identity(tmp_path, "two", 0.2, "2" * 40)

@@ -189,6 +189,7 @@ def test_the_order_of_results_changes_nothing(board: Board) -> None:
     assert assemble(entries[::-1]) == assemble(entries)
 
 
+@pytest.mark.slow
 def test_replayed_answers_are_shown_without_a_rank(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
     write_model(tmp_path, "acme/echo", leaning(1.0, 0.5), endpoint="replay")

@@ -147,6 +147,7 @@ def test_skip_invalid_lists_it_on_the_audit_page(places: Places) -> None:
     assert str(places.runs) not in audit
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_no_site_is_left_alone(places: Places, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()

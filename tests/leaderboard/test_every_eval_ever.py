@@ -173,6 +173,7 @@ def test_the_same_result_gives_the_same_bytes_elsewhere(honest: Made, places: Pl
         assert Made(tmp_path / "out", honest.done).contents == honest.contents
 
 
+@pytest.mark.slow
 def test_an_unknown_value_is_told_and_never_a_number(tmp_path: Path) -> None:
     write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5), ambiguous=True)
     keys = write_keys(tmp_path / "keys", tmp_path / "runs")

@@ -191,6 +191,7 @@ def test_impossible_probabilities_are_rejected(places: Places, tmp_path: Path) -
     assert "have probabilities that sum to 1.81, and they exclude each other" in (found.reason or "")
 
 
+@pytest.mark.slow
 def test_byte_counts_follow_from_the_options(places: Places, tmp_path: Path) -> None:
     def counted(record: Record) -> Record:
         return with_exchange(record, lambda one: replace(one, option_byte_counts=(1, 900)))
@@ -199,6 +200,7 @@ def test_byte_counts_follow_from_the_options(places: Places, tmp_path: Path) -> 
     assert "option_byte_counts are [1, 900]" in (found.reason or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_tokens", [0, 10**9])
 def test_token_counts_are_possible(places: Places, tmp_path: Path, n_tokens: int) -> None:
     def counted(record: Record) -> Record:
@@ -283,6 +285,7 @@ def test_replayed_answers_are_a_claim_without_a_rank(places: Places, tmp_path: P
     assert (table.rows[0].unranked or "").startswith("replayed: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -319,6 +322,7 @@ def test_an_identity_that_contradicts_the_model_is_rejected(places: Places, tmp_
     assert "the identity says backend 'transformers', the model 'logging'" in reason
 
 
+@pytest.mark.slow
 def test_settings_are_of_bounded_size(places: Places, tmp_path: Path) -> None:
     folder = forge(places, tmp_path / "a")
     told = json.loads((folder / "result.json").read_text())

@@ -30,6 +30,7 @@ def test_what_earlier_pieces_keep_takes_no_memory_from_later_ones() -> None:
     assert max(n_before for n_before in found if isinstance(n_before, int)) > 0, "one process did several pieces"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep no limit of memory")
 def test_a_piece_that_is_too_large_by_itself_is_stopped_and_the_others_are_not() -> None:
     found = list(isolated(keep, [10, 700, 10], _LIMITS))

@@ -182,6 +182,7 @@ def test_charts_come_in_two_schemes_without_outside_references(texts: dict[str, 
         assert not colours & set(re.findall(r"#[0-9a-f]{6}", dark))
 
 
+@pytest.mark.slow
 def test_a_model_that_lacks_one_number_says_so(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/mute", lambda reference, other, gender, pair: None)
     board = assemble(load_known(Root(tmp_path, "local")).entries)

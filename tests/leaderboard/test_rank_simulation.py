@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from evaluators.statistics.bootstrap import cluster_draws
@@ -39,6 +40,7 @@ def separable(ranking: Ranking) -> set[frozenset[str]]:
     return {frozenset((pair.first, pair.second)) for pair in ranking.comparisons if pair.separable}
 
 
+@pytest.mark.slow
 def test_equal_models_are_rarely_told_apart() -> None:
     rng = np.random.default_rng(7)
     n_apart = n_tables = 0
@@ -53,6 +55,7 @@ def test_equal_models_are_rarely_told_apart() -> None:
     assert n_tables <= stats.binom.ppf(0.999, N_TABLES, 1 - LEVEL)
 
 
+@pytest.mark.slow
 def test_models_that_differ_by_the_detectable_difference_are_told_apart() -> None:
     rng = np.random.default_rng(8)
     _, pilot = table(rng, np.full(N_MODELS, 0.7))

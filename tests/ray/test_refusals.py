@@ -70,6 +70,7 @@ def open_in_own_process(before: str, options: str) -> subprocess.CompletedProces
     return run("-c", program, fresh=True)
 
 
+@pytest.mark.slow
 def test_no_cluster_at_the_address() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -52,6 +52,7 @@ def test_sound_folders_and_files_pass(tmp_path: Path) -> None:
     assert validate(*files) == Outcome(0, [], "5 datasets, runs and files checked, no problems")
 
 
+@pytest.mark.slow
 def test_every_problem_of_a_dataset_is_one_line(tmp_path: Path) -> None:
     examples.write_dataset(tmp_path)
     path = tmp_path / examples.SPLIT_PATH
@@ -73,6 +74,7 @@ def test_every_problem_of_a_dataset_is_one_line(tmp_path: Path) -> None:
     assert outcome.summary == "error: 5 problems"
 
 
+@pytest.mark.slow
 def test_files_that_disagree_with_the_manifest_are_found(tmp_path: Path) -> None:
     manifest = examples.write_dataset(tmp_path)
     first = examples.item()
@@ -112,6 +114,7 @@ def test_a_run_is_recounted(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -126,6 +129,7 @@ def test_a_result_that_is_not_strict_json_is_refused(text: str, problem: str, tm
     assert validate(tmp_path) == Outcome(1, [f"{tmp_path}/result.json: {problem}"], "error: 1 problem")
 
 
+@pytest.mark.slow
 def test_a_truncated_parquet_file_is_one_problem(tmp_path: Path) -> None:
     examples.write_run(tmp_path)
     path = tmp_path / "records.parquet"
@@ -160,6 +164,7 @@ def test_unfinished_writes_are_passed_over(tmp_path: Path) -> None:
     assert validate(tmp_path).exit_code == 0
 
 
+@pytest.mark.slow
 def test_items_without_a_manifest_cannot_be_checked(tmp_path: Path) -> None:
     path = tmp_path / "items.parquet"
     tables.write_rows(path, examples.items(), CoreferenceItem)

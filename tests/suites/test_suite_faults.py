@@ -31,6 +31,7 @@ from tests.suites.commands import (
 )
 
 
+@pytest.mark.slow
 def test_examples_that_do_not_exist_are_refused_before_anything_is_asked(dataset: Path, tmp_path: Path) -> None:
     short = copied(dataset, tmp_path / "short")
     manifest = told(short / "dataset.json")
@@ -217,6 +218,7 @@ def test_missing_answers_of_a_part_count_as_wrong_at_the_gate(runs: Path, tmp_pa
     )
 
 
+@pytest.mark.slow
 def test_parts_in_another_order_are_refused_and_empty_row_groups_ignored(runs: Path, tmp_path: Path) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "turned")
     path = folder / "records.parquet"

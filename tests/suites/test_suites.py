@@ -27,6 +27,7 @@ from tests.suites.commands import (
 )
 
 
+@pytest.mark.slow
 def test_a_suite_is_one_result_and_its_parts_are_counted(runs: Path) -> None:
     folder = run_of(runs, "lab/first-0.8")
     result = told(folder / "result.json")

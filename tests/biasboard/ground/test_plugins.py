@@ -108,6 +108,7 @@ def test_an_installed_package_brings_a_metric_by_its_entry_point(tmp_path: Path)
     assert run(program, tmp_path) != before
 
 
+@pytest.mark.slow
 def test_an_entry_point_without_its_module_is_one_line(tmp_path: Path) -> None:
     install(tmp_path, "backends", ark="herd.ark")
     said = run(ASKS.format(call="load('ark')"), tmp_path)
@@ -115,6 +116,7 @@ def test_an_entry_point_without_its_module_is_one_line(tmp_path: Path) -> None:
     assert "No module named 'herd'" in said
 
 
+@pytest.mark.slow
 def test_an_entry_point_cannot_replace_a_file(tmp_path: Path) -> None:
     install(tmp_path, "backends", replay="herd.replay")
     said = run(ASKS.format(call="names()"), tmp_path)

@@ -68,6 +68,7 @@ def test_nothing_is_written_that_could_not_be_read(number: float, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @given(json_values)
 def test_what_is_written_is_read_back(value: JsonValue) -> None:
     assert strict_json.loads(strict_json.dumps(value), where="value") == value

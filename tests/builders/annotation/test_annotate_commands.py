@@ -107,6 +107,7 @@ def test_an_exclusion_is_computed_again_and_taken_back(dataset: Path, annotated:
     assert "20 accepted" in call("decide", dataset, "--state", "state", "--dry-run")
 
 
+@pytest.mark.slow
 def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotated, tmp_path: Path) -> None:
     first = next(iter(annotated.items.values()))
     found = unanimous(annotated)
@@ -152,6 +153,7 @@ def test_nothing_is_written_into_a_dataset(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "decide", "report"])
 def test_a_state_of_another_dataset_is_noticed(
     command: str, dataset: Path, annotated: Annotated, tmp_path: Path
@@ -222,6 +224,7 @@ def test_a_mistake_is_one_line_and_changes_nothing(
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 def test_serve_prints_an_address_and_stops_with_ctrl_c(dataset: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "builders.synthbias", "annotate", "serve", str(dataset), "--state", "s"]
     with subprocess.Popen(

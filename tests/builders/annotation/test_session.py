@@ -197,6 +197,7 @@ def client(annotated: Annotated, tmp_path: Path) -> Iterator[Client]:
     thread.join()
 
 
+@pytest.mark.slow
 def test_the_server_answers_behind_its_token_alone(client: Client) -> None:
     status, headers, page = client.ask("GET", client.root)
     assert status == 200
@@ -208,6 +209,7 @@ def test_the_server_answers_behind_its_token_alone(client: Client) -> None:
     assert len(client.root.strip("/")) >= 32
 
 
+@pytest.mark.slow
 def test_the_server_answers_to_its_own_name_alone(client: Client) -> None:
     port = client.host.rpartition(":")[2]
     assert client.ask("GET", client.root + "turn", Host=f"localhost:{port}")[0] == 200
@@ -215,6 +217,7 @@ def test_the_server_answers_to_its_own_name_alone(client: Client) -> None:
         assert client.ask("GET", client.root + "turn", Host=host)[0] == 421
 
 
+@pytest.mark.slow
 def test_another_page_cannot_vote(client: Client, tmp_path: Path) -> None:
     vote = {"item_id": "entrance-01", "answers": {"coherent": "no"}}
     assert client.post("vote", vote, Origin="http://evil.example")[0] == 403
@@ -227,6 +230,7 @@ def test_another_page_cannot_vote(client: Client, tmp_path: Path) -> None:
     assert len(read_state(tmp_path / "state").rows) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -249,10 +253,12 @@ def test_nonsense_is_refused_in_words(body: Any, client: Client, tmp_path: Path)
     assert not (tmp_path / "state" / "votes.csv").exists()
 
 
+@pytest.mark.slow
 def test_a_flood_is_not_read(client: Client) -> None:
     assert client.post("vote", b"x" * (MOST_BYTES + 1))[0] == 413
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_a_mistake(client: Client, annotated: Annotated, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="choose another with --port"):
         open_server(session(annotated, tmp_path), int(client.host.rpartition(":")[2]))

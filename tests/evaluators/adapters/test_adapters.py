@@ -207,6 +207,7 @@ def test_a_single_adapter_answers_everything(model: Path, dataset: Path, adapter
     assert answer.option_logprobs != pytest.approx(without.option_logprobs, abs=0.1)
 
 
+@pytest.mark.slow
 def test_texts_are_generated_with_the_adapter_of_each_request(model: Path, adapters: Path) -> None:
     backend = opened(model, lora=adapters)
     text = GenerateRequest(prompt="The nurse waited", max_tokens=3)

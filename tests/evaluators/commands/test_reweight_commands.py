@@ -82,6 +82,7 @@ def test_the_same_rows_and_options_give_the_same_bytes(shares: Path, tmp_path: P
         assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_what_is_traded_and_doubted_is_said(shares: Path, other: Path, tmp_path: Path) -> None:
     asked = ("fit", shares, "--out", tmp_path / "rules.json")
     alone = said(*asked)

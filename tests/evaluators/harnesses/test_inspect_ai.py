@@ -96,6 +96,7 @@ def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
     refused(done, message, tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "stored", "deflated", "zstandard"])
 def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
     dataset: Path, exported: Path, tmp_path: Path, form: str
@@ -212,6 +213,7 @@ def test_epochs_are_the_samples_of_a_text(pronouns: Path, tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_reasoning_is_not_part_of_the_text_and_is_told(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = made_log(exported, right)
     message = log["samples"][0]["output"]["choices"][0]["message"]

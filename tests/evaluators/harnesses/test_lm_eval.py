@@ -99,6 +99,7 @@ def test_items_without_a_right_answer_get_no_accuracy(dataset: Path, tmp_path: P
     assert {json.loads(line)["target"] for line in lines} == {-1}
 
 
+@pytest.mark.slow
 def test_the_licence_of_items_that_may_not_be_passed_on_is_told(tmp_path: Path) -> None:
     closed = write_dataset(tmp_path / "closed", {"type2": made_items(1)}, redistributable=False)
     assert "keep" in export(closed, tmp_path / "out")
@@ -129,6 +130,7 @@ def test_a_folder_that_holds_something_is_not_overwritten(dataset: Path, tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.slow
 def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
     dataset: Path, exported: Path, tmp_path: Path
 ) -> None:
@@ -275,6 +277,7 @@ def test_questions_that_were_asked_in_another_way_are_refused(
     assert message in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_another_dataset_than_was_exported_is_refused(dataset: Path, exported: Path, tmp_path: Path) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs)
     other = write_dataset(tmp_path / "other", {"type2": made_items(7)})

@@ -92,6 +92,7 @@ def test_of_equal_gini_indices_the_higher_mean_counts() -> None:
         assert tuple(min(scores)) == pytest.approx(min(found), abs=1e-8)
 
 
+@pytest.mark.slow
 def test_the_full_map_finds_the_best_of_all_pairs_of_rules() -> None:
     made = biased(3, 90, 2)
     rule_set = RuleSet("full", 10, "linear")

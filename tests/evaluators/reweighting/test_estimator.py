@@ -209,6 +209,7 @@ def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch() -> None
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
 
 
+@pytest.mark.slow
 def test_fitting_and_files_need_no_scikit_learn(tmp_path: Path) -> None:
     program = (
         "import sys\n"

@@ -90,6 +90,7 @@ def test_classes_that_were_not_seen_are_refused() -> None:
         ReweightedClassifier(before, cv="prefit").fit(X, y)
 
 
+@pytest.mark.slow
 def test_it_works_in_pipelines_and_searches() -> None:
     X, y = data()  # noqa: N806
     model = ReweightedClassifier(make_pipeline(StandardScaler(), LogisticRegression()), Reweighter(solver="path"), cv=3)

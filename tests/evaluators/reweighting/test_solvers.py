@@ -60,6 +60,7 @@ def test_another_seed_is_another_search() -> None:
     assert len({tuple(fit.rules.weights) for fit in fits}) > 1
 
 
+@pytest.mark.slow
 @every_way
 @every_objective
 def test_the_default_floor_is_kept(solver: str, correction: MapKind, objective: ObjectiveName) -> None:
