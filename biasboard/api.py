@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from evaluators.backend_options import BackendOptions
-    from evaluators.commands.options import RunChoice
+    from evaluators.commands.choices import RunChoice
     from evaluators.runs.ask.pipeline import Finished
     from schemas.documents.result import Result
 
@@ -154,9 +154,9 @@ def evaluate(
     from biasboard.ground.progress import note
     from evaluators.backend_options import BackendOptions
     from evaluators.commands.asking import finished_runs
-    from evaluators.commands.options import CACHE_VARIABLE, RunChoice
+    from evaluators.commands.choices import CACHE_VARIABLE, RunChoice
     from evaluators.runs.measure.unread_answers import is_unreadable
-    from evaluators.runs.plan.options import MAX_FAILURE_RATE
+    from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 
     hide_foreign_bars()
     cache = cache or os.environ.get(CACHE_VARIABLE) or None

@@ -2,17 +2,17 @@
 
 The way of an item::
 
-    dataset folder            select, Task.requests                              Backend.ask, batch by batch
-    ──────────────> item ───────────────────────────> requests ──> store ──────────────────────────────────> model
-                     │                                              ^  answered ones are not asked again        │
-          Task.facts │                                              └───────────────────────── responses <──────┘
-                     v            Task.read                              │ each batch is stored before the next
-    records.parquet: facts, exchanges, reading  <────────────────────────┘
+    dataset folder       runs/plan: Task.requests               runs/ask: Backend.ask, batch by batch
+    ──────────────> item ────────────────────────> requests ──> stores/store.py ──────────────────────> model
+                     │                                             ^  answered ones are not asked again   │
+          Task.facts │                                             └─────────────── responses <───────────┘
+                     v            Task.read (runs/measure/records.py)   │ each batch is stored before the next
+    records.parquet: facts, exchanges, reading  <───────────────────────┘
                      │
-                     │ Task.table              MetricDefinition.statistics                    aggregate
-                     └────────────> arrays ─────────────────────────────> sums per cluster ──────────────> values
-                                                                               └── resampled clusters ──> intervals
-    result.json: model, signature, counts, metrics, usage, hashes of the other files
+                     │ Task.table (tasks/)     MetricDefinition (metric.py)             aggregate
+                     └────────────> arrays ─────────────────────────────> sums per cluster ────────> values
+                                             runs/measure/measuring.py         └─ resampled clusters ─> intervals
+    result.json (runs/measure/finish.py): model, signature, counts, metrics, usage, hashes of the other files
 
 The lower half needs no model: ``rescore`` and every verification start from ``records.parquet``.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evaluators.baseline import Facts
-    from evaluators.metric import RecordTable
-    from evaluators.metric_inputs import MetricInputs
-    from evaluators.part_report import PartReport
+    from evaluators.metric import MetricInputs, RecordTable
     from schemas.files.record_columns import RecordColumns
 
 TASKS = PlugIns("tasks", "evaluators.tasks", word="task", defines="TASK", suffix="_task")
@@ -121,6 +119,32 @@ def unanswered(exchange: Exchange) -> Read:
     """Return that an item has no reading, with the reason for which this exchange has no answer."""
     status = "failed" if exchange.status == "answered" else exchange.status
     return Read(status=status, reading=None, reason=exchange.error or "no answer")
+
+
+class LabelUse(NamedTuple):
+    """A label of a part, and how a model uses it."""
+
+    name: str
+    n_right: int
+    """Number of evaluated items whose right label it is."""
+    predicted_share: float | None
+    """Share of the evaluated answers that choose it; ties count in parts. None if there are no answers."""
+    prior: float | None
+    """Mean probability that the model gives it where no label is right more often than another; None if unknown."""
+
+
+class PartReport(NamedTuple):
+    """The labels of one part, how a model uses them, and facts about the part."""
+
+    groups: Mapping[str, str]
+    """Facts about the part that all of its items share, by name."""
+    labels: tuple[LabelUse, ...]
+    are_same: bool
+    """True if all items offer the same labels; False if each brings its own, which are then texts of the items."""
+    why_no_share: str | None
+    """Reason why nothing is known about what the model chooses; None if it is."""
+    why_no_prior: str | None
+    """Reason why no prior is known; None if it is."""
 
 
 CountTokens: TypeAlias = Callable[[str], int]

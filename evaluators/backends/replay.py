@@ -35,7 +35,7 @@ from evaluators.backend import (
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.models.ids import check_model_id
-from evaluators.stores.reading import read_answers
+from evaluators.stores.read_only import read_answers
 from evaluators.stores.store import STORE
 from schemas.documents.record import ExchangeStatus
 from schemas.documents.result import Model, Result

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from itertools import chain
+from pathlib import Path
 
+from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import working
+from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.commands.options import RunChoice
-from evaluators.commands.planning import plans_of, scorers_of
-from evaluators.commands.report import print_next, report, report_briefly
-from evaluators.commands.run_json import json_alone, run_as_json
+from evaluators.commands.choices import RunChoice
+from evaluators.commands.chosen_plans import plans_of, scorers_of
+from evaluators.commands.printed_results import print_next, report, report_briefly
 from evaluators.models.ids import check_model_id
-from evaluators.runs.ask.context import check_context
+from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.pipeline import Finished, run
-from evaluators.runs.measure.unread_answers import check_read
+from evaluators.runs.measure.unread_answers import check_read, is_unreadable
 from evaluators.runs.plan.earlier_answers import StoredAnswers
 from evaluators.runs.plan.estimate import Estimate, estimate, estimates_as_json, print_estimates
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.scorer import with_scorers
 from evaluators.stores.maintenance import check_cache
+from schemas.documents.result import Result
+from schemas.files import contract
 
 _ALL = "all"
 """Name that stands for every baseline of a benchmark."""
@@ -152,3 +158,47 @@ def _command(plan: Plan, backend: Backend, choice: RunChoice, scorers: Sequence[
     optional = {"normalisation": plan.chosen_normalisation, "limit": selection.limit}
     parts += [f"--{name} {value}" for name, value in optional.items() if value is not None]
     return with_scorers(" ".join(parts), scorers if plan.task.reads_scores else ())
+
+
+@contextmanager
+def json_alone(wanted: bool) -> Iterator[Callable[[JsonValue], None]]:
+    """Keep standard output for JSON: everything else that is printed goes to standard error.
+
+    Args:
+        wanted: False to leave standard output as it is.
+
+    Yields:
+        Function that prints a value as JSON on standard output.
+    """
+    stdout = sys.stdout
+
+    def print_json(value: JsonValue) -> None:
+        print(strict_json.dumps(value), end="", file=stdout, flush=True)
+
+    if not wanted:
+        yield print_json
+        return
+    with redirect_stdout(sys.stderr):
+        yield print_json
+
+
+def run_as_json(folder: Path, result: Result) -> JsonValue:
+    """Return the folder of a finished run, what was asked, the counts and the metrics."""
+    signature = result.signature
+    whole = contract.dump(result)
+    return {
+        "folder": str(folder),
+        "status": "unreadable" if is_unreadable(result) else "finished",
+        "model": result.model.id,
+        "benchmark": signature.benchmark,
+        "dataset": signature.dataset,
+        "dataset_version": signature.dataset_version,
+        "config": signature.config,
+        "task": signature.task,
+        "prompt": signature.prompt,
+        "signature": str(signature),
+        "signature_sha256": result.signature_sha256,
+        "counts": whole["counts"],
+        "metrics": whole["metrics"],
+        "usage": whole["usage"],
+    }

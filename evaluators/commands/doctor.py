@@ -16,8 +16,8 @@ from biasboard.ground.options import with_options
 from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
+from evaluators.commands.choices import CACHE_VARIABLE
 from evaluators.commands.installation import Check, extra_of, extras, installation
-from evaluators.commands.options import CACHE_VARIABLE
 from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
 
 _MOST_SHOWN = 5

@@ -14,12 +14,11 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing_folder
 from biasboard.ground.options import Only, with_options
 from biasboard.ground.progress import working
-from evaluators.commands.options import ItemChoice
-from evaluators.commands.planning import plans_of
+from evaluators.commands.choices import ItemChoice
+from evaluators.commands.chosen_plans import plans_of
 from evaluators.harness import Harness, load_harness
-from evaluators.runs.plan.capabilities import check_askable
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.questions import Borders, exported_task
+from evaluators.runs.plan.exported_questions import Borders, exported_task
+from evaluators.runs.plan.plan import Plan, check_askable
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import read_manifest
 

@@ -12,7 +12,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, with_options
 from evaluators.backend_options import BackendOptions
-from evaluators.commands.options import ItemChoice
+from evaluators.commands.choices import ItemChoice
 from schemas.documents.adapters import PUBLISHED, Hyperparameters, Schedule
 
 _KEPT = "stopped; complete adapters are kept, and the same command continues from there"
@@ -59,7 +59,7 @@ def _finetune(
     """Train, and say what was written and what can be done with it."""
     # Imported when a model is trained: the help of this command needs nothing of it.
     from biasboard.ground.progress import working
-    from evaluators.commands.planning import plans_of
+    from evaluators.commands.chosen_plans import plans_of
     from evaluators.models.ids import check_model_id
     from evaluators.runs.ask.finetuning import finetune
     from evaluators.trainer import open_trainer

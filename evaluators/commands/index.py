@@ -17,7 +17,7 @@ from biasboard.ground.progress import progress, steps
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Part, benchmarks, load_benchmark
 from evaluators.runs.measure.example_sets import SetMean, SetTable, set_tables
-from evaluators.runs.measure.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
+from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.measure.stored_results import measurement_of
 from schemas.documents.result import Metric, Result
 from schemas.folders.run_folder import finished_runs, read_parts, read_result

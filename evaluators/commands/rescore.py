@@ -9,10 +9,10 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.progress import steps
-from evaluators.commands.options import normalisation_named, opened_scorers
-from evaluators.commands.report import report
+from evaluators.commands.choices import normalisation_named, opened_scorers
+from evaluators.commands.printed_results import report
 from evaluators.runs.measure.rescore import Rescored, rescore
-from evaluators.runs.plan.options import MAX_FAILURE_RATE
+from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from schemas.folders.run_folder import finished_runs
 
 MOST_CHANGES = 20

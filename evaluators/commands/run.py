@@ -1,19 +1,118 @@
-"""The command ``python -m evaluators run``: asks a model and writes records and results."""
+"""The command ``python -m evaluators run``, with its option ``--config-file``: asks a model and writes results."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import with_options
+from biasboard.ground.toml_files import read_toml
 from evaluators.backend_options import COST_PANEL, BackendOptions
-from evaluators.commands.config_file import take_options
-from evaluators.commands.options import FILES_PANEL, RunChoice
+from evaluators.commands.choices import FILES_PANEL, RunChoice
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
+_NOT_IN_FILES = {"help", "config-file"}
+_SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
+
+
+@one_line_errors()
+def take_options(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the options in a file the defaults of a command, so that those of the command line win.
+
+    Args:
+        context: The call of the command, before its options are read.
+        path: The file; None if none is named.
+
+    Raises:
+        typer.Exit: the file cannot be read, or an option in it does not exist or has a wrong value.
+    """
+    if path is not None and not context.resilient_parsing:
+        context.default_map = {**(context.default_map or {}), **_options(context, path)}
+    return path
+
+
+def _options(context: Any, path: Path) -> dict[str, Any]:
+    """Return the value of each option in the file by the name of its parameter."""
+    known = {_name(param): param for param in context.command.params if _name(param) not in _NOT_IN_FILES}
+    options: dict[str, Any] = {}
+    for key, value in read_toml(path, option="--config-file", what="options").items():
+        param = known.get(key.replace("_", "-"))
+        if param is None:
+            if _SECRET.search(key):
+                # Imported for a message only: it looks at much of what is installed.
+                from evaluators.commands.installation import KEYS
+
+                variables = " or ".join(KEYS)
+                raise ConfigError(f"{path}: '{key}': no secret belongs in a file; set {variables} in the environment")
+            raise ConfigError(f"{path}: '{key}' does not exist; have: {', '.join(known).replace('-', '_')}")
+        if param.name in options:
+            raise ConfigError(f"{path}: '{key}' is there twice, with a dash and with an underscore; keep one")
+        options[param.name] = _value(context, path, key, value, param)
+    # A flag that is off is as good as left out.
+    return {name: value for name, value in options.items() if value is not False}
+
+
+def _name(param: Any) -> str:
+    """Return the name of an option as on the command line, without the leading dashes."""
+    name: str = next((name for name in param.opts if name.startswith("--")), param.name)
+    return name.removeprefix("--")
+
+
+def _value(context: Any, path: Path, key: str, value: Any, param: Any) -> Any:
+    """Return a value as the command line would give it: a list for an option that may be repeated."""
+    values = value if param.multiple and isinstance(value, list) else [value]
+    for single in values:
+        if isinstance(single, str) and _has_password(single):
+            raise ConfigError(
+                f"{path}: {key}: holds a password, which does not belong in a file; give the address on the command "
+                "line, or in the environment variable that the backend reads"
+            )
+    given = values if param.multiple else value
+    try:
+        read = param.process_value(context, given)
+    except typer.BadParameter as error:
+        raise ConfigError(f"{path}: {key} = {_shown(value)}: {error.message.rstrip('.')}; correct it") from error
+    for single, meant in zip(values, read if param.multiple else [read], strict=True):
+        wanted = _wanted(single, meant)
+        if wanted is not None:
+            raise ConfigError(f"{path}: {key} = {_shown(value)}: {_shown(single)} is not {wanted}; correct it")
+    return given
+
+
+def _wanted(value: Any, meant: Any) -> str | None:
+    """Return the kind of value that an option takes; None if the value is of this kind.
+
+    Args:
+        value: The value in the file.
+        meant: The same as the option reads it, which takes the text "20" for a number.
+    """
+    if isinstance(meant, bool):
+        return None if isinstance(value, bool) else "true or false"
+    if isinstance(meant, int):
+        return None if isinstance(value, int) and not isinstance(value, bool) else "a whole number"
+    if isinstance(meant, float):
+        return None if isinstance(value, int | float) and not isinstance(value, bool) else "a number"
+    return None if isinstance(value, str) else "a text in quotes"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _has_password(text: str) -> bool:
+    try:
+        return "://" in text and "@" in urlsplit(text).netloc
+    except ValueError:
+        return False
+
 
 _CONFIG_FILE = typer.Option(
     "--config-file",

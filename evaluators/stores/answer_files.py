@@ -17,7 +17,7 @@ from biasboard.ground.files import replacing
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.stores.maintenance import chosen_models
-from evaluators.stores.reading import open_store
+from evaluators.stores.read_only import open_store
 from evaluators.stores.store import request_columns, response_adapter, stored_request
 from schemas.documents.result import Model
 from schemas.files import contract

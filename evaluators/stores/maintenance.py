@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from biasboard.ground.errors import ConfigError, RunError
-from evaluators.stores.reading import is_begun, open_store
+from evaluators.stores.read_only import is_begun, open_store
 from evaluators.stores.store import STORE, check_format, has_heads, store_errors
 from schemas.documents.result import Model
 

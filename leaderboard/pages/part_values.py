@@ -8,10 +8,8 @@ from typing import NamedTuple, cast
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import load_benchmark
-from evaluators.metric import Value, compute_all
-from evaluators.metric_inputs import MetricInputs
-from evaluators.runs.measure.correction_files import read_inputs
-from evaluators.runs.measure.measuring import Measurement, metric_definitions
+from evaluators.metric import MetricInputs, Value, compute_all
+from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
 from evaluators.task import load_task
 from leaderboard.pages.sections import Section
 from leaderboard.verify.entries import Entry

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from evaluators.benchmark import Gate, load_benchmark
-from evaluators.runs.measure.indices import protocol_of
+from evaluators.runs.measure.index_values import protocol_of
 from leaderboard.verify.entries import Entry, why_unranked
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.example_sets import SetTable, set_tables
-from evaluators.runs.measure.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
+from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank

@@ -12,7 +12,7 @@ import numpy as np
 
 from biasboard.ground.errors import BiasboardError, DataError
 from biasboard.ground.memory import Memory
-from evaluators.runs.measure.withholding import write_without_texts
+from evaluators.runs.measure.stored_results import write_without_texts
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, results_in
 from leaderboard.verify.isolation import Stopped, end_for_lack_of_memory, isolated

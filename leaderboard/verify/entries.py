@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.columns import FloatArray
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.measure.gates import Standing
+from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.task import load_task
 from leaderboard.verify.commands import plain_command
 from leaderboard.verify.examples import Examples

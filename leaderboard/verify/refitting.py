@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.adapters import trained_items
-from evaluators.metric_inputs import MetricInputs
+from evaluators.metric import MetricInputs
 from evaluators.runs.measure.measuring import Measurement
 from schemas.documents.corrections import FittedCorrection
 from schemas.folders.run_folder import read_corrections, read_parts, read_result

@@ -15,7 +15,7 @@ from biasboard.ground.errors import BiasboardError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
-from evaluators.runs.measure.gates import Standing
+from evaluators.runs.measure.baseline_gate import Standing
 from leaderboard.verify.entries import Entry, Match, Root
 from leaderboard.verify.examples import Example, Examples, Kind
 from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables

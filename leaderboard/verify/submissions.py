@@ -12,7 +12,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import replacing_folder, sha256_file
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.measure.withholding import write_without_texts
+from evaluators.runs.measure.stored_results import write_without_texts
 from evaluators.runs.plan.plan import run_folder
 from leaderboard.verify.intake import check_own_file
 from schemas.documents.result import Result, Signature

@@ -10,10 +10,9 @@ import numpy as np
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import Benchmark, load_benchmark
-from evaluators.runs.measure.gates import GateCheck, Standing
+from evaluators.runs.measure.baseline_gate import GateCheck, Standing
 from evaluators.runs.measure.measuring import Measurement
-from evaluators.runs.measure.stored_results import measurement_of
-from evaluators.runs.measure.withholding import stored_references
+from evaluators.runs.measure.stored_results import measurement_of, stored_references
 from evaluators.scorer import quick_scorers
 from evaluators.task import load_task
 from evaluators.text_scores import TextScores, read_scores

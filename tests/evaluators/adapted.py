@@ -15,8 +15,8 @@ from evaluators.backend import Backend
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.ask.finetuning import finetune
 from evaluators.runs.ask.pipeline import Finished, run
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.trainer import open_trainer
 from schemas.documents.adapters import PUBLISHED, Hyperparameters
 from schemas.items.label import LabelItem

@@ -13,8 +13,8 @@ from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request,
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend as open_replay
 from evaluators.runs.ask.pipeline import run
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of

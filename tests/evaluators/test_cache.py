@@ -14,11 +14,11 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.ask.pipeline import run
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.stores.maintenance import summarise
-from evaluators.stores.reading import known
+from evaluators.stores.read_only import known
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK

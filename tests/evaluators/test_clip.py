@@ -20,7 +20,7 @@ from evaluators.backends import clip
 from evaluators.backends.clip.backend import ClipBackend
 from evaluators.backends.clip.backend import open_backend as open_clip
 from evaluators.runs.measure.records import exchange_of
-from evaluators.runs.plan.capabilities import check_capability
+from evaluators.runs.plan.plan import check_capability
 from evaluators.stores.store import STORE, ResponseStore
 from evaluators.tasks.images.image_classification_task import TASK
 from schemas.files import pictures

@@ -15,8 +15,8 @@ from evaluators.backend import TokenCount
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.earlier_answers import StoredAnswers
 from evaluators.runs.plan.estimate import Estimate, estimate
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import Selection, select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK

@@ -10,7 +10,7 @@ import pytest
 
 from evaluators.benchmark import Context, Source
 from evaluators.runs.measure.example_sets import SetTable, set_tables
-from evaluators.runs.measure.indices import ModelResults, ScoredResult
+from evaluators.runs.measure.index_values import ModelResults, ScoredResult
 from schemas.documents.result import Result
 from tests.schemas.examples import result
 

@@ -27,8 +27,8 @@ from evaluators.backend import (
 )
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.measure.rescore import rescore
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK

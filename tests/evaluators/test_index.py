@@ -13,7 +13,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
-from evaluators.runs.measure.indices import ScoredResult, _chosen, index_of, results_by_model
+from evaluators.runs.measure.index_values import ScoredResult, _chosen, index_of, results_by_model
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.bootstrap import N_RESAMPLES
 from schemas.documents.result import Interval, Metric

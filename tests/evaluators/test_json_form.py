@@ -16,8 +16,8 @@ from biasboard.ground import strict_json
 from builders.dataset.output import DraftSplit, write_dataset
 from evaluators.backend import GenerateRequest, Response
 from evaluators.runs.ask.pipeline import run
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.tasks.instructions.instruction_task import TASK
 from leaderboard.verify.entries import Root

@@ -10,8 +10,8 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
-from evaluators.commands.options import ItemChoice
-from evaluators.commands.planning import plans_of
+from evaluators.commands.choices import ItemChoice
+from evaluators.commands.chosen_plans import plans_of
 from evaluators.runs.plan.plan import Plan
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.prompts import Filled, filled

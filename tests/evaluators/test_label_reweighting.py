@@ -13,7 +13,7 @@ from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.errors import DataError
 from evaluators.calibration.reweighting.gini_calibration import CALIBRATION
 from evaluators.calibrator import Correction, LabelAnswers
-from evaluators.metric_inputs import NO_INPUTS, MetricInputs
+from evaluators.metric import NO_INPUTS, MetricInputs
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.statistics.class_accuracies import sen_welfare
 from evaluators.statistics.outcomes import predicted_share

@@ -22,10 +22,10 @@ from filelock import FileLock
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from evaluators.backend import Request, Response, Sent
 from evaluators.runs.ask import pipeline
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.stores.reading import read_answers
+from evaluators.stores.read_only import read_answers
 from evaluators.stores.store import ResponseStore
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK

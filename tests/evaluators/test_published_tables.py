@@ -15,8 +15,8 @@ from evaluators.backend import open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import Selection, select
 from evaluators.statistics.outcomes import certainty
 from evaluators.task import prompt_of

@@ -14,10 +14,9 @@ import pytest
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.plan.estimate import _store_bytes
 from evaluators.stores.answer_files import export
-from evaluators.stores.heads import LEAST, Heads
 from evaluators.stores.maintenance import prune, summarise
-from evaluators.stores.reading import known, read_answers
-from evaluators.stores.store import ResponseStore, store_key
+from evaluators.stores.read_only import known, read_answers
+from evaluators.stores.store import LEAST_HEAD, Heads, ResponseStore, store_key
 from schemas.documents.result import Model
 from tests.evaluators.logging_backend import LoggingBackend
 
@@ -76,7 +75,7 @@ def test_requests_come_back_as_they_were_asked_whatever_their_order(
     with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection:
         heads = [text for (text,) in connection.execute("SELECT text FROM heads")]
         n_whole = connection.execute("SELECT COUNT(*) FROM responses WHERE head_id IS NULL").fetchone()[0]
-    assert all(len(head) >= LEAST for head in heads)
+    assert all(len(head) >= LEAST_HEAD for head in heads)
     # The first prompt of each task is stored as a whole, and those of no task are.
     assert n_whole <= 9 + 2 * 4
     assert len(heads) <= 8

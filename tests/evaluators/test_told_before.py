@@ -18,7 +18,7 @@ from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import TransformersBackend, open_backend
 from evaluators.models.tokenizer import load_tokenizer
-from evaluators.stores.reading import read_answers
+from evaluators.stores.read_only import read_answers
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
 from tests.evaluators.invoking import evaluators

@@ -14,8 +14,8 @@ from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import TransformersBackend, open_backend
 from evaluators.runs.ask.pipeline import run
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK

@@ -11,10 +11,10 @@ import pytest
 from biasboard.ground.errors import RunError
 from evaluators.backend import Request, Response
 from evaluators.runs.ask.pipeline import run
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.stores.reading import read_answers
+from evaluators.stores.read_only import read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest

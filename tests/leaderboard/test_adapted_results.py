@@ -17,7 +17,7 @@ from biasboard.ground.memory import Memory
 from evaluators.backend import model_identity
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.ask.pipeline import run
-from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.run_options import RunOptions
 from leaderboard.verify.entries import Entry, Root, model_label
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load

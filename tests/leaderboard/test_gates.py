@@ -17,9 +17,9 @@ from evaluators.baseline import Baseline
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
-from evaluators.runs.measure.gates import GateCheck
-from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.measure.baseline_gate import GateCheck
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import load_task, prompt_of, task_for
 from leaderboard.ranking.boards import Board, assemble

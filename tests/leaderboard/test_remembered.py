@@ -13,7 +13,7 @@ import pytest
 
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.runs.measure import gates
+from evaluators.runs.measure import baseline_gate
 from leaderboard.verify import requests, verification
 from leaderboard.verify.entries import Entry, Root
 from schemas.documents.record import Record
@@ -161,7 +161,7 @@ def test_a_memory_that_was_tampered_with_is_not_believed(
     for path in paths:
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace("0.", "0.9"), encoding="utf-8")
-    gates._KNOWN.clear()
+    baseline_gate._KNOWN.clear()
     again = entries(results, memory)
     assert verified.n == 10
     for one, other in zip(first, again, strict=True):
@@ -170,14 +170,14 @@ def test_a_memory_that_was_tampered_with_is_not_believed(
 
 @pytest.mark.slow
 def test_values_of_baselines_are_remembered_too(results: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    gates._KNOWN.clear()
+    baseline_gate._KNOWN.clear()
     first = entries(results, memory)
-    gates._KNOWN.clear()
+    baseline_gate._KNOWN.clear()
 
-    def never(self: gates.GateCheck) -> None:
+    def never(self: baseline_gate.GateCheck) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(gates.GateCheck, "_computed_references", never)
+    monkeypatch.setattr(baseline_gate.GateCheck, "_computed_references", never)
     copied = results / "copy"
     source = next(path.parent for path in results.rglob("result.json") if "small" in str(path))
     shutil.copytree(source, copied)

@@ -13,7 +13,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.measure.gates import GateCheck
+from evaluators.runs.measure.baseline_gate import GateCheck
 from leaderboard.verify.keys import KeyCheck, KnownKey, key_of_dataset
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest

@@ -33,10 +33,10 @@ from evaluators.backends.ray.cluster import Needs, join
 from evaluators.backends.ray.fleet import RayBackend
 from evaluators.models.blocks import ask_in_blocks
 from evaluators.runs.ask.pipeline import Finished, run
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.stores.reading import read_answers
+from evaluators.stores.read_only import read_answers
 from evaluators.stores.store import STORE
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError, RunError
-from evaluators.stores.reading import read_answers
+from evaluators.stores.read_only import read_answers
 from evaluators.stores.store import STORE
 from schemas.folders.run_folder import read_run
 from tests.ray.engines import LIMITS, LOG, Scripted, die, die_once, fail, finish, opened

@@ -1,5 +1,5 @@
-"""Gets answers: *pipeline* from a backend, *importing* from files of elsewhere, *logged_answers* from another harness.
+"""Gets answers: *pipeline* from a backend, *importing* from published files and from logs of another harness.
 
-*context* finds prompts that are too long before any is sent; *finetuning* trains the adapters that a run then asks
-with; *environment* notes where it happened.
+*context_limit* finds prompts that are too long before any is sent; *finetuning* trains the adapters that a run then
+asks with.
 """

@@ -1,24 +1,29 @@
-"""Turns answers that were given elsewhere into records and results."""
+"""Turns answers that were given elsewhere, published or logged by another harness, into records and results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.backend import Runtime, model_identity
+from biasboard.ground.errors import DataError
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, Runtime, model_identity
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
-from evaluators.runs.ask.environment import environment
+from evaluators.harness import AskedRequest, CountTokens, HarnessLog, LoggedAnswer, OptionTokens
 from evaluators.runs.ask.pipeline import Finished
-from evaluators.runs.measure.finish import Origin, finish_run, held, scoring_after, write_parts
-from evaluators.runs.measure.records import records_of
-from evaluators.runs.plan.plan import Plan, run_folder
+from evaluators.runs.measure.finish import Origin, environment, finish_run, held, scoring_after, write_parts
+from evaluators.runs.measure.records import records_of, whole
+from evaluators.runs.plan.exported_questions import question_id, requests_sha256
+from evaluators.runs.plan.plan import Plan, PlannedPart, run_folder
 from evaluators.scorer import TextScorer
 from schemas.documents.record import Record
 from schemas.documents.result import Model, Usage
 
 BACKEND = "import"
 """Name that stands in results for the backend of answers that were given elsewhere."""
+_SHOWN = 40
+"""Number of characters of two texts that are shown where they differ."""
 
 
 class Imported(NamedTuple):
@@ -115,3 +120,133 @@ def write_imported(
     with held(folder):
         scoring = scoring_after(folder, scorers, keep=keep_scores)
         return Finished(folder, finish_run(folder, write_parts(folder, records), origin, scoring))
+
+
+def match_log(log: HarnessLog, plan: Plan, count: CountTokens | None) -> tuple[list[list[Record]], int]:
+    """Return one record per item of each part of a plan, and the number of questions that the log does not answer.
+
+    Args:
+        log: The log.
+        plan: The plan that was exported.
+        count: Function that counts the tokens of options; None if the tokenizer is unknown.
+
+    Raises:
+        DataError: an answer is to another question than the plan asks, two answers are to one question, or the log or
+            our questions were changed.
+    """
+    answers: dict[str, LoggedAnswer] = {}
+    for answer in log.answers:
+        first = answers.setdefault(answer.question_id, answer)
+        if first is not answer:
+            raise DataError(
+                f"{answer.where}: question {answer.question_id} was answered before, at {first.where}; "
+                "import the file as the harness wrote it"
+            )
+    n_missing = 0
+    parts = []
+    asked: list[tuple[str, Request]] = []
+    for part in plan.parts:
+        of_part: list[list[LoggedAnswer | None]] = []
+        for (_, item), requests in zip(part.items, part.requests, strict=True):
+            keys = [question_id(part, item.item_id, number) for number in range(len(requests))]
+            asked += zip(keys, requests, strict=True)
+            of_part.append([answers.pop(key, None) for key in keys])
+            for request, logged in zip(requests, of_part[-1], strict=True):
+                if logged is None:
+                    n_missing += 1
+                else:
+                    _check_asked(logged, request, log)
+        parts.append(records_of(plan, part, part.requests, _responses(part, of_part, count), chat=False))
+    if answers:
+        other = next(iter(answers.values()))
+        raise DataError(
+            f"{other.where}: {len(answers)} questions belong to no item of {plan.selection.manifest.name} "
+            f"{plan.selection.config}, such as {other.question_id}; name the dataset that was exported"
+        )
+    if requests_sha256(asked) != log.exported.requests_sha256:
+        raise DataError(
+            f"{log.name}: task '{plan.task.name}' asks {plan.selection.config} in other words than were exported; "
+            "export and ask again"
+        )
+    if log.doubt is not None:
+        raise DataError(log.doubt)
+    return parts, n_missing
+
+
+def _check_asked(answer: LoggedAnswer, request: Request, log: HarnessLog) -> None:
+    """Check that an answer is to the request that our task makes."""
+    where, asked = f"{answer.where}: question {answer.question_id}", answer.asked
+    if isinstance(asked, ChoiceRequest) and isinstance(request, ChoiceRequest):
+        _check_choice(asked, request, where, is_moved=log.exported.tokenizer_sha256 is not None)
+    elif isinstance(asked, GenerateRequest) and isinstance(request, GenerateRequest):
+        _check_text(asked, request, where)
+    elif isinstance(request, ChoiceRequest):
+        raise DataError(f"{where} offers options here, and {log.name} has texts; export and ask again")
+    else:
+        raise DataError(f"{where} asks for a text here, and {log.name} has log-probabilities; export and ask again")
+
+
+def _check_choice(asked: ChoiceRequest, request: ChoiceRequest, where: str, *, is_moved: bool) -> None:
+    """Check the texts of a choice, whose border is where it is in our task or further in front."""
+    shift = request.prompt[len(asked.prompt) :] if is_moved and request.prompt.startswith(asked.prompt) else ""
+    if asked.prompt + shift != request.prompt:
+        raise _other_words(asked, request, where)
+    if asked.options != tuple(shift + option for option in request.options):
+        raise DataError(
+            f"{where} was asked with the options {list(asked.options)}, and the task offers {list(request.options)}; "
+            "import the log as the harness wrote it"
+        )
+
+
+def _check_text(asked: GenerateRequest, request: GenerateRequest, where: str) -> None:
+    """Check the prompt and the settings of a generation; its sample follows from the id of the question."""
+    if replace(asked, sample=request.sample, seed=request.seed).sha256 == request.sha256:
+        return
+    if asked.prompt != request.prompt:
+        raise _other_words(asked, request, where)
+    differing = [
+        f"{name} {getattr(asked, name)!r} instead of {getattr(request, name)!r}"
+        for name in ("max_tokens", "temperature", "top_p", "stop")
+        if getattr(asked, name) != getattr(request, name)
+    ]
+    raise DataError(f"{where} was asked with {', '.join(differing)}; ask again with the settings of the exported task")
+
+
+def _other_words(asked: Request, request: Request, where: str) -> DataError:
+    """Return the error about two prompts: where they begin to differ, and how they go on."""
+    there, here = asked.prompt, request.prompt
+    pairs = enumerate(zip(there, here, strict=False))
+    start = next((index for index, (left, right) in pairs if left != right), min(len(there), len(here)))
+    return DataError(
+        f"{where} was asked in other words: from character {start + 1} on it has {there[start : start + _SHOWN]!r}, "
+        f"and the task asks {here[start : start + _SHOWN]!r}; name the dataset that was exported, and ask without "
+        "templates or examples"
+    )
+
+
+def _responses(
+    part: PlannedPart, answers: Sequence[Sequence[LoggedAnswer | None]], count: CountTokens | None
+) -> list[list[Response]]:
+    """Return the responses to the requests of each item; a failed response where there is no sound answer."""
+    pairs = [
+        AskedRequest(request, answer.asked)
+        for requests, of_item in zip(part.requests, answers, strict=True)
+        for request, answer in zip(requests, of_item, strict=True)
+        if answer is not None and isinstance(answer.asked, ChoiceRequest) and isinstance(request, ChoiceRequest)
+    ]
+    tokens = iter([None] * len(pairs) if count is None else count(pairs))
+    return [[_response(answer, tokens) for answer in of_item] for of_item in answers]
+
+
+def _response(answer: LoggedAnswer | None, tokens: Iterator[OptionTokens | str | None]) -> Response:
+    """Return the response that an answer holds; ``tokens`` are those of the choices that follow."""
+    if answer is None:
+        return Response(status="failed", error="the log has no answer to it")
+    if isinstance(answer.asked, GenerateRequest):
+        return whole(answer.response)
+    counted = next(tokens)
+    if counted is None:
+        return answer.response
+    if isinstance(counted, str):
+        return Response(status="failed", error=counted)
+    return replace(answer.response, option_token_counts=counted.counts, n_moved_tokens=counted.n_moved)

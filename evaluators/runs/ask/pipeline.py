@@ -14,15 +14,14 @@ from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.files import replacing
 from biasboard.ground.progress import Advance, progress
 from evaluators.backend import Backend, Request, Response, RunContext, Runtime, Sent
-from evaluators.runs.ask.context import other_prompts
-from evaluators.runs.ask.environment import environment
-from evaluators.runs.measure.finish import Origin, finish_run, held, scoring_after, write_parts
+from evaluators.runs.ask.context_limit import other_prompts
+from evaluators.runs.measure.finish import Origin, environment, finish_run, held, scoring_after, write_parts
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.runs.measure.records import AskedPart, FailureCount, early_look, records_of, whole
-from evaluators.runs.measure.unread_answers import are_many, is_chat, remedy
+from evaluators.runs.measure.records import FailureCount, records_of, whole
+from evaluators.runs.measure.unread_answers import AskedPart, are_many, early_look, is_chat, remedy
 from evaluators.runs.plan.earlier_answers import earlier_answers
-from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan, run_folder
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.stores.store import STORE, ResponseStore
 from schemas.documents.result import AdaptersFile, Result, Usage
 from schemas.files.record_columns import RecordColumns

@@ -2,12 +2,11 @@
 
 ::
 
-    responses --records--> records.parquet --measuring--> metrics --finish--> result.json
-                  |                             |
-          unread_answers                correction_files (what calibrations have learned)
-                                        stored_sums, withholding (in place of texts that are kept elsewhere)
+    responses ──records──> records.parquet ──measuring──> metrics ──finish──> result.json
+                                  │              ^                                 │
+                           unread_answers        └──────── rescore, stored_results ┘
+                        (what the console says)       (the same again, from the folder)
 
-*rescore* begins at the records; *stored_results* measures a result again from its folder. *gates* compares a result
-with *baseline_answers* on the same items; *indices* and *example_sets* combine several results; *answer_keys* holds
-what all results on a dataset have in common.
+*baseline_gate* compares a result with what baselines achieve on its items, by *baseline_answers*; *index_values* and
+*example_sets* combine several results of a model; *answer_keys* holds what all results on a dataset have in common.
 """

@@ -14,7 +14,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.benchmark import Source
-from evaluators.runs.measure.indices import ModelResults
+from evaluators.runs.measure.index_values import ModelResults
 from evaluators.statistics.bootstrap import interval_of, ratio, resample
 from evaluators.statistics.record_tables import mean
 from schemas.documents.result import Interval

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import platform
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +18,8 @@ from biasboard.ground.files import remove_unfinished, sha256_file
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import working
 from biasboard.ground.strict_json import JsonValue
-from evaluators.runs.measure.correction_files import read_inputs
-from evaluators.runs.measure.measuring import score_records
+from evaluators.backend import Runtime
+from evaluators.runs.measure.measuring import read_inputs, score_records
 from evaluators.scorer import TextScorer
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas.documents.record import Record
@@ -222,3 +224,25 @@ def scoring_after(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) ->
         tuple(scorer for scorer in scorers if scorer.identity.kind in same or scorer.identity.kind not in kept),
         known.of_kinds(kept),
     )
+
+
+def environment(runtimes: Sequence[Runtime]) -> Environment:
+    """Describe where the answers were computed; a value that differs between sessions lists all of them."""
+    numpy = {"numpy": importlib.metadata.version("numpy")}
+    devices = [runtime.device for runtime in runtimes if runtime.device is not None]
+    return Environment(
+        biasboard=importlib.metadata.version("biasboard"),
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+        device=" / ".join(dict.fromkeys(devices)) or None,
+        packages=_merged([numpy, *(runtime.packages for runtime in runtimes)]),
+        settings=_merged([runtime.settings for runtime in runtimes]),
+    )
+
+
+def _merged(mappings: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    values: dict[str, dict[str, None]] = {}
+    for mapping in mappings:
+        for key, value in mapping.items():
+            values.setdefault(key, {})[value] = None
+    return {key: " / ".join(values[key]) for key in sorted(values)}

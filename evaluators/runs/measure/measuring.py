@@ -1,4 +1,4 @@
-"""Computes metrics from records, without the model and without the dataset."""
+"""Computes the metrics of a result from its records, and keeps the corrections that calibrations have learned."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biasboard.ground import strict_json
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import sha256_file
 from biasboard.ground.plugins import PlugIns
-from evaluators.metric import MetricDefinition, Source, TableSource, compute_all
-from evaluators.metric_inputs import NO_INPUTS, MetricInputs
-from evaluators.runs.measure.correction_files import write_corrections
+from evaluators.adapters import trained_items
+from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, Source, TableSource, compute_all
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, ratio
 from evaluators.task import load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
-from schemas.documents.corrections import FittedCorrection
+from schemas.documents.corrections import SCHEMA_VERSION, Corrections, FittedCorrection
 from schemas.documents.record import Record
-from schemas.documents.result import CorrectionsFile, Metric, ScoresFile
+from schemas.documents.result import CorrectionsFile, Metric, Result, ScoresFile
+from schemas.files import contract
 from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import CORRECTIONS, read_corrections
 
 METRICS = PlugIns("metrics", "evaluators.tasks", word="metric file", suffix="_metrics")
 
@@ -226,3 +229,36 @@ def score_records(
     scores = score_texts(loaded.texts(records), scorers, known=inputs.scores, folder=folder)
     metrics = Measurement.of([records], task, inputs._replace(scores=scores), is_suite=is_suite).metrics()
     return Computed(metrics, write_scores(folder, scores))
+
+
+def read_inputs(folder: Path, result: Result, scores: TextScores = NO_SCORES, *, may_fit: bool = False) -> MetricInputs:
+    """Return what the metrics of a result need: its corrections, and the items that its adapters were trained on.
+
+    Args:
+        folder: Folder of the result.
+        result: The result in it.
+        scores: Scores of its texts.
+        may_fit: True to fit corrections that are missing.
+
+    Raises:
+        DataError: a file is missing or damaged.
+    """
+    stored = read_corrections(folder, result)
+    corrections = () if stored is None else stored.corrections
+    return MetricInputs(scores, corrections, trained_items(folder, result), may_fit)
+
+
+def write_corrections(folder: Path, corrections: Sequence[FittedCorrection]) -> CorrectionsFile | None:
+    """Write the corrections of a run beside its records; without any, remove an earlier file.
+
+    Returns:
+        The reference to the file for the result; None if there are no corrections.
+    """
+    path = folder / CORRECTIONS
+    if not corrections:
+        path.unlink(missing_ok=True)
+        return None
+    document = Corrections(schema_version=SCHEMA_VERSION, corrections=tuple(corrections))
+    contract.check(document, where=str(path))
+    strict_json.write(path, contract.dump(document))
+    return CorrectionsFile(path=CORRECTIONS, sha256=sha256_file(path))

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.runs.measure.unread_answers import early_warning, shown
 from evaluators.runs.plan.plan import Plan, PlannedPart
-from schemas.documents.item_shape import Item
 from schemas.documents.record import Exchange, Record
-from schemas.documents.result import Model
 from schemas.files.record_columns import RecordColumns
-
-_N_LOOKED_AT = 20
-"""Number of items that a run looks at. If a model could be read in one answer of five, the first twenty would all be
-unread in one run of a hundred only."""
 
 
 def records_of(
@@ -140,60 +130,3 @@ class FailureCount:
                 f"{self.n_failed} of {self.n} items failed, more than --max-failure-rate {max_failure_rate:g} allows: "
                 f"{self.last_reason}; answers are kept, no result was written"
             )
-
-
-class AskedPart(NamedTuple):
-    """A part of a plan, and the store keys of its requests."""
-
-    part: PlannedPart
-    keys: Sequence[Sequence[bytes]]
-    """Keys of the requests of each item."""
-
-
-def early_look(
-    plan: Plan, asked: Sequence[AskedPart], model: Model, advice: Callable[[], str]
-) -> Callable[[Mapping[bytes, Response]], bool]:
-    """Return a function that checks the first answered items, once there are enough of them.
-
-    If reading them fails, it raises a ``RunError`` to end the run before more is spent on it. If the answers are there
-    and none of them can be understood, it warns on standard error. It returns True once it has checked them.
-
-    Args:
-        plan: The plan, which says how items are read.
-        asked: The parts that are asked.
-        model: The model that answers.
-        advice: Function that returns what may help if answers cannot be read.
-    """
-    chat = model.chat_template_sha256 is not None
-
-    def look(responses: Mapping[bytes, Response]) -> bool:
-        reads = []
-        example = ""
-        for item, requests, item_keys in chain.from_iterable(map(_items, asked)):
-            answers = [responses.get(key) for key in item_keys]
-            sound = [answer for answer in answers if answer is not None and answer.status == "answered"]
-            if len(sound) < len(answers):
-                continue
-            pairs = zip(requests, sound, strict=True)
-            exchanges = [exchange_of(request, answer, show_prompt=False, chat=chat) for request, answer in pairs]
-            reads.append(plan.task.read(exchanges, plan.normalisation))
-            example = shown(item.item_id, exchanges, plan.task.facts(item).target)
-            if len(reads) == _N_LOOKED_AT:
-                break
-        if len(reads) < _N_LOOKED_AT:
-            return False
-        if all(read.status == "failed" for read in reads):
-            raise RunError(
-                f"none of the first {len(reads)} answered items could be read: {reads[-1].reason}; the rest "
-                "was not asked, answers are kept"
-            )
-        if model.endpoint != "baseline" and all(read.status in ("unparsed", "refused") for read in reads):
-            print(early_warning([read.status for read in reads], example, advice()), file=sys.stderr)
-        return True
-
-    return look
-
-
-def _items(asked: AskedPart) -> Iterator[tuple[Item, Sequence[Request], Sequence[bytes]]]:
-    for (_, item), requests, keys in zip(asked.part.items, asked.part.requests, asked.keys, strict=True):
-        yield item, requests, keys

@@ -20,8 +20,8 @@ from evaluators.runs.measure.finish import (
     write_parts,
 )
 from evaluators.runs.measure.records import FailureCount
-from evaluators.runs.plan.options import MAX_FAILURE_RATE
 from evaluators.runs.plan.plan import run_folder
+from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.task import Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores

@@ -1,17 +1,51 @@
-"""Measures a result again from what lies in its folder."""
+"""Results as they lie in their folders: measured again, and handed on without their generated texts.
+
+A result whose texts are kept elsewhere has hashes in their place, and the sums that metrics need. Everything on the
+board but the texts follows from these: values, intervals, ranks and comparisons. Whoever has the texts can make the
+same files again and compare.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from biasboard.ground.errors import DataError
-from evaluators.runs.measure.correction_files import read_inputs
-from evaluators.runs.measure.measuring import Measurement
-from evaluators.runs.measure.stored_sums import measured_by_sums
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import machine_memory
+from evaluators.benchmark import Gate, load_benchmark
+from evaluators.metric import Facts, MetricDefinition, Source
+from evaluators.runs.measure.baseline_gate import GateCheck, Reference
+from evaluators.runs.measure.finish import write_parts
+from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
+from evaluators.statistics.bootstrap import resample
+from evaluators.statistics.record_tables import Statistics
+from evaluators.task import load_task, prompt_of
 from evaluators.text_scores import TextScores, read_scores
-from schemas.documents.result import Result
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.metric_comparison import label
+from schemas.documents.result import Result, SumsFile, Withheld
+from schemas.files import tables
 from schemas.files.record_columns import RecordColumns
+from schemas.files.withheld_texts import without_texts
+from schemas.folders.run_folder import (
+    SUBMIT_AGAIN,
+    SUMS,
+    StoredParts,
+    place_of,
+    read_complete_result,
+    read_parts,
+    read_sums,
+    write_result,
+)
+
+_MOST_UNITS = 1_000
+"""Maximum number of units, such as pairs of answers to one text, for each answer."""
 
 
 def measurement_of(
@@ -39,3 +73,213 @@ def measurement_of(
             unused = f"{correction.calibration} of config {correction.config}"
             raise DataError(f"{folder}: corrections.json has {unused}, which no metric applies; rescore the run")
     return measurement
+
+
+class StoredSums:
+    """The statistics of a result, as they were stored when its texts were at hand."""
+
+    def __init__(self, rows: Iterable[ClusterSums], baseline: str | None = None, *, is_suite: bool) -> None:
+        """Index the statistics.
+
+        Args:
+            rows: All rows of a file of sums.
+            baseline: Baseline whose statistics are meant; None for those of the model.
+            is_suite: True if they are of a suite, and not of a single config.
+        """
+        self._is_suite = is_suite
+        self._rows: dict[str, dict[tuple[tuple[str, str], ...], ClusterSums]] = {}
+        for row in rows:
+            if row.baseline == baseline:
+                self._rows.setdefault(row.metric, {})[_key(row.group)] = row
+
+    def facts(self, definition: MetricDefinition[Any]) -> Facts:
+        """Return the facts about a metric; it is undefined if its sums are missing or are of another version."""
+        row, unit = self._rows.get(definition.name, {}).get(()), definition.unit_on(is_suite=self._is_suite)
+        if row is None:
+            reason = "its sums were not stored, and the texts that it is computed from are kept elsewhere"
+            return Facts(definition.version, reason, None, unit)
+        if row.version != definition.version and not row.version.startswith(f"{definition.version}."):
+            reason = f"its sums are of version {row.version}; version {definition.version} is computed from the texts"
+            return Facts(definition.version, f"{reason}, which are kept elsewhere", None, unit)
+        return Facts(row.version, row.reason, row.ideal, unit)
+
+    def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
+        """Return the slices of a metric, all items first; only these if the metric is undefined."""
+        if self.facts(definition).undefined is not None:
+            return [{}]
+        return [row.group for row in self._rows[definition.name].values() if {*row.group} <= {*definition.slices}]
+
+    def statistics(self, definition: MetricDefinition[Any], group: Mapping[str, str]) -> Statistics:
+        """Return the statistics of a metric on a slice.
+
+        Raises:
+            DataError: there are none.
+        """
+        row = self._rows.get(definition.name, {}).get(_key(group))
+        if row is None:
+            raise DataError(f"metric {definition.name} has no sums on {dict(group) or 'all items'}; {SUBMIT_AGAIN}")
+        sums = np.array(row.sums, dtype=np.float64).reshape(row.n_columns, -1)
+        return Statistics(np.ascontiguousarray(sums.T), row.n, row.n_excluded)
+
+
+def _key(group: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(group.items()))
+
+
+def rows_of(definitions: Sequence[MetricDefinition[Any]], source: Source) -> Iterator[ClusterSums]:
+    """Yield the statistics of a model's metrics on all their slices as rows."""
+    for definition in definitions:
+        facts = source.facts(definition)
+        for group in source.groups(definition):
+            statistics = None if facts.undefined is not None else source.statistics(definition, group)
+            yield ClusterSums(
+                metric=definition.name,
+                version=facts.version,
+                baseline=None,
+                group=dict(group),
+                reason=facts.undefined,
+                ideal=facts.ideal,
+                n=0 if statistics is None else statistics.n,
+                n_excluded=0 if statistics is None else statistics.n_excluded,
+                n_columns=0 if statistics is None else statistics.cluster_sums.shape[1],
+                sums=() if statistics is None else tuple(statistics.cluster_sums.T.ravel().tolist()),
+            )
+
+
+def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns]) -> Measurement:
+    """Return the measurement of a result whose texts are elsewhere.
+
+    Args:
+        folder: Folder of the result.
+        result: The result in it.
+        parts: The records of each part, each of which is read once.
+
+    Raises:
+        DataError: the sums are damaged, or do not fit the records.
+    """
+    assert result.withheld is not None
+    signature = result.signature
+    extent = _Extent.of(parts)
+    rows = read_sums(folder, result.withheld.sums)
+    names = {definition.name for definition in metric_definitions(signature.task)}
+    for row in rows:
+        if row.metric not in names:
+            strange = f"has sums of '{row.metric}', which is no metric of {signature.task}"
+            raise DataError(f"{folder}: {strange}; {SUBMIT_AGAIN}")
+        if (problem := extent.problem(row, is_suite=bool(signature.parts))) is not None:
+            raise DataError(f"{folder}: sums of {label(row.metric, row.group)} {problem}; {SUBMIT_AGAIN}")
+    return Measurement(signature.task, StoredSums(rows, is_suite=bool(signature.parts)))
+
+
+class _Extent(NamedTuple):
+    """The groups and numbers of records, which sums must not exceed."""
+
+    groups: Mapping[str, set[str]]
+    """Values that occur in each group."""
+    n_clusters: int
+    n_exchanges: int
+
+    @classmethod
+    def of(cls, parts: Iterable[RecordColumns]) -> _Extent:
+        """Gather the facts; whoever made the parts checks them while they are read."""
+        groups: dict[str, set[str]] = {}
+        clusters: set[str] = set()
+        n_exchanges = 0
+        for records in parts:
+            _, keys, values = records.columns["groups"].entries
+            for key, value in {*zip(keys.texts, values.texts, strict=True)}:
+                groups.setdefault(str(key), set()).add(str(value))
+            clusters.update(records.columns["cluster"].coded.texts)
+            n_exchanges += len(records.owners)
+        return cls(groups, len(clusters), n_exchanges)
+
+    def problem(self, row: ClusterSums, *, is_suite: bool) -> str | None:
+        """Return what in a row cannot be true of the records; None if nothing contradicts it."""
+        strange = [key for key, value in row.group.items() if value not in self.groups.get(key, {value})]
+        if strange:
+            return "are on a group that no record has"
+        n_clusters = len(row.sums) // row.n_columns if row.n_columns else 0
+        if n_clusters > self.n_clusters and not is_suite:
+            return f"are over {n_clusters} clusters, and the records have {self.n_clusters}"
+        if max(row.n, row.n_excluded) > _MOST_UNITS * self.n_exchanges:
+            return f"count {max(row.n, row.n_excluded):,} units of {self.n_exchanges:,} answers"
+        return None
+
+
+def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Result:
+    """Write the result of a run into another folder, without its generated texts.
+
+    Args:
+        run: Folder of the complete run.
+        target: Existing folder to write ``result.json``, ``records.parquet`` and ``sums.parquet`` into.
+        with_prompts: False to leave out the prompts too.
+
+    Returns:
+        The result as it was written. Its metrics are those of the run.
+
+    Raises:
+        DataError: the run is damaged, holds no generated texts, or is not complete.
+    """
+    result = read_complete_result(run)
+    for file in (result.adapters, result.corrections):
+        if file is not None:
+            shutil.copyfile(place_of(run, file), target / file.path)
+    signature = result.signature
+    if prompt_of(load_task(signature.task), signature.prompt).scoring != "generation":
+        raise DataError(f"{run}: holds probabilities of options and no generated texts; submit it as it is")
+    measurement = measurement_of(run, result, read_parts(run, result))
+    rows = [*rows_of(metric_definitions(signature.task), measurement.source), *_baselines(run, result)]
+    written = write_parts(
+        target, (without_texts(records, with_prompts=with_prompts) for records in StoredParts(run, result))
+    )
+    tables.write_rows(target / SUMS, rows, ClusterSums)
+    sums = SumsFile(path=SUMS, sha256=sha256_file(target / SUMS), n_rows=len(rows))
+    withheld = Withheld(records=result.records, scores=result.scores, sums=sums)
+    made = replace(result, records=written.file, scores=None, withheld=withheld)
+    write_result(target, made)
+    return made
+
+
+def _baselines(run: Path, result: Result) -> Iterator[ClusterSums]:
+    """Yield the sums of the baselines in the metric of the gate: some of them answer what the prompt says."""
+    signature = result.signature
+    benchmark = load_benchmark(signature.benchmark)
+    gate = benchmark.gate(signature.task)
+    if gate is None:
+        return
+    check = GateCheck(benchmark, gate, signature, StoredParts(run, result))
+    if not check.applies:
+        return
+    for reference in check.references(machine_memory()):
+        metric = reference.metric
+        yield ClusterSums(
+            metric=metric.name,
+            version=metric.version,
+            baseline=reference.baseline,
+            group={},
+            reason=None,
+            ideal=metric.ideal,
+            n=metric.n,
+            n_excluded=metric.n_excluded,
+            n_columns=reference.sums.shape[1],
+            sums=tuple(reference.sums.T.ravel().tolist()),
+        )
+
+
+def stored_references(gate: Gate, rows: Sequence[ClusterSums], *, is_suite: bool) -> tuple[Reference, ...]:
+    """Return the values of the baselines in the metric of a gate, from their stored sums.
+
+    Args:
+        gate: The gate.
+        rows: All rows of the file of sums.
+        is_suite: True if they are of a suite, and not of a single config.
+    """
+    (definition,) = (metric for metric in metric_definitions(gate.task) if metric.name == gate.metric)
+    references = []
+    for name in dict.fromkeys(row.baseline for row in rows if row.baseline is not None):
+        source = StoredSums(rows, name, is_suite=is_suite)
+        if source.facts(definition).undefined is None:
+            sums = source.statistics(definition, {}).cluster_sums
+            resamples = resample(sums, definition.aggregate)
+            references.append(Reference(name, definition.compute(source, {}), sums, resamples))
+    return tuple(references)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from biasboard.ground.errors import RunError
+from evaluators.backend import Request, Response
+from evaluators.runs.measure.records import exchange_of
+from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.task import Prompt, load_task
+from schemas.documents.item_shape import Item
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Counts, Model, Result
 from schemas.folders.run_folder import StoredParts
@@ -18,6 +25,9 @@ _MANY = 0.05
 """Share of items from which the console mentions them; a model with more of them unread gets no rank."""
 _A_FEW = 3
 _MOST_SHOWN = 80
+_N_LOOKED_AT = 20
+"""Number of items that a run looks at. If a model could be read in one answer of five, the first twenty would all be
+unread in one run of a hundred only."""
 
 
 def one_line(text: str) -> str:
@@ -58,18 +68,66 @@ def is_chat(model: Model, command: str) -> bool:
     return model.chat_template_sha256 is not None or "--api chat" in command
 
 
-def early_warning(unread: Sequence[str], example: str, advice: str) -> str:
-    """Return a warning for a run whose first answers cannot be read.
+class AskedPart(NamedTuple):
+    """A part of a plan, and the store keys of its requests."""
+
+    part: PlannedPart
+    keys: Sequence[Sequence[bytes]]
+    """Keys of the requests of each item."""
+
+
+def early_look(
+    plan: Plan, asked: Sequence[AskedPart], model: Model, advice: Callable[[], str]
+) -> Callable[[Mapping[bytes, Response]], bool]:
+    """Return a function that checks the first answered items, once there are enough of them.
+
+    If reading them fails, it raises a ``RunError`` to end the run before more is spent on it. If the answers are there
+    and none of them can be understood, it warns on standard error. It returns True once it has checked them.
 
     Args:
-        unread: Status of each of these items, ``unparsed`` or ``refused``.
-        example: Clause from :func:`shown`.
-        advice: Advice on what may help, from :func:`remedy`.
+        plan: The plan, which says how items are read.
+        asked: The parts that are asked.
+        model: The model that answers.
+        advice: Function that returns what may help if answers cannot be read.
     """
-    return (
-        f"warning: none of the first {len(unread)} answers could be read ({_counted(unread)}): {example}; the run goes "
-        f"on; to save its time, stop it with Ctrl-C and {advice}"
-    )
+    chat = model.chat_template_sha256 is not None
+
+    def look(responses: Mapping[bytes, Response]) -> bool:
+        reads = []
+        example = ""
+        for item, requests, item_keys in chain.from_iterable(map(_items, asked)):
+            answers = [responses.get(key) for key in item_keys]
+            sound = [answer for answer in answers if answer is not None and answer.status == "answered"]
+            if len(sound) < len(answers):
+                continue
+            pairs = zip(requests, sound, strict=True)
+            exchanges = [exchange_of(request, answer, show_prompt=False, chat=chat) for request, answer in pairs]
+            reads.append(plan.task.read(exchanges, plan.normalisation))
+            example = shown(item.item_id, exchanges, plan.task.facts(item).target)
+            if len(reads) == _N_LOOKED_AT:
+                break
+        if len(reads) < _N_LOOKED_AT:
+            return False
+        if all(read.status == "failed" for read in reads):
+            raise RunError(
+                f"none of the first {len(reads)} answered items could be read: {reads[-1].reason}; the rest "
+                "was not asked, answers are kept"
+            )
+        if model.endpoint != "baseline" and all(read.status in ("unparsed", "refused") for read in reads):
+            print(
+                f"warning: none of the first {len(reads)} answers could be read "
+                f"({_counted([read.status for read in reads])}): {example}; the run goes on; to save its time, stop it "
+                f"with Ctrl-C and {advice()}",
+                file=sys.stderr,
+            )
+        return True
+
+    return look
+
+
+def _items(asked: AskedPart) -> Iterator[tuple[Item, Sequence[Request], Sequence[bytes]]]:
+    for (_, item), requests, keys in zip(asked.part.items, asked.part.requests, asked.keys, strict=True):
+        yield item, requests, keys
 
 
 def are_many(n: int, n_items: int) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import RunError
 from evaluators.backend import Backend, Request, Response, Runtime
 from evaluators.runs.plan.plan import Plan, PlannedPart, like_runs, run_folder, runs_of_prompt
-from evaluators.stores.reading import Pace, is_begun, kept, known, pace
+from evaluators.stores.read_only import Pace, is_begun, kept, known, pace
 from evaluators.stores.store import STORE
 from schemas.documents.result import Model, Signature
 

@@ -12,12 +12,10 @@ from rich.table import Table
 
 from biasboard.ground import strict_json
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
-from evaluators.runs.plan.capabilities import check_unprobed
 from evaluators.runs.plan.earlier_answers import StoredAnswers, pace_of, unanswered
-from evaluators.runs.plan.plan import Plan, PlannedPart
-from evaluators.stores.heads import Heads
-from evaluators.stores.reading import Pace
-from evaluators.stores.store import request_bytes
+from evaluators.runs.plan.plan import Plan, PlannedPart, check_unprobed
+from evaluators.stores.read_only import Pace
+from evaluators.stores.store import Heads, request_bytes
 
 _BYTES_PER_ANSWER = 190
 """Bytes of a response besides its numbers and texts: key, index and other fields."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from evaluators.calibrator import LabelAnswers
-from evaluators.part_report import LabelUse, PartReport
 from evaluators.statistics.outcomes import predicted_share
+from evaluators.task import LabelUse, PartReport
 
 _EVALUATED, _PRIOR = "test", "bias"
 

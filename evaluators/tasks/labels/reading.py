@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from biasboard.ground.columns import BoolArray
-from evaluators.metric_inputs import MetricInputs
-from evaluators.part_report import PartReport
+from evaluators.metric import MetricInputs
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.outcomes import predicted_share
-from evaluators.task import Read, Task, unanswered
+from evaluators.task import PartReport, Read, Task, unanswered
 from evaluators.tasks.labels.answers import label_answers
 from evaluators.tasks.labels.parts import part_report
 from evaluators.tasks.labels.table import ConfigTable, LabelTable, SuiteTable

@@ -6,7 +6,7 @@ import numpy as np
 
 from biasboard.ground.errors import DataError
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration
-from evaluators.metric_inputs import MetricInputs
+from evaluators.metric import MetricInputs
 from schemas.documents.corrections import FittedCorrection
 
 _NOT_STORED = "no correction is stored beside the records; rescore the run"

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibrator import Calibration, Correction, LabelAnswers, StoredCalibration, calibrations
-from evaluators.metric import RecordTable
-from evaluators.metric_inputs import NO_INPUTS, MetricInputs
+from evaluators.metric import NO_INPUTS, MetricInputs, RecordTable
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import Statistics, mean

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from evaluators.backend import Request
 from evaluators.baseline import Facts
-from evaluators.metric_inputs import MetricInputs
+from evaluators.metric import MetricInputs
 from evaluators.statistics.record_tables import answers_of
 from evaluators.task import ItemFacts, Prompt, Read, Task
 from evaluators.tasks.pronouns.continuation_table import ContinuationTable, own_words

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow
 
-from evaluators.commands.log_imports import LogChoice, import_logs
+from evaluators.commands.imports import LogChoice, import_logs
 from evaluators.harness import load_harness
 from tests.commands import run
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 from biasboard.ground.columns import BoolArray
 from evaluators.backend import ChoiceRequest, Request
-from evaluators.metric_inputs import MetricInputs
-from evaluators.part_report import LabelUse, PartReport
+from evaluators.metric import MetricInputs
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import ItemFacts, LabelUse, PartReport, Prompt, Read, Task
 from evaluators.tasks.labelling.labelling_metrics import table_of_items, table_of_parts
 from schemas.documents.record import Exchange, Reading
 from schemas.documents.result import Normalisation

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.harness import FORMAT, Exported, ExportedTask, MoveBorders, Question
-from evaluators.runs.plan.capabilities import check_askable
-from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.runs.plan.plan import Plan, PlannedPart, check_askable
 from evaluators.runs.plan.selection import select, shape_listed
 from evaluators.task import prompt_of, task_for
 from schemas.documents.dataset import Manifest

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import progress
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request
-from evaluators.runs.plan.capabilities import can_ask
 from evaluators.runs.plan.earlier_answers import StoredAnswers, unanswered
-from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.runs.plan.plan import Plan, PlannedPart, can_ask
 from evaluators.task import Prompt, prompt_names
 
 _AT_A_TIME = 1024

@@ -10,7 +10,7 @@ from typing import cast, get_args
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import option
 from evaluators.backend_options import MODEL_PANEL
-from evaluators.runs.plan.options import MAX_FAILURE_RATE
+from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.scorer import SCORER_HELP, Opened, open_scorers
 from schemas.documents.result import Normalisation
 

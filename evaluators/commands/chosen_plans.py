@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
-from evaluators.commands.options import ItemChoice, normalisation_named, opened_scorers
+from evaluators.commands.choices import ItemChoice, normalisation_named, opened_scorers
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import Selection, select, shape_listed
 from evaluators.scorer import TextScorer

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.measure.gates import why_no_rank
+from evaluators.runs.measure.baseline_gate import why_no_rank
 from evaluators.runs.measure.unread_answers import notes
 from schemas.documents.result import Metric, Result
 from schemas.folders.run_folder import RESULT

@@ -20,8 +20,7 @@ from biasboard.ground.columns import FloatArray
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
-from evaluators.metric import MetricDefinition, Source, TableSource
-from evaluators.metric_inputs import NO_INPUTS
+from evaluators.metric import NO_INPUTS, MetricDefinition, Source, TableSource
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.bootstrap import LEVEL, resample
