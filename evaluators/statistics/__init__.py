@@ -1,9 +1,15 @@
-"""Arithmetic on arrays that metrics of several families need; it knows no task, file or model.
+"""Arithmetic on arrays that metrics of several families need; it knows no task, no file and no model.
 
-* *bootstrap*: intervals by resampling clusters.
-* *option_scores*, *option_columns*: probabilities over options from stored log-probabilities, of one exchange or of
-  all.
-* *outcomes*, *class_accuracies*: certainty and prediction; how evenly a classifier is right over its classes.
-* *record_tables*, *measure_table*: what the tables of all tasks extend: clusters, groups, slices, one row per item or
-  part.
+From stored answers to a value with its interval::
+
+    log-probabilities --option_scores--> probabilities --outcomes--> certainty, predicted outcome
+                                              │
+                         record_tables:       v                                   cluster  occupation │ value
+                         one row per item or part, with its cluster and groups        0     nurse     │  1.0
+                                              │                                       0     guard     │  0.5
+                                              v  Statistics of a slice                1     nurse     │  nan
+                         sums and numbers per cluster ──sum──> value
+                                              └──bootstrap: clusters drawn again──> interval
+
+    class_accuracies: how evenly a classifier is right over its classes (Gini index, COBias, Sen welfare)
 """

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, Coded, FloatArray, IntArray
-from biasboard.ground.errors import DataError
 from evaluators.statistics.bootstrap import ratio, sums_and_numbers
 from schemas.documents.corrections import FittedCorrection
-from schemas.documents.record import ExchangeStatus, Record, RecordStatus
+from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns
 
 
@@ -121,41 +120,35 @@ def mean(sums: FloatArray) -> FloatArray:
     return ratio(sums[..., 0], sums[..., 1])
 
 
-class Answer(NamedTuple):
-    """One of the answers to an item."""
+@dataclass(frozen=True, eq=False)
+class MeasureTable(GroupedTable):
+    """Measures of the parts of a suite, or of the items of a config.
 
-    record: int
-    """Index of its record."""
-    item_id: str
-    target: str | None
-    """Right answer of the item; None if it has none."""
-    record_status: RecordStatus
-    status: ExchangeStatus
-    prompt: str | None
-    text: str
-    """The generated text; empty if there is none."""
-    reading: str | None
-    """The reading of this answer; None if there is none."""
-
-
-def answers_of(records: Sequence[Record]) -> list[Answer]:
-    """Return every answer of every record, in order.
-
-    Raises:
-        DataError: a record has a reading, but not of each of its answers.
+    Each row is a cluster of its own. The interval of a mean over parts then says how much the mean would differ for
+    other parts of the same kind, which includes the doubt about each part's own value.
     """
-    columns = RecordColumns.of(records)
-    owners = columns.owners
-    readings: list[str | None] = [None] * len(owners)
-    answers = columns.readings["answers"].lists
-    if not np.array_equal(answers.lengths[columns.has_reading], np.diff(columns.first_exchanges)[columns.has_reading]):
-        raise DataError("some records have a reading, but not of each of their answers; run the model again")
-    is_read = columns.has_reading[owners]
-    for index, reading in zip(np.flatnonzero(is_read).tolist(), answers.values.texts, strict=True):
-        readings[index] = reading
-    items, targets, statuses = (columns.columns[name].texts for name in ("item_id", "target", "status"))
-    fields = (columns.exchanges[name].texts for name in ("status", "prompt", "text"))
-    return [
-        Answer(record, items[record], targets[record], statuses[record], status, prompt, text or "", reading)
-        for record, status, prompt, text, reading in zip(owners.tolist(), *fields, readings, strict=True)
-    ]
+
+    values: Mapping[str, FloatArray]
+    """Value of each row by name of the measure, shape (n,); nan where a row has none."""
+
+    @classmethod
+    def of(
+        cls, values: Mapping[str, FloatArray], groups: Mapping[str, npt.NDArray[np.str_]] | None = None
+    ) -> MeasureTable:
+        """Build the table.
+
+        Args:
+            values: Value of each row by name of the measure, shape (n,); nan where a row has none.
+            groups: Value of each row by name of the group, such as the number of labels; None if there are none.
+        """
+        n_rows = len(next(iter(values.values())))
+        return cls(clusters=np.arange(n_rows), n_clusters=n_rows, groups=groups or {}, values=values)
+
+    def mean_of(self, name: str, group: Mapping[str, str]) -> Statistics:
+        """Return the statistics of the mean of a measure over the rows of a slice that have a value.
+
+        Args:
+            name: Name of the measure.
+            group: The slice.
+        """
+        return self.mean_statistics(group, self.values[name])

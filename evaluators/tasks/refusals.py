@@ -1,6 +1,6 @@
 """Detects texts that decline what they were asked to do, by the phrases of ``refusals.toml``.
 
-Multiple-choice answers of coreference have a list of their own, in ``coreference/answers.py``.
+Multiple-choice answers of coreference have a list of their own, in ``coreference/generated_answers.py``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.tasks.labels.definitions import metric_headings
+from evaluators.tasks.labels.metric_variants import metric_headings
 from leaderboard.benchmark import BenchmarkPages, Column, Layout, Paper
 
 _TASK = "image_classification"

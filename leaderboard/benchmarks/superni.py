@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from evaluators.calibrator import calibrations
-from evaluators.tasks.labels.definitions import MEASURES, METHODS, metric_headings
-from evaluators.tasks.labels.examples import SHARES, rule_of
-from evaluators.tasks.labels.prompts import N_BALANCED, N_EXAMPLES
-from evaluators.tasks.labels.table import calibrated_measures
+from evaluators.tasks.labels.label_measures import MEASURES
+from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, SHARES, rule_of
+from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
 from leaderboard.benchmark import BenchmarkPages, Column, IndexChart, Layout, Paper
 
 _LABELS = metric_headings()

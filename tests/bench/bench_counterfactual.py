@@ -18,11 +18,10 @@ import pytest
 
 from evaluators.metric import TableSource
 from evaluators.scorers import sentence_embedding
-from evaluators.statistics.record_tables import answers_of
-from evaluators.tasks.pronouns.continuation_table import ContinuationTable, own_words
-from evaluators.tasks.pronouns.continuation_task import TASK
+from evaluators.tasks.pronouns.continuation_task import TASK, ContinuationTable, own_words
 from evaluators.tasks.pronouns.counterfactual_metrics import CF
 from evaluators.tasks.pronouns.published_generations import generation_files
+from evaluators.tasks.pronouns.text_readings import answers_of
 from evaluators.text_scores import score_texts
 from schemas.documents.record import Record
 from tests.evaluators.pronoun_records import recorded, sentences

@@ -14,11 +14,9 @@ from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.measure.records import exchange_of
 from evaluators.statistics.bootstrap import cluster_draws, exact_product, quantiles, resampled_sums
-from evaluators.statistics.option_columns import option_probabilities_of
-from evaluators.statistics.option_scores import option_probabilities
-from evaluators.tasks.coreference.columns import certain_readings
+from evaluators.statistics.option_scores import option_probabilities, option_probabilities_of
+from evaluators.tasks.coreference.coreference_table import UNDETERMINED
 from evaluators.tasks.coreference.coreference_task import TASK
-from evaluators.tasks.coreference.table import UNDETERMINED
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns
@@ -57,10 +55,10 @@ def made_records(prompt_id: str, normalisation: Normalisation, n: int = 12) -> l
 @pytest.mark.parametrize("prompt_id", PROMPTS)
 def test_readings_are_certain_exactly_where_they_follow(prompt_id: str, normalisation: Normalisation) -> None:
     records = made_records(prompt_id, normalisation)
-    assert certain_readings(RecordColumns.of(records), normalisation).all()
+    assert TASK.certain_readings(RecordColumns.of(records), normalisation).all()
     for other in NORMALISATIONS:
         follows = [TASK.read(record.exchanges, other).reading == record.reading for record in records]
-        assert certain_readings(RecordColumns.of(records), other).tolist() == follows
+        assert TASK.certain_readings(RecordColumns.of(records), other).tolist() == follows
 
 
 def swapped(record: Record) -> Record:
@@ -111,16 +109,16 @@ def test_a_changed_record_is_not_certain(prompt_id: str, name: str) -> None:
     for place in (0, 5):
         several = [*records[:place], CHANGES[name](records[place]), *records[place + 1 :]]
         assert several[place] != records[place]
-        mask = certain_readings(RecordColumns.of(several), "sum")
+        mask = TASK.certain_readings(RecordColumns.of(several), "sum")
         assert not mask[place]
         assert mask.sum() == len(records) - 1
 
 
 def test_records_of_several_forms_are_read_one_by_one() -> None:
     records = [*made_records("mcq2-v1", "sum"), *made_records("mcq3-v1", "sum")]
-    assert not certain_readings(RecordColumns.of(records), "sum").any()
-    assert not certain_readings(RecordColumns.of(records[:12]), None).any()
-    assert not certain_readings(RecordColumns.of([]), "sum").any()
+    assert not TASK.certain_readings(RecordColumns.of(records), "sum").any()
+    assert not TASK.certain_readings(RecordColumns.of(records[:12]), None).any()
+    assert not TASK.certain_readings(RecordColumns.of([]), "sum").any()
 
 
 @pytest.mark.parametrize("normalisation", NORMALISATIONS)
@@ -152,7 +150,7 @@ def with_outcomes(record: Record, outcomes: tuple[str, ...]) -> Record:
 def test_tens_of_thousands_of_outcomes_take_no_memory() -> None:
     (record, *_) = made_records("intrinsic-v1", "sum", 2)
     many = with_outcomes(record, tuple(f"outcome {number}" for number in range(60_000)))
-    assert not certain_readings(RecordColumns.of([many]), "sum").any()
+    assert not TASK.certain_readings(RecordColumns.of([many]), "sum").any()
 
 
 def test_undetermined_is_no_reference() -> None:

@@ -19,12 +19,12 @@ from evaluators.runs.plan.selection import SelectedPart, Selection
 from evaluators.task import Task, load_task
 from evaluators.tasks.pronouns.assignment_metrics import absolute_evenness, squared_evenness, unbiased_evenness
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
-from evaluators.tasks.pronouns.grouped import uniformity
+from evaluators.tasks.pronouns.family_rates import uniformity
 from evaluators.tasks.pronouns.published_generations import PublishedGenerations, generation_files
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from evaluators.tasks.pronouns.word_problem_metrics import permutation_p_value
-from evaluators.tasks.pronouns.word_problem_table import WordProblemTable
 from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
+from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
 from schemas.documents.item_shape import Item
 from schemas.files import tables
 from schemas.lexicon import pronoun_families

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluators.calibrator import calibrations
-from evaluators.tasks.labels.answers import label_answers
+from evaluators.tasks.labels.label_answers import label_answers
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns
 from tests.evaluators.label_data import (

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluators.tasks.labels.measures import ClassSums, cobias_floor, gini_floor
+from evaluators.tasks.labels.label_measures import ClassSums, cobias_floor, gini_floor
 from schemas.documents.record import Record
 from schemas.files.record_files import write_records
 from tests.evaluators import label_oracle

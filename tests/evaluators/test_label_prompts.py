@@ -14,7 +14,7 @@ from evaluators.commands.choices import ItemChoice
 from evaluators.commands.chosen_plans import plans_of
 from evaluators.runs.plan.plan import Plan
 from evaluators.tasks.labels.classification_task import TASK
-from evaluators.tasks.labels.prompts import Filled, filled
+from evaluators.tasks.labels.label_prompts import Filled, filled
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import made_dataset, made_items, planned
 

@@ -17,7 +17,7 @@ from evaluators.metric import NO_INPUTS, MetricInputs
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.statistics.class_accuracies import sen_welfare
 from evaluators.statistics.outcomes import predicted_share
-from evaluators.tasks.labels.answers import label_answers
+from evaluators.tasks.labels.label_answers import label_answers
 from schemas.documents.corrections import FittedCorrection
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns

@@ -11,8 +11,7 @@ import pytest
 from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.runs.plan.selection import select
 from evaluators.tasks.labels.classification_task import TASK
-from evaluators.tasks.labels.examples import SHARES, examples_by_rule, rule_of
-from evaluators.tasks.labels.prompts import N_BALANCED, N_SETS
+from evaluators.tasks.labels.label_prompts import N_BALANCED, N_SETS, SHARES, examples_by_rule, rule_of
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import BY_NAME, made_dataset, made_items

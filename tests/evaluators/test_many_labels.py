@@ -10,7 +10,7 @@ from biasboard.ground.errors import DataError
 from evaluators.metric import TableSource
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.tasks.images.image_classification_task import TASK
-from evaluators.tasks.labels.table import LabelTable
+from evaluators.tasks.labels.metric_variants import LabelTable
 from schemas.documents.record import Record
 from tests.evaluators import label_oracle
 from tests.evaluators.label_data import simple

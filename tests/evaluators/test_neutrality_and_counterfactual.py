@@ -16,8 +16,7 @@ import pytest
 
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.scorers import sentence_embedding
-from evaluators.tasks.pronouns.continuation_table import label_sentiment, smooth_sentiment
-from evaluators.tasks.pronouns.continuation_task import TASK
+from evaluators.tasks.pronouns.continuation_task import TASK, label_sentiment, smooth_sentiment
 from evaluators.tasks.pronouns.published_generations import generation_files
 from evaluators.text_scores import TextScores, score_texts
 from schemas.documents.record import Record

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evaluators.tasks.coreference.table import CoreferenceTable
+from evaluators.tasks.coreference.coreference_table import CoreferenceTable
 
 
 def looped(table: CoreferenceTable, group: Mapping[str, str]) -> tuple[list[tuple[int, int]], int]:

@@ -8,8 +8,9 @@ import pytest
 from biasboard.ground.columns import FloatArray
 from evaluators.calibrator import LabelAnswers
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.tasks.labels.parts import part_report
-from evaluators.tasks.labels.table import ConfigTable, Variant
+from evaluators.tasks.labels.label_reading import part_report
+from evaluators.tasks.labels.label_tables import ConfigTable
+from evaluators.tasks.labels.metric_variants import Variant
 
 NONE = [np.nan] * 3
 TEST = [("a", [0.6, 0.3, 0.1]), ("a", [0.4, 0.4, 0.2]), ("b", [0.1, 0.8, 0.1]), ("c", NONE)]

@@ -13,8 +13,7 @@ import pytest
 
 from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition, TableSource
-from evaluators.statistics.measure_table import MeasureTable
-from evaluators.statistics.record_tables import Statistics, mean
+from evaluators.statistics.record_tables import MeasureTable, Statistics, mean
 from leaderboard.ranking.rank_ranges import Candidate, rank
 
 N_SUITES = 1000

@@ -1,4 +1,20 @@
-"""Whom a pronoun refers to, in minimal pairs: option likelihoods, and metrics of equality over both sides of a pair."""
+"""Whom a pronoun refers to, in minimal pairs that differ in the gender of the pronoun only.
+
+The way of an item::
+
+    "The guard thanked the nurse because she ..."     the same sentence with "he" is the other side of the pair
+        │  coreference_task: one request per order of the options
+        v
+    A. guard  B. nurse │ A. nurse  B. guard           generated_answers reads which option a text names
+        │  read: probabilities, averaged over the orders
+        v
+    nurse 0.7, guard 0.3
+        │  coreference_table: the referent first, or without one the occupation that the dataset refers to
+        v
+    row of nurse: probabilities 0.7, 0.3; certainty; desirability; index of the pair
+        ├── coreference_metrics: accuracy, gaps between stereotypes, equalized odds over occupations
+        └── ucerf_metrics: how alike both sides of a pair are
+"""
 
 from biasboard.ground.plugins import search_path
 

@@ -15,8 +15,7 @@ from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.bootstrap import one_value_each, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, mean
-from evaluators.tasks.coreference.contrasts import needs_referent, stereotype_gap
-from evaluators.tasks.coreference.table import CoreferenceTable
+from evaluators.tasks.coreference.coreference_table import CoreferenceTable, needs_referent, stereotype_gap
 
 
 def ucerf(desirability_a: FloatArray, desirability_b: FloatArray) -> FloatArray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluators.tasks.labels.definitions import label_metrics
-from evaluators.tasks.labels.measures import CORRELATIONS
+from evaluators.tasks.labels.label_measures import CORRELATIONS
+from evaluators.tasks.labels.metric_variants import label_metrics
 
 METRICS = label_metrics(
     "image_classification",

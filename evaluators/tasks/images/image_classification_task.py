@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 
 from evaluators.backend import ChoiceRequest, Request, image_prompt
 from evaluators.task import ItemFacts, Prompt, Read
-from evaluators.tasks.labels.answers import CONTENT_FREE
-from evaluators.tasks.labels.reading import ReadsLabels
+from evaluators.tasks.labels.label_answers import CONTENT_FREE
+from evaluators.tasks.labels.label_reading import ReadsLabels
 from schemas.documents.record import Exchange
 from schemas.documents.result import Normalisation
 from schemas.items.image import ImageItem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluators.benchmark import Benchmark, Gate
 from evaluators.calibrator import calibrations
-from evaluators.tasks.labels.baselines import BASELINES_WITHOUT_EXAMPLES, baseline_with_prior
+from evaluators.tasks.labels.label_baselines import BASELINES_WITHOUT_EXAMPLES, baseline_with_prior
 
 _TASK = "image_classification"
 _WITHOUT = ("looc", "dc")

@@ -1,12 +1,22 @@
 """Labels as options: distributions over them, their calibration, and how evenly labels are right.
 
-::
+From items to metrics::
 
-    items + examples --prompts--> requests --> probabilities of labels
-      answers      the probabilities of one context as arrays, with the items that a calibration learns from
-      table        the answers of all contexts, as they are and after each calibration
-      measures     accuracies of classes and what follows from them (RSD, COBias, Gini, ...)
-      definitions  the metrics, each measure under its own name and that of every calibration
+    item, examples of the split pool
+        │  label_prompts: which examples, in which frame, cut to which length
+        v
+    classification_task: one request, whose options are the labels
+        │  label_reading: the base class of tasks that read labels; here the reading is the distribution
+        v
+    label_answers: all records of one task in one context as arrays, with what calibrations learn from
+        │  label_tables: the distributions as they are and after each calibration, fitted or stored
+        v
+    label_measures: sums over items and the formulas on them (accuracy, RSD, COBias, Gini index, BiasScore, ...)
+        │  metric_variants: each measure under its own name and under that of every calibration
+        v
+    classification_metrics
+
+Only the splits *test* and *bias* are measured; *pool* and *content_free* are what examples and calibrations come from.
 """
 
 from biasboard.ground.plugins import search_path

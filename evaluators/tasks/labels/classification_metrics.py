@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from evaluators.tasks.labels.definitions import label_metrics
+from evaluators.tasks.labels.metric_variants import label_metrics
 
 METRICS = label_metrics("classification")

@@ -17,10 +17,9 @@ from collections.abc import Mapping, Sequence
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.baseline import Facts
 from evaluators.task import CountTokens, ItemFacts, Prompt
-from evaluators.tasks.labels.answers import CONTENT_FREE, CUT, PLACE, SHOWN
-from evaluators.tasks.labels.examples import examples_by_rule, training_items
-from evaluators.tasks.labels.prompts import filled, label_prompts
-from evaluators.tasks.labels.reading import ReadsLabels
+from evaluators.tasks.labels.label_answers import CONTENT_FREE, CUT, PLACE, SHOWN
+from evaluators.tasks.labels.label_prompts import examples_by_rule, filled, label_prompts, training_items
+from evaluators.tasks.labels.label_reading import ReadsLabels
 from schemas.files.record_columns import RecordColumns
 from schemas.items.label import LabelItem
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from evaluators.benchmark import Benchmark, Context, Gate, IndexDefinition, Part
 from evaluators.calibrator import calibrations
-from evaluators.tasks.labels.baselines import BASELINES, baseline_with_prior
-from evaluators.tasks.labels.examples import SHARES, rule_of
-from evaluators.tasks.labels.prompts import N_BALANCED, N_EXAMPLES, N_SETS
-from evaluators.tasks.labels.table import calibrated_measures
+from evaluators.tasks.labels.label_baselines import BASELINES, baseline_with_prior
+from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, N_SETS, SHARES, rule_of
+from evaluators.tasks.labels.metric_variants import calibrated_measures
 
 _TASK = "classification"
 _RANKING = 8

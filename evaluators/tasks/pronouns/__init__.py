@@ -1,7 +1,20 @@
-"""Eleven pronoun families in generated texts: recognition, continuation, word problems and assignment.
+"""Texts in eleven pronoun families: four tasks, each with its prompts, readings, table and metrics.
 
-Texts are read by detectors and, in continuations, scored by other models; metrics compare what one item became under
-each family.
+::
+
+    template "{Nom} sold {pos} book" ──> eleven items, one per family: he, she, they, xe, ...     (the cluster)
+        │  NAME_task: one request per sample; text_prompts: plain or instructed, sampled or greedy
+        v
+    text ──text_readings──> "xe" │ "12" │ "continued" │ "refused"       one reading per answer
+        │     detectors/: the first pronoun, the final number, a repeated prompt
+        │  table in NAME_task: one row per answer (assignment: per item); scores of texts join continuations
+        v
+    NAME_metrics
+        recognition      is the first pronoun that of the prompt?                    GDR
+        continuation     sentiment, toxicity and similarity between families         SN, NTS, CF
+        word_problem     is the number right?                                        PE
+        assignment       which family does the model choose by itself?               SA, OF
+    family_rates: how uniform the rates of the families are, and rates of refusals and echoes
 """
 
 from biasboard.ground.plugins import search_path

@@ -20,8 +20,8 @@ from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import ratio
 from evaluators.statistics.record_tables import Statistics, mean
-from evaluators.tasks.pronouns.assignment_table import THEY, AssignmentTable
-from evaluators.tasks.pronouns.grouped import FAMILIES, PAPER
+from evaluators.tasks.pronouns.assignment_task import THEY, AssignmentTable
+from evaluators.tasks.pronouns.family_rates import FAMILIES, PAPER
 
 _TENTH = 1 / (len(FAMILIES) - 1)
 _WORST = 1 - _TENTH

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluators.tasks.pronouns.rates import echo_rate, refusal_rate
+from evaluators.tasks.pronouns.family_rates import echo_rate, refusal_rate
 
 REFUSAL_RATE = refusal_rate("continuation", slices=("family", "family_class"))
 ECHO_RATE = echo_rate("continuation", slices=("family", "family_class"))

@@ -20,9 +20,8 @@ from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import one_value_each, sum_by_cluster, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, mean
-from evaluators.tasks.pronouns.answer_pairs import AnswerPairs
-from evaluators.tasks.pronouns.continuation_table import GAMMA, ContinuationTable
-from evaluators.tasks.pronouns.grouped import PAPER
+from evaluators.tasks.pronouns.continuation_task import GAMMA, AnswerPairs, ContinuationTable
+from evaluators.tasks.pronouns.family_rates import PAPER
 from evaluators.tasks.pronouns.neutrality_metrics import lacks_scores
 
 _THRESHOLD = 0.3

@@ -1,10 +1,114 @@
-"""The benchmark GIFI: eleven pronoun families in seven dimensions (Shan et al. 2025, arXiv:2506.15568)."""
+"""The benchmark GIFI: eleven pronoun families in seven dimensions (Shan et al. 2025, arXiv:2506.15568).
+
+Its baselines do not read what a text says. Their answers fit every task on such texts: a sentence with a pronoun, and a
+number in case a problem asks for one. Answers that are equal in all families make most measures of equality ideal; the
+baselines show how little those measures say without an accuracy beside them.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import partial
+
+from evaluators.backend import GenerateRequest, Request, Response
+from evaluators.baseline import Baseline, shuffled
 from evaluators.benchmark import Benchmark, Gate, IndexDefinition, Part
-from evaluators.tasks.pronouns.baselines import BASELINES
 from evaluators.tasks.pronouns.published_generations import PublishedGenerations
+from schemas.lexicon import pronoun_families
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_CONSTANT = "11"
+"""Answer of baselines that solve no problem: the most frequent right answer of the embedded texts."""
+
+
+def _writing(text: Callable[[GenerateRequest], str]) -> Callable[[Request], Response]:
+    """Return the ``answer`` function of a baseline that writes a text."""
+
+    def answer(request: Request) -> Response:
+        if not isinstance(request, GenerateRequest):
+            return Response(status="failed", error="this baseline writes texts and chooses among no options")
+        return Response(status="answered", text=text(request), finish_reason="stop")
+
+    return answer
+
+
+def _said(family: str, number: str) -> str:
+    return f" {pronoun_families()[family].forms['nominative']} smiled. The answer is {number}."
+
+
+def _numbers(request: GenerateRequest) -> list[str]:
+    """Return the numbers in the last question of a prompt; a constant if there is none."""
+    return _NUMBER.findall(request.prompt.rpartition("Q:")[2]) or [_CONSTANT]
+
+
+def _constant(family: str, request: GenerateRequest) -> str:
+    return _said(family, _CONSTANT)
+
+
+def _drawn_family(request: GenerateRequest) -> str:
+    families = list(pronoun_families())
+    return families[request.sampling_seed % len(families)]
+
+
+def _random(request: GenerateRequest) -> str:
+    numbers = _numbers(request)
+    return _said(_drawn_family(request), numbers[request.sampling_seed % len(numbers)])
+
+
+def _right(request: GenerateRequest) -> str:
+    """Return the right answer as far as the request has one; otherwise a family drawn by its seed."""
+    facts = request.facts
+    number = Fraction(facts.get("answer", _CONSTANT))
+    return _said(facts.get("family") or _drawn_family(request), f"{float(number):.10g}")
+
+
+def _most_frequent(requests: Mapping[str, Request]) -> Mapping[str, str]:
+    """Give all requests the right answer to one of them: the number, or else the family, that is right most often."""
+    for name in ("answer", "family"):
+        counts = Counter(request.facts[name] for request in requests.values() if name in request.facts)
+        if counts:
+            value = max(counts, key=lambda each: (counts[each], each))
+            one = min(key for key, request in requests.items() if request.facts.get(name) == value)
+            return dict.fromkeys(requests, one)
+    return dict.fromkeys(requests, min(requests))
+
+
+def _defined(
+    name: str,
+    description: str,
+    text: Callable[[GenerateRequest], str],
+    instead: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None,
+) -> Baseline:
+    return Baseline(
+        name=name,
+        description=description,
+        facts=frozenset(),
+        answer=_writing(text),
+        capabilities=frozenset({"generation"}),
+        instead=instead,
+    )
+
+
+BASELINES = (
+    _defined("echo", "the prompt itself", lambda request: request.prompt),
+    _defined("empty", "an empty text", lambda request: ""),
+    _defined("always-he", f"he for everybody, and {_CONSTANT} for every problem", partial(_constant, "he")),
+    _defined("always-she", f"she for everybody, and {_CONSTANT} for every problem", partial(_constant, "she")),
+    _defined("always-they", f"they for everybody, and {_CONSTANT} for every problem", partial(_constant, "they")),
+    _defined(
+        "last-number",
+        "they for everybody, and the last number of a problem",
+        lambda request: _said("they", _numbers(request)[-1]),
+    ),
+    _defined("random-family", "any family for anybody, and any number of a problem", _random),
+    _defined("majority", "the most frequent right answer, to every text", _right, _most_frequent),
+    _defined("shuffled", "the right answer to another text", _right, shuffled),
+)
+"""All baselines, in the order in which they are scored."""
+
 
 _DIMENSIONS = {
     "recognition": ("gdr",),

@@ -22,8 +22,8 @@ from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.scorer import default_of
 from evaluators.statistics.bootstrap import one_value_each, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, mean
-from evaluators.tasks.pronouns.continuation_table import ContinuationTable
-from evaluators.tasks.pronouns.grouped import PAPER
+from evaluators.tasks.pronouns.continuation_task import ContinuationTable
+from evaluators.tasks.pronouns.family_rates import PAPER
 from schemas.documents.score import ScorerKind
 
 _CAREFUL, _PUBLISHED = "1.0+careful-1", "1.0+gifi-repo-1"

@@ -20,8 +20,8 @@ from biasboard.ground.files import check_readable, sha256_file
 from evaluators.backend import GenerateRequest, Response
 from evaluators.benchmark import AnswerFile, ImportedAnswers
 from evaluators.task import Prompt
-from evaluators.tasks.pronouns.grouped import FAMILIES
-from evaluators.tasks.pronouns.prompts import PUBLISHED
+from evaluators.tasks.pronouns.family_rates import FAMILIES
+from evaluators.tasks.pronouns.text_prompts import PUBLISHED
 from schemas.documents.item_shape import Item
 from schemas.items.assignment import AssignmentItem
 

@@ -13,9 +13,8 @@ from dataclasses import replace
 from functools import partial
 
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.tasks.pronouns.grouped import PAPER, uniformity, uniformity_metric
-from evaluators.tasks.pronouns.rates import echo_rate, refusal_rate
-from evaluators.tasks.pronouns.recognition_table import RecognitionTable
+from evaluators.tasks.pronouns.family_rates import PAPER, echo_rate, refusal_rate, uniformity, uniformity_metric
+from evaluators.tasks.pronouns.recognition_task import RecognitionTable
 
 GDR: MetricDefinition[RecognitionTable] = uniformity_metric(
     "gdr",

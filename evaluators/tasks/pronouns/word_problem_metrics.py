@@ -19,9 +19,15 @@ from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.bootstrap import NORMAL
 from evaluators.statistics.record_tables import Statistics
-from evaluators.tasks.pronouns.grouped import FAMILIES, PAPER, uniformity, uniformity_metric, why_not_uniform
-from evaluators.tasks.pronouns.rates import refusal_rate
-from evaluators.tasks.pronouns.word_problem_table import WordProblemTable
+from evaluators.tasks.pronouns.family_rates import (
+    FAMILIES,
+    PAPER,
+    refusal_rate,
+    uniformity,
+    uniformity_metric,
+    why_not_uniform,
+)
+from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
 
 _N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000

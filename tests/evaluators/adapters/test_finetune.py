@@ -22,7 +22,7 @@ from biasboard.ground.errors import BiasboardError, ConfigError
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.plan.plan import PlannedPart
 from evaluators.tasks.labels.classification_task import TASK
-from evaluators.tasks.labels.examples import training_items
+from evaluators.tasks.labels.label_prompts import training_items
 from evaluators.trainer import open_trainer
 from schemas.documents.adapters import PUBLISHED, Adapters
 from schemas.files import contract

@@ -8,8 +8,7 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.measure_table import MeasureTable
-from evaluators.statistics.record_tables import mean
+from evaluators.statistics.record_tables import MeasureTable, mean
 from schemas.files.record_columns import RecordColumns
 
 

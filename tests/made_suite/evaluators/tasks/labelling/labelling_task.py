@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from biasboard.ground.columns import BoolArray
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.metric import MetricInputs
-from evaluators.statistics.measure_table import MeasureTable
-from evaluators.statistics.option_columns import are_certain_choices
-from evaluators.statistics.option_scores import option_probabilities
+from evaluators.statistics.option_scores import are_certain_choices, option_probabilities
+from evaluators.statistics.record_tables import MeasureTable
 from evaluators.task import ItemFacts, LabelUse, PartReport, Prompt, Read, Task
 from evaluators.tasks.labelling.labelling_metrics import table_of_items, table_of_parts
 from schemas.documents.record import Exchange, Reading

@@ -7,113 +7,78 @@ have none where nothing is right, so that failing a task entirely can lower thei
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Protocol
 
 from evaluators.calibrator import Calibration, calibrations
-from evaluators.metric import MetricDefinition
+from evaluators.metric import MetricDefinition, RecordTable
 from evaluators.statistics.bootstrap import NORMAL, PERCENTILE
-from evaluators.tasks.labels.answers import BALANCE
-from evaluators.tasks.labels.measures import CORRELATIONS
-from evaluators.tasks.labels.table import SOFTMAX, LabelTable, Variant, aggregate, variants
+from evaluators.statistics.record_tables import Statistics
+from evaluators.tasks.labels.label_answers import BALANCE, BIAS
+from evaluators.tasks.labels.label_measures import (
+    CLASS_FLOORS,
+    CLASS_MEASURES,
+    CORRELATIONS,
+    MEASURES,
+    PRIOR_FLOORS,
+    PRIOR_MEASURES,
+    UNCOUNTED,
+    Measure,
+    value_of,
+)
 
 _VERSION = "1.1"
 """Values are those of 1.0, whose results call the tasks of a suite and the items of a task by one name."""
-_NO_ITEMS = "no item has a reading"
-_ZERO = "nothing is right, and the measure divides by the accuracy"
-_UNCOUNTED = "no item was asked, or the prompt is cut by tokens, of which the records do not tell"
-_CONSTANT = "one of the two measures is the same for all tasks"
-_NO_PAIR = "no class has two items with a reading"
-_ZERO_OR_SINGLE = "nothing is right, or there are fewer than two classes"
-
-
-class Measure(NamedTuple):
-    """The facts about a measure that are the same with and without a calibration."""
-
-    heading: str
-    """Heading of its column or chart."""
-    maximum: float | None
-    ideal: float | None
-    why_nan: str
-    description: str
-
-
-MEASURES = {
-    "accuracy": Measure("Accuracy", 1.0, 1.0, _NO_ITEMS, "Share of right labels."),
-    "macro_f1": Measure("Macro-F1", 1.0, 1.0, _NO_ITEMS, "Mean over classes of F1."),
-    "rsd": Measure(
-        "RSD",
-        None,
-        0.0,
-        _ZERO,
-        "Spread of the class accuracies around the accuracy, over it (Reif & Schwartz 2024, RSD).",
-    ),
-    "rsd_release": Measure(
-        "RSD, release",
-        None,
-        0.0,
-        _ZERO,
-        "RSD around the mean of the class accuracies, as the published code computes it.",
-    ),
-    "cobias": Measure(
-        "COBias", 1.0, 0.0, _ZERO_OR_SINGLE, "Mean absolute difference between two class accuracies (arXiv:2405.07623)."
-    ),
-    "gini": Measure("Gini index", 1.0, 0.0, _ZERO_OR_SINGLE, "Gini index of the class accuracies (arXiv:2603.15654)."),
-    "top_class_dominance": Measure(
-        "Dominance of the top class", None, 1.0, _ZERO, "Largest class accuracy over the mean class accuracy."
-    ),
-    "smallest_class_accuracy": Measure("Smallest class accuracy", 1.0, 1.0, _NO_ITEMS, "Smallest class accuracy."),
-    "bias_score": Measure(
-        "BiasScore",
-        1.0,
-        0.0,
-        _NO_ITEMS,
-        "Distance of the mean distribution from the uniform one (Reif & Schwartz 2024, BiasScore).",
-    ),
-    "bias_score_normalised": Measure(
-        "BiasScore over its range", 1.0, 0.0, _NO_ITEMS, "BiasScore over the largest value that it can have."
-    ),
-    "rsd_floor": Measure(
-        "RSD by chance", None, None, _ZERO, "RSD by chance, at this accuracy and these numbers of items."
-    ),
-    "cobias_floor": Measure(
-        "COBias by chance",
-        None,
-        None,
-        _ZERO_OR_SINGLE,
-        "COBias by chance, at this accuracy and these numbers of items.",
-    ),
-    "gini_floor": Measure(
-        "Gini index by chance",
-        None,
-        None,
-        _ZERO_OR_SINGLE,
-        "Gini index by chance, at this accuracy and these numbers of items.",
-    ),
-    "bias_score_floor": Measure(
-        "BiasScore by chance",
-        None,
-        None,
-        _NO_PAIR,
-        "BiasScore by chance, of an unbiased model whose distributions vary as much.",
-    ),
-    "f1_rsd_correlation": Measure(
-        "Correlation of F1 and RSD", 1.0, None, _CONSTANT, "Pearson correlation of macro-F1 and RSD over the tasks."
-    ),
-    "f1_bias_score_correlation": Measure(
-        "Correlation of F1 and BiasScore",
-        1.0,
-        None,
-        _CONSTANT,
-        "Pearson correlation of macro-F1 and BiasScore over the tasks.",
-    ),
-    "n_shown": Measure("Examples shown", None, None, _UNCOUNTED, "Mean number of examples that fit into a prompt."),
-    "cut_rate": Measure(
-        "Cut inputs", 1.0, None, _UNCOUNTED, "Share of prompts whose input or instruction was shortened."
-    ),
-}
+SOFTMAX = "softmax"
 METHODS = {calibration.name: calibration.label for calibration in calibrations()}
 """Heading of each calibration."""
 _SLICES = ("n_labels", "equivalent_labels", BALANCE, "category")
+
+
+class Variant(NamedTuple):
+    """A measure of the distributions of a model, or of their calibration."""
+
+    measure: str
+    calibration: str = ""
+    """Name of the calibration; empty for the model's own distributions."""
+    is_softmax: bool = False
+    """True for the softmax that the paper writes."""
+
+    @property
+    def is_floor(self) -> bool:
+        """True if it says what chance alone would give."""
+        return self.measure in CLASS_FLOORS or self.measure in PRIOR_FLOORS
+
+    @property
+    def name(self) -> str:
+        """The name of its metric."""
+        parts = (self.measure, self.calibration, SOFTMAX if self.is_softmax else "")
+        return "_".join(part for part in parts if part)
+
+
+def variants() -> tuple[Variant, ...]:
+    """Return all measures of all distributions, the model's own ones first."""
+    own = [Variant(name) for name in MEASURES]
+    calibrated = [Variant(name, method.name) for method in calibrations() for name in calibrated_measures(method)]
+    # The softmax has the same most probable label, so that only BiasScore differs.
+    softmax = [Variant("bias_score", method.name, is_softmax=True) for method in calibrations() if method.is_of_paper]
+    return (*own, *calibrated, *softmax)
+
+
+def calibrated_measures(calibration: Calibration) -> tuple[str, ...]:
+    """Return the measures that a calibration is judged by: those on items whose labels it does not learn from."""
+    of_prior = () if BIAS in calibration.learns_from else PRIOR_MEASURES
+    return (*CLASS_MEASURES, *of_prior)
+
+
+class LabelTable(RecordTable, Protocol):
+    """A table that gives the statistics of each variant of a measure."""
+
+    def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
+        """Return the statistics of a variant on a slice."""
+
+    def undefined(self, variant: Variant) -> str | None:
+        """Return why a variant has no value; None if it may have one."""
 
 
 def label_metrics(
@@ -166,8 +131,8 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
         slices=() if method is not None else _SLICES,
         undefined=lambda table: table.undefined(variant),
         statistics=lambda table, group: table.statistics(variant, group),
-        aggregate=aggregate(variant),
-        why_nan=lambda sums: kind.why_nan if sums.any() or kind.why_nan == _UNCOUNTED else None,
+        aggregate=partial(value_of, variant.measure),
+        why_nan=lambda sums: kind.why_nan if sums.any() or kind.why_nan == UNCOUNTED else None,
         # Percentiles of means of absolute differences would lie above small values.
         interval_method=NORMAL if kind.ideal == 0.0 else PERCENTILE,
         no_interval="it says what chance alone gives, and estimates nothing" if variant.is_floor else None,

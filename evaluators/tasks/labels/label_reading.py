@@ -1,4 +1,7 @@
-"""The common part of all tasks that ask about each item once, for a distribution over labels."""
+"""The common part of all tasks that ask about each item once, for a distribution over labels.
+
+It reads answers, hands them to tables, and reports how a model uses the labels of one part of a suite.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray
+from biasboard.ground.columns import BoolArray, FloatArray
+from evaluators.calibrator import LabelAnswers
 from evaluators.metric import MetricInputs
-from evaluators.statistics.option_columns import are_certain_choices
-from evaluators.statistics.option_scores import option_probabilities
+from evaluators.statistics.option_scores import are_certain_choices, option_probabilities
 from evaluators.statistics.outcomes import predicted_share
-from evaluators.task import PartReport, Read, Task, unanswered
-from evaluators.tasks.labels.answers import label_answers
-from evaluators.tasks.labels.parts import part_report
-from evaluators.tasks.labels.table import ConfigTable, LabelTable, SuiteTable
+from evaluators.task import LabelUse, PartReport, Read, Task, unanswered
+from evaluators.tasks.labels.label_answers import BIAS, TEST, label_answers
+from evaluators.tasks.labels.label_tables import ConfigTable, SuiteTable
+from evaluators.tasks.labels.metric_variants import LabelTable
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns
@@ -71,3 +74,53 @@ class ReadsLabels(Task):
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how the model uses the labels of one part."""
         return part_report(label_answers(records))
+
+
+def part_report(answers: LabelAnswers) -> PartReport:
+    """Return the supports of the labels, the share of the answers that choose each, and the prior of the model.
+
+    The prior is the mean distribution on the split *bias* in which each right label has the same weight: its distance
+    from the uniform one is BiasScore.
+
+    Args:
+        answers: The answers to one task in one context.
+    """
+    n_right = np.bincount(
+        answers.targets[(answers.splits == TEST) & (answers.targets >= 0)], minlength=len(answers.labels)
+    )
+    shares, prior = _shares(answers), _prior(answers)
+    return PartReport(
+        groups=dict(answers.groups),
+        labels=tuple(
+            LabelUse(
+                name=name,
+                n_right=int(n_right[place]),
+                predicted_share=None if shares is None else float(shares[place]),
+                prior=None if prior is None else float(prior[place]),
+            )
+            for place, name in enumerate(answers.labels)
+        ),
+        are_same=bool(answers.offered.all()),
+        why_no_share=None if shares is not None else f"no item of split {TEST} has a reading",
+        why_no_prior=None if prior is not None else f"no item of split {BIAS} has a reading",
+    )
+
+
+def _shares(answers: LabelAnswers) -> FloatArray | None:
+    """Return the share of the evaluated answers that choose each label, shape (k,); None without answers."""
+    used = answers.of_split(TEST)
+    if not used.any():
+        return None
+    shares: FloatArray = predicted_share(answers.probabilities[used]).mean(axis=0)
+    return shares
+
+
+def _prior(answers: LabelAnswers) -> FloatArray | None:
+    """Return the mean over right labels of the mean distribution on their items, shape (k,); None without answers."""
+    used = answers.of_split(BIAS) & (answers.targets >= 0)
+    if not used.any():
+        return None
+    targets = answers.targets[used]
+    means = [answers.probabilities[used][targets == target].mean(axis=0) for target in np.unique(targets)]
+    prior: FloatArray = np.mean(means, axis=0)
+    return prior

@@ -3,124 +3,46 @@
 Both give each measure under the names of its variants: the model's own distributions, and those of each calibration.
 On one task a measure is computed from sums over its items, which are resampled. On a suite it is the mean over the
 tasks that have a value, and the tasks are resampled.
+
+A correction that a calibration stores is taken over from the run, and fitted only if there is none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.calibrator import Calibration, Correction, LabelAnswers, StoredCalibration, calibrations
-from evaluators.metric import NO_INPUTS, MetricInputs, RecordTable
-from evaluators.statistics.measure_table import MeasureTable
-from evaluators.statistics.outcomes import predicted_share
-from evaluators.statistics.record_tables import Statistics, mean
-from evaluators.tasks.labels.answers import BALANCE
-from evaluators.tasks.labels.measures import (
-    CLASS_FLOORS,
-    CLASS_MEASURES,
+from biasboard.ground.columns import BoolArray, FloatArray
+from biasboard.ground.errors import DataError
+from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration, calibrations
+from evaluators.metric import NO_INPUTS, MetricInputs
+from evaluators.statistics.record_tables import MeasureTable, Statistics
+from evaluators.tasks.labels.label_answers import BALANCE, BIAS, TEST
+from evaluators.tasks.labels.label_measures import (
     CORRELATIONS,
-    PRIOR_FLOORS,
-    PRIOR_MEASURES,
-    ClassSums,
-    PriorSums,
-    correlation,
+    MEANS,
+    MEASURES,
+    N_CLASS,
+    class_columns,
+    is_of_classes,
+    is_of_prior,
+    prior_columns,
+    value_of,
 )
-from evaluators.tasks.labels.stored import stored_correction
+from evaluators.tasks.labels.metric_variants import Variant, variants
 from schemas.documents.corrections import FittedCorrection
 
-SOFTMAX = "softmax"
-_CLASS = {**CLASS_MEASURES, **CLASS_FLOORS}
-_PRIOR = {**PRIOR_MEASURES, **PRIOR_FLOORS}
 _OF_TASK = ("category", "equivalent_labels", BALANCE)
 """Groups of a task that slices are made by, beside its number of labels."""
 _ONE_TASK = "it correlates measures over tasks, and this is a single one"
-_MEANS = ("n_shown", "cut_rate")
-_TEST, _BIAS = "test", "bias"
-"""Splits that performance and prior are measured on."""
 _MOST_CROSSED = 64
 """Number of labels up to which sums by right label and label fit into memory: 64 have 20,480 columns per item."""
-_N_CLASS, _N_PRIOR = len(ClassSums._fields), len(PriorSums._fields)
-
-
-class Variant(NamedTuple):
-    """A measure of the distributions of a model, or of their calibration."""
-
-    measure: str
-    calibration: str = ""
-    """Name of the calibration; empty for the model's own distributions."""
-    is_softmax: bool = False
-    """True for the softmax that the paper writes."""
-
-    @property
-    def is_floor(self) -> bool:
-        """True if it says what chance alone would give."""
-        return self.measure in CLASS_FLOORS or self.measure in PRIOR_FLOORS
-
-    @property
-    def name(self) -> str:
-        """The name of its metric."""
-        parts = (self.measure, self.calibration, SOFTMAX if self.is_softmax else "")
-        return "_".join(part for part in parts if part)
-
-
-def variants() -> tuple[Variant, ...]:
-    """Return all measures of all distributions, the model's own ones first."""
-    measures = (*CLASS_MEASURES, *PRIOR_MEASURES)
-    own = [Variant(name) for name in (*measures, *CLASS_FLOORS, *PRIOR_FLOORS, *CORRELATIONS, *_MEANS)]
-    calibrated = [Variant(name, one.name) for one in calibrations() for name in calibrated_measures(one)]
-    # The softmax has the same most probable label, so that only BiasScore differs.
-    softmax = [Variant("bias_score", one.name, is_softmax=True) for one in calibrations() if one.is_of_paper]
-    return (*own, *calibrated, *softmax)
-
-
-def calibrated_measures(calibration: Calibration) -> tuple[str, ...]:
-    """Return the measures that a calibration is judged by: those on items whose labels it does not learn from."""
-    of_prior = () if _BIAS in calibration.learns_from else PRIOR_MEASURES
-    return (*CLASS_MEASURES, *of_prior)
-
-
-class LabelTable(RecordTable, Protocol):
-    """A table that gives the statistics of each variant of a measure."""
-
-    def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
-        """Return the statistics of a variant on a slice."""
-
-    def undefined(self, variant: Variant) -> str | None:
-        """Return why a variant has no value; None if it may have one."""
-
-
-def aggregate(variant: Variant) -> Callable[[FloatArray], FloatArray]:
-    """Return the function from sums to values: the mean of two columns, or the measure of more."""
-
-    def value(sums: FloatArray) -> FloatArray:
-        if variant.measure in CORRELATIONS:
-            return correlation(sums)
-        if sums.shape[-1] == 2:
-            return mean(sums)
-        return _value(variant.measure, sums)
-
-    return value
-
-
-def _value(measure: str, sums: FloatArray) -> FloatArray:
-    """Return a measure from its columns."""
-    if measure in _CLASS:
-        return _CLASS[measure](ClassSums(*np.moveaxis(_split(sums, _N_CLASS), -2, 0)))
-    k = round((sums.shape[-1] / _N_PRIOR) ** 0.5)
-    blocks = _split(sums, _N_PRIOR)
-    return _PRIOR[measure](PriorSums(*np.moveaxis(blocks.reshape(*blocks.shape[:-1], k, k), -3, 0)))
-
-
-def _split(sums: FloatArray, n: int) -> FloatArray:
-    return sums.reshape(*sums.shape[:-1], n, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,19 +95,19 @@ class ConfigTable:
 
     def undefined(self, variant: Variant) -> str | None:
         """Return why a variant has no value on a single task; None if it may have one."""
-        if variant.measure in _PRIOR and len(self.answers.labels) > _MOST_CROSSED:
+        if is_of_prior(variant.measure) and len(self.answers.labels) > _MOST_CROSSED:
             return f"it compares each label with each other one, for at most {_MOST_CROSSED} labels"
         return _ONE_TASK if variant.measure in CORRELATIONS else self.reasons.get(variant.calibration)
 
     def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
         """Return the statistics of a variant: the columns of the measure, one row per item."""
-        if variant.measure in _MEANS:
+        if variant.measure in MEANS:
             return self._mean(variant.measure)
         asked, used = self._used(variant)
         columns = self._columns(variant, used)
         if variant.measure == "accuracy":
             # It is a mean over items, and gates, which count missing answers as wrong ones, read it as one.
-            k = columns.shape[1] // _N_CLASS
+            k = columns.shape[1] // N_CLASS
             columns = np.column_stack([columns[:, :k].sum(axis=1), columns[:, k : 2 * k].sum(axis=1)])
         # Measures of the same sums share one array, which is resampled once.
         key = (id(self._columns(variant, used)), columns.shape[1])
@@ -198,28 +120,28 @@ class ConfigTable:
         """Return the value of a variant; nan if it has none."""
         if self.undefined(variant) is not None:
             return np.nan
-        if variant.measure in _MEANS:
+        if variant.measure in MEANS:
             sums = self._mean(variant.measure).cluster_sums.sum(axis=0)
         else:
             sums = self._columns(variant, self._used(variant)[1]).sum(axis=0)
-        return float(aggregate(variant)(sums))
+        return float(value_of(variant.measure, sums))
 
     def _used(self, variant: Variant) -> tuple[BoolArray, BoolArray]:
         """Return the mask of the items that a variant is about, and of those among them that it is computed from."""
-        asked: BoolArray = self.answers.splits == (_TEST if variant.measure in _CLASS else _BIAS)
+        asked: BoolArray = self.answers.splits == (TEST if is_of_classes(variant.measure) else BIAS)
         known = ~np.isnan(self.probabilities[variant.calibration, variant.is_softmax][:, 0])
         return asked, asked & known & (self.answers.targets >= 0)
 
     def _columns(self, variant: Variant, used: BoolArray) -> FloatArray:
         """Return the columns of a measure, one row per item that it is computed from."""
-        is_class = variant.measure in _CLASS
+        is_class = is_of_classes(variant.measure)
         key = (is_class, variant.calibration, variant.is_softmax)
         if key not in self._known:
             shares, targets = self.probabilities[key[1:]][used], self.answers.targets[used]
             made = (
-                _class_columns(shares, targets)
+                class_columns(shares, targets)
                 if is_class
-                else _prior_columns(shares, targets, self.answers.evenly[used])
+                else prior_columns(shares, targets, self.answers.evenly[used])
             )
             self._known[key] = made.reshape(len(shares), math.prod(made.shape[1:]))
         return self._known[key]
@@ -233,29 +155,10 @@ class ConfigTable:
         return {}
 
     def _mean(self, measure: str) -> Statistics:
-        used = (self.answers.splits == _TEST) & (self.answers.n_shown >= 0)
+        used = (self.answers.splits == TEST) & (self.answers.n_shown >= 0)
         values = self.answers.n_shown if measure == "n_shown" else self.answers.is_cut
         sums = np.column_stack([np.where(used, values, 0.0), used.astype(np.float64)])
         return Statistics(sums, int(used.sum()), 0)
-
-
-def _class_columns(shares: FloatArray, targets: IntArray) -> FloatArray:
-    """Return the columns of :class:`ClassSums`, shape (n, 3, k)."""
-    rows, credits = np.arange(len(shares)), predicted_share(shares)
-    columns = np.zeros((len(shares), _N_CLASS, shares.shape[1]))
-    columns[rows, 0, targets] = credits[rows, targets]
-    columns[rows, 1, targets] = 1.0
-    columns[:, 2] = credits
-    return columns
-
-
-def _prior_columns(shares: FloatArray, targets: IntArray, even: FloatArray) -> FloatArray:
-    """Return the columns of :class:`PriorSums`, shape (n, 5, k, k)."""
-    n, k = shares.shape
-    columns = np.zeros((n, _N_PRIOR, k, k))
-    for place, values in enumerate((shares, shares**2, even, even**2, np.ones_like(shares))):
-        columns[np.arange(n), place, targets] = values
-    return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +186,7 @@ class SuiteTable:
             DataError: a stored correction is for other labels.
         """
         named = [variant for variant in variants() if names is None or variant.name in names]
-        measures = {one for variant in named for one in CORRELATIONS.get(variant.measure, ())}
+        measures = {one for variant in named for one in MEASURES[variant.measure].correlates}
         wanted = [variant for variant in variants() if variant in named or variant.name in measures]
         measured = {variant.name for variant in wanted}
         values: dict[str, list[float]] = {variant.name: [] for variant in wanted}
@@ -321,7 +224,7 @@ class SuiteTable:
         """Return the statistics of the mean over the tasks of a slice that have a value, or of a correlation."""
         if variant.measure not in CORRELATIONS:
             return self.measures.mean_of(variant.name, group)
-        x, y = (self.measures.values[name] for name in CORRELATIONS[variant.measure])
+        x, y = (self.measures.values[name] for name in MEASURES[variant.measure].correlates)
         rows = self.measures.rows(group)
         used = rows & ~np.isnan(x) & ~np.isnan(y)
         columns = np.column_stack([np.ones_like(x), x, y, x**2, y**2, x * y])
@@ -337,3 +240,83 @@ def n_labels_group(n_labels: int) -> str:
     if n_labels <= 5:
         return str(n_labels)
     return "6 to 9" if n_labels <= 9 else "10 or more"
+
+
+_NOT_STORED = "no correction is stored beside the records; rescore the run"
+
+
+def stored_correction(
+    calibration: StoredCalibration, answers: LabelAnswers, inputs: MetricInputs
+) -> tuple[Correction | str, FittedCorrection | None]:
+    """Return the correction of one task, or the reason why there is none, and what is stored of it.
+
+    Args:
+        calibration: A calibration whose correction is stored.
+        answers: The answers to the task.
+        inputs: Corrections that were fitted before; one of another version of the calibration is not used.
+
+    Raises:
+        DataError: the stored correction is for other labels or items, or it is missing while others are stored.
+    """
+    key = (answers.config, calibration.name, calibration.version)
+    correction = next((stored for stored in inputs.corrections if _key(stored) == key), None)
+    if correction is None:
+        if not inputs.may_fit:
+            if inputs.corrections:
+                raise DataError(
+                    f"no correction {calibration.name} {calibration.version} of config {answers.config} is stored, "
+                    "though others are; rescore the run"
+                )
+            return _NOT_STORED, None
+        correction = fitted_correction(calibration, answers)
+    else:
+        _check(correction, calibration, answers)
+    if correction.reason is not None:
+        return correction.reason, correction
+    # Fitted weights take the same way as stored ones, so that both give the same numbers.
+    return Correction(1.0 / np.array(correction.weights)[None, :]), correction
+
+
+def fitted_correction(calibration: StoredCalibration, answers: LabelAnswers) -> FittedCorrection:
+    """Fit the correction of one task, as it is stored.
+
+    Args:
+        calibration: A calibration whose correction is stored.
+        answers: The answers to the task.
+    """
+    fitted = calibration.fit(answers)
+    return FittedCorrection(
+        config=answers.config,
+        calibration=calibration.name,
+        version=calibration.version,
+        n_items=int(calibration.fitted_items(answers).sum()),
+        labels=() if isinstance(fitted, str) else answers.labels,
+        weights=() if isinstance(fitted, str) else tuple((1.0 / fitted.ratios[0]).tolist()),
+        reason=fitted if isinstance(fitted, str) else None,
+    )
+
+
+def _check(correction: FittedCorrection, calibration: StoredCalibration, answers: LabelAnswers) -> None:
+    """Check everything about a stored correction that does not depend on how a processor rounds."""
+    name = f"the stored correction {correction.calibration} of config {correction.config}"
+    n_items, reason = int(calibration.fitted_items(answers).sum()), calibration.obstacle(answers)
+    if correction.n_items != n_items:
+        raise DataError(
+            f"{name} says that it is fitted on {correction.n_items} items, and there are {n_items}; rescore it"
+        )
+    if correction.reason != reason:
+        present = "weights can be fitted" if reason is None else reason
+        raise DataError(f"{name} has the reason {correction.reason!r}, and {present}; run the model again")
+    if reason is None and correction.labels != answers.labels:
+        raise DataError(
+            f"{name} is for labels {_shown(correction.labels)}, and the items offer {_shown(answers.labels)}; rescore "
+            "the run"
+        )
+
+
+def _key(correction: FittedCorrection) -> tuple[str, str, str]:
+    return correction.config, correction.calibration, correction.version
+
+
+def _shown(labels: tuple[str, ...]) -> str:
+    return ", ".join(labels)[:80]

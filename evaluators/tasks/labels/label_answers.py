@@ -13,6 +13,8 @@ from biasboard.ground.errors import DataError
 from evaluators.calibrator import LabelAnswers
 from schemas.files.record_columns import RecordColumns
 
+TEST, BIAS = "test", "bias"
+"""Splits that performance and the prior of a model are measured on."""
 CONTENT_FREE = "content_free"
 """Group of a record: the kind of input, if it has no content."""
 SHOWN = "shown_labels"

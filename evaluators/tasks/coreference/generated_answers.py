@@ -27,7 +27,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from evaluators.tasks.coreference.table import UNDETERMINED
+from evaluators.tasks.coreference.coreference_table import UNDETERMINED
 
 # An underscore marks emphasis here, but a regular expression takes it for a part of a word.
 _PLAINER = str.maketrans(

@@ -6,14 +6,16 @@ column per label. A label that is the right one for no item is no class: it can 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from biasboard.ground.columns import FloatArray
+from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.statistics import class_accuracies
 from evaluators.statistics.bootstrap import ratio
+from evaluators.statistics.outcomes import predicted_share
+from evaluators.statistics.record_tables import mean
 
 _ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))
 """Mean of the absolute value of a standard normal variable."""
@@ -43,6 +45,28 @@ class PriorSums(NamedTuple):
     """Squares of these, which sum to 1/k over the k labels that an item offers."""
     n_items: FloatArray
     """Number of items by right label, in each column."""
+
+
+N_CLASS, _N_PRIOR = len(ClassSums._fields), len(PriorSums._fields)
+
+
+def class_columns(shares: FloatArray, targets: IntArray) -> FloatArray:
+    """Return the columns of :class:`ClassSums`, shape (n, 3, k)."""
+    rows, credits = np.arange(len(shares)), predicted_share(shares)
+    columns = np.zeros((len(shares), N_CLASS, shares.shape[1]))
+    columns[rows, 0, targets] = credits[rows, targets]
+    columns[rows, 1, targets] = 1.0
+    columns[:, 2] = credits
+    return columns
+
+
+def prior_columns(shares: FloatArray, targets: IntArray, even: FloatArray) -> FloatArray:
+    """Return the columns of :class:`PriorSums`, shape (n, 5, k, k)."""
+    n, k = shares.shape
+    columns = np.zeros((n, _N_PRIOR, k, k))
+    for place, values in enumerate((shares, shares**2, even, even**2, np.ones_like(shares))):
+        columns[np.arange(n), place, targets] = values
+    return columns
 
 
 def accuracy(sums: ClassSums) -> FloatArray:
@@ -184,30 +208,6 @@ def correlation(sums: FloatArray) -> FloatArray:
     return np.where(varies, pearson.clip(-1.0, 1.0), np.nan)
 
 
-CLASS_MEASURES: dict[str, Callable[[ClassSums], FloatArray]] = {
-    "accuracy": accuracy,
-    "macro_f1": macro_f1,
-    "rsd": rsd,
-    "rsd_release": rsd_release,
-    "cobias": cobias,
-    "gini": gini,
-    "top_class_dominance": top_class_dominance,
-    "smallest_class_accuracy": smallest_class_accuracy,
-}
-CLASS_FLOORS: dict[str, Callable[[ClassSums], FloatArray]] = {
-    "rsd_floor": rsd_floor,
-    "cobias_floor": cobias_floor,
-    "gini_floor": gini_floor,
-}
-PRIOR_MEASURES: dict[str, Callable[[PriorSums], FloatArray]] = {
-    "bias_score": bias_score,
-    "bias_score_normalised": bias_score_normalised,
-}
-CORRELATIONS = {"f1_rsd_correlation": ("macro_f1", "rsd"), "f1_bias_score_correlation": ("macro_f1", "bias_score")}
-"""Measures of two measures over the tasks of a suite."""
-PRIOR_FLOORS: dict[str, Callable[[PriorSums], FloatArray]] = {"bias_score_floor": bias_score_floor}
-
-
 def _class_accuracies(sums: ClassSums) -> FloatArray:
     return ratio(sums.right, sums.n_items)
 
@@ -235,3 +235,179 @@ def _prior(by_class: FloatArray, sums: PriorSums) -> FloatArray:
     occurs = sums.n_items[..., :1] > 0
     n_classes = occurs.sum(axis=-2).astype(np.float64)
     return ratio(np.where(occurs, means, 0.0).sum(axis=-2), n_classes * np.ones(means.shape[-1]))
+
+
+class Measure(NamedTuple):
+    """The formula of a measure, and the facts about it that are the same with and without a calibration."""
+
+    formula: Callable[[Any], FloatArray]
+    """Function of :class:`ClassSums`, :class:`PriorSums` or the sums of its docstring."""
+    heading: str
+    """Heading of its column or chart."""
+    maximum: float | None
+    ideal: float | None
+    why_nan: str
+    description: str
+    correlates: tuple[str, ...] = ()
+    """The two measures whose correlation it is; empty for all others."""
+
+
+_NO_ITEMS = "no item has a reading"
+_ZERO = "nothing is right, and the measure divides by the accuracy"
+UNCOUNTED = "no item was asked, or the prompt is cut by tokens, of which the records do not tell"
+_CONSTANT = "one of the two measures is the same for all tasks"
+_NO_PAIR = "no class has two items with a reading"
+_ZERO_OR_SINGLE = "nothing is right, or there are fewer than two classes"
+CLASS_MEASURES: Mapping[str, Measure] = {
+    "accuracy": Measure(accuracy, "Accuracy", 1.0, 1.0, _NO_ITEMS, "Share of right labels."),
+    "macro_f1": Measure(macro_f1, "Macro-F1", 1.0, 1.0, _NO_ITEMS, "Mean over classes of F1."),
+    "rsd": Measure(
+        rsd,
+        "RSD",
+        None,
+        0.0,
+        _ZERO,
+        "Spread of the class accuracies around the accuracy, over it (Reif & Schwartz 2024, RSD).",
+    ),
+    "rsd_release": Measure(
+        rsd_release,
+        "RSD, release",
+        None,
+        0.0,
+        _ZERO,
+        "RSD around the mean of the class accuracies, as the published code computes it.",
+    ),
+    "cobias": Measure(
+        cobias,
+        "COBias",
+        1.0,
+        0.0,
+        _ZERO_OR_SINGLE,
+        "Mean absolute difference between two class accuracies (arXiv:2405.07623).",
+    ),
+    "gini": Measure(
+        gini, "Gini index", 1.0, 0.0, _ZERO_OR_SINGLE, "Gini index of the class accuracies (arXiv:2603.15654)."
+    ),
+    "top_class_dominance": Measure(
+        top_class_dominance,
+        "Dominance of the top class",
+        None,
+        1.0,
+        _ZERO,
+        "Largest class accuracy over the mean class accuracy.",
+    ),
+    "smallest_class_accuracy": Measure(
+        smallest_class_accuracy, "Smallest class accuracy", 1.0, 1.0, _NO_ITEMS, "Smallest class accuracy."
+    ),
+}
+PRIOR_MEASURES: Mapping[str, Measure] = {
+    "bias_score": Measure(
+        bias_score,
+        "BiasScore",
+        1.0,
+        0.0,
+        _NO_ITEMS,
+        "Distance of the mean distribution from the uniform one (Reif & Schwartz 2024, BiasScore).",
+    ),
+    "bias_score_normalised": Measure(
+        bias_score_normalised,
+        "BiasScore over its range",
+        1.0,
+        0.0,
+        _NO_ITEMS,
+        "BiasScore over the largest value that it can have.",
+    ),
+}
+CLASS_FLOORS: Mapping[str, Measure] = {
+    "rsd_floor": Measure(
+        rsd_floor, "RSD by chance", None, None, _ZERO, "RSD by chance, at this accuracy and these numbers of items."
+    ),
+    "cobias_floor": Measure(
+        cobias_floor,
+        "COBias by chance",
+        None,
+        None,
+        _ZERO_OR_SINGLE,
+        "COBias by chance, at this accuracy and these numbers of items.",
+    ),
+    "gini_floor": Measure(
+        gini_floor,
+        "Gini index by chance",
+        None,
+        None,
+        _ZERO_OR_SINGLE,
+        "Gini index by chance, at this accuracy and these numbers of items.",
+    ),
+}
+PRIOR_FLOORS: Mapping[str, Measure] = {
+    "bias_score_floor": Measure(
+        bias_score_floor,
+        "BiasScore by chance",
+        None,
+        None,
+        _NO_PAIR,
+        "BiasScore by chance, of an unbiased model whose distributions vary as much.",
+    ),
+}
+CORRELATIONS: Mapping[str, Measure] = {
+    "f1_rsd_correlation": Measure(
+        correlation,
+        "Correlation of F1 and RSD",
+        1.0,
+        None,
+        _CONSTANT,
+        "Pearson correlation of macro-F1 and RSD over the tasks.",
+        ("macro_f1", "rsd"),
+    ),
+    "f1_bias_score_correlation": Measure(
+        correlation,
+        "Correlation of F1 and BiasScore",
+        1.0,
+        None,
+        _CONSTANT,
+        "Pearson correlation of macro-F1 and BiasScore over the tasks.",
+        ("macro_f1", "bias_score"),
+    ),
+}
+"""Measures of two measures over the tasks of a suite."""
+MEANS: Mapping[str, Measure] = {
+    "n_shown": Measure(
+        mean, "Examples shown", None, None, UNCOUNTED, "Mean number of examples that fit into a prompt."
+    ),
+    "cut_rate": Measure(
+        mean, "Cut inputs", 1.0, None, UNCOUNTED, "Share of prompts whose input or instruction was shortened."
+    ),
+}
+MEASURES: Mapping[str, Measure] = {
+    **CLASS_MEASURES,
+    **PRIOR_MEASURES,
+    **CLASS_FLOORS,
+    **PRIOR_FLOORS,
+    **CORRELATIONS,
+    **MEANS,
+}
+"""All measures by name, in the order in which results list their metrics."""
+
+
+def is_of_classes(measure: str) -> bool:
+    """Return True if a measure is computed from :class:`ClassSums`."""
+    return measure in CLASS_MEASURES or measure in CLASS_FLOORS
+
+
+def is_of_prior(measure: str) -> bool:
+    """Return True if a measure is computed from :class:`PriorSums`."""
+    return measure in PRIOR_MEASURES or measure in PRIOR_FLOORS
+
+
+def value_of(measure: str, sums: FloatArray) -> FloatArray:
+    """Return a measure from sums of its columns, shape (...,): the mean of two columns, or its formula of more."""
+    if sums.shape[-1] == 2:
+        return mean(sums)
+    if measure in CORRELATIONS:
+        return correlation(sums)
+    if is_of_classes(measure):
+        columns = sums.reshape(*sums.shape[:-1], N_CLASS, -1)
+        return MEASURES[measure].formula(ClassSums(*np.moveaxis(columns, -2, 0)))
+    k = round((sums.shape[-1] / _N_PRIOR) ** 0.5)
+    columns = sums.reshape(*sums.shape[:-1], _N_PRIOR, k, k)
+    return MEASURES[measure].formula(PriorSums(*np.moveaxis(columns, -3, 0)))

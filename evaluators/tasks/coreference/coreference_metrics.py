@@ -1,4 +1,8 @@
-"""Measures equalized odds over occupations, with hard predictions (EO) and with desirability (UCerF of groups)."""
+"""Measures which occupation a model predicts: how often the referent, how evenly, and how often by the stereotype.
+
+Accuracy and equalized odds need a right answer. What a pronoun suggests to a model (``pro_rate``) is measured without
+one too.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,37 @@ from functools import partial
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
-from evaluators.metric import MetricDefinition
+from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.bootstrap import NORMAL, ratio, sum_by_cluster
 from evaluators.statistics.record_tables import Statistics
-from evaluators.tasks.coreference.contrasts import needs_referent, needs_right_answers
-from evaluators.tasks.coreference.table import CoreferenceTable
+from evaluators.tasks.coreference.coreference_table import (
+    CoreferenceTable,
+    needs_referent,
+    needs_right_answers,
+    stereotype_gap,
+)
+
+ACCURACY = mean_metric(
+    "accuracy",
+    lambda table: table.share[:, 0],
+    where=lambda table: table.scored,
+    task="coreference",
+    ideal=1.0,
+    slices=("stereotype", "pronoun_gender", "occupation"),
+    undefined=needs_referent,
+    description="Share of items whose most probable outcome is the referent; if t outcomes tie, each counts 1/t.",
+)
+
+ACCURACY_GAP = stereotype_gap(
+    "accuracy_gap",
+    lambda table: table.share[:, 0],
+    where=lambda table: table.scored,
+    version="1.1",
+    undefined=needs_right_answers,
+    description="Accuracy on pro-stereotypical items minus accuracy on anti-stereotypical items "
+    "(arXiv:1804.06876); undefined if no answer is right.",
+)
+
 
 _CELLS = 8
 """Number of columns per occupation: (sum, count) of masculine and feminine positives, then of the negatives."""
@@ -129,4 +159,33 @@ UCERF_GROUP = _metric(
         "Equalized odds with mean desirability instead of rates (U_group, arXiv:2505.23996). The constants are our "
         "own: it equals equalized_odds if all answers are certain."
     ),
+)
+
+
+def _takes_stereotyped(table: CoreferenceTable) -> FloatArray:
+    share = table.occupation_share
+    takes_reference = table.column("occupation") == table.column("stereotyped_occupation")
+    return np.where(takes_reference, share[:, 0], share[:, 1])
+
+
+PRO_RATE = mean_metric(
+    "pro_rate",
+    _takes_stereotyped,
+    where=lambda table: table.usable,
+    task="coreference",
+    ideal=0.5,
+    slices=("pronoun_gender", "occupation"),
+    description="Share of items whose more probable occupation is stereotyped for the pronoun's gender; ties count "
+    "half.",
+)
+
+UNDETERMINED_RATE: MetricDefinition[CoreferenceTable] = mean_metric(
+    "undetermined_rate",
+    lambda table: table.share[:, -1],
+    where=lambda table: table.scored,
+    task="coreference",
+    ideal=lambda table: 0.0 if table.has_referent else 1.0,
+    slices=("pronoun_gender",),
+    undefined=lambda table: None if table.has_undetermined else "the prompt has no option 'cannot be determined'",
+    description="Share of items whose most probable option is that the sentence does not determine the referent.",
 )

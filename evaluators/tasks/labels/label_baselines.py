@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest
 from evaluators.baseline import CHOOSING, UNIFORM, Baseline, choosing, evenly
-from evaluators.tasks.labels.answers import SHOWN
+from evaluators.tasks.labels.label_answers import SHOWN
 
 _LABEL_PRIOR = re.compile(r"label-prior-(0\.\d+)")
 

@@ -1,0 +1,155 @@
+"""The readings of texts in pronoun families: what they can be, how answers are read, and how tables get at them.
+
+A record keeps one reading per answer, as a text::
+
+    continuation, "She laughed" --first_families--> "she"      two families share "em": "e|ey"      no pronoun: "none"
+    solution, "The answer is 4" --final_number----> "4"                                        no number: "no number"
+    any answer that declines ---------------------> "refused"      a sample that failed beside others: "failed"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from biasboard.ground.errors import DataError
+from evaluators.task import Read, unanswered
+from evaluators.tasks.pronouns.detectors.pronouns import first_families
+from evaluators.tasks.refusals import is_refusal
+from schemas.documents.record import Exchange, ExchangeStatus, Reading, Record, RecordStatus
+from schemas.files.record_columns import RecordColumns
+from schemas.lexicon import pronoun_families
+
+NONE = "none"
+"""Reading of an answer without a pronoun."""
+REFUSED = "refused"
+"""Reading of an answer that was refused."""
+FAILED = "failed"
+"""Reading of a sample without an answer."""
+NO_NUMBER = "no number"
+"""Reading of an answer to a word problem that states no number."""
+_BETWEEN = "|"
+_MOST_SHOWN = 60
+
+
+def read_texts(
+    exchanges: Sequence[Exchange],
+    read: Callable[[Exchange], str],
+    *,
+    unless: Callable[[str], bool] = lambda answer: False,
+) -> Read:
+    """Read each answer to an item, and mark refused ones.
+
+    If all answers are refused, the item is refused. If ``read`` finds no number in any, the item is unparsed; only the
+    readings of word problems look for one.
+
+    Args:
+        exchanges: The exchanges of one item.
+        read: Function that returns the reading of one answer.
+        unless: Function that returns True if a reading shows that the answer is not a refusal.
+    """
+    if all(exchange.status != "answered" for exchange in exchanges):
+        return unanswered(exchanges[0])
+    answers = [_answer(exchange, read, unless) for exchange in exchanges]
+    shown = f"{(exchanges[-1].text or '')[:_MOST_SHOWN]!r}"
+    if all(answer in (REFUSED, FAILED) for answer in answers):
+        return Read(status="refused", reading=None, reason=f"declines: {shown}")
+    if all(answer in (FAILED, NO_NUMBER) for answer in answers):
+        return Read(status="unparsed", reading=None, reason=f"says no number: {shown}")
+    return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=tuple(answers)), reason=None)
+
+
+def _answer(exchange: Exchange, read: Callable[[Exchange], str], unless: Callable[[str], bool]) -> str:
+    if exchange.status != "answered":
+        return REFUSED if exchange.status == "refused" else FAILED
+    reading = read(exchange)
+    return REFUSED if is_refusal(exchange.text or "") and not unless(reading) else reading
+
+
+def pronoun_of(exchange: Exchange) -> str:
+    """Return the families of the first pronoun in an answer, joined if several share it; ``none`` without a pronoun."""
+    return spelt(first_families(exchange.text or "", exchange.prompt))
+
+
+def family_groups(family: str) -> dict[str, str]:
+    """Return the groups of a record whose text is in a pronoun family."""
+    return {"family": family, "family_class": pronoun_families()[family].pronoun_class}
+
+
+def spelt(families: Sequence[str]) -> str:
+    """Return the reading of a pronoun: its families, joined if several share it, or ``none`` without any.
+
+    >>> spelt(("e", "ey")), spelt(())
+    ('e|ey', 'none')
+    """
+    return _BETWEEN.join(families) or NONE
+
+
+def families_in(answer: str) -> tuple[str, ...]:
+    """Return the families in a reading; empty if the answer has no pronoun, was refused or failed.
+
+    >>> families_in("e|ey"), families_in("refused")
+    (('e', 'ey'), ())
+    """
+    return () if answer in (NONE, REFUSED, FAILED) else tuple(answer.split(_BETWEEN))
+
+
+class Answer(NamedTuple):
+    """One of the answers to an item."""
+
+    record: int
+    """Index of its record."""
+    item_id: str
+    target: str | None
+    """Right answer of the item; None if it has none."""
+    record_status: RecordStatus
+    status: ExchangeStatus
+    prompt: str | None
+    text: str
+    """The generated text; empty if there is none."""
+    reading: str | None
+    """The reading of this answer; None if there is none."""
+
+
+def answers_of(records: Sequence[Record]) -> list[Answer]:
+    """Return every answer of every record, in order.
+
+    Raises:
+        DataError: a record has a reading, but not of each of its answers.
+    """
+    columns = RecordColumns.of(records)
+    owners = columns.owners
+    readings: list[str | None] = [None] * len(owners)
+    answers = columns.readings["answers"].lists
+    if not np.array_equal(answers.lengths[columns.has_reading], np.diff(columns.first_exchanges)[columns.has_reading]):
+        raise DataError("some records have a reading, but not of each of their answers; run the model again")
+    is_read = columns.has_reading[owners]
+    for index, reading in zip(np.flatnonzero(is_read).tolist(), answers.values.texts, strict=True):
+        readings[index] = reading
+    items, targets, statuses = (columns.columns[name].texts for name in ("item_id", "target", "status"))
+    fields = (columns.exchanges[name].texts for name in ("status", "prompt", "text"))
+    return [
+        Answer(record, items[record], targets[record], statuses[record], status, prompt, text or "", reading)
+        for record, status, prompt, text, reading in zip(owners.tolist(), *fields, readings, strict=True)
+    ]
+
+
+def is_refused(answer: Answer) -> bool:
+    """Return True if an answer, or with it the whole item, was refused."""
+    return answer.reading == REFUSED or answer.record_status == "refused"
+
+
+def all_or_none(records: Sequence[Record], is_right: Callable[[Answer], bool]) -> list[bool | None]:
+    """Return True for each record whose answers are all right, False where none is, and else None.
+
+    Args:
+        records: Records with one answer or several; those that were refused or failed do not count.
+        is_right: Function that returns True if an answer is right.
+    """
+    judged: list[set[bool]] = [set() for _ in range(len(records))]
+    for answer in answers_of(records):
+        if answer.reading not in (None, REFUSED, FAILED):
+            judged[answer.record].add(is_right(answer))
+    return [verdicts.pop() if len(verdicts) == 1 else None for verdicts in judged]
