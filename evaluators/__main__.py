@@ -26,7 +26,7 @@ COMMANDS = {
         "Compute the index of each model, a mean of metrics over configs, from the records of its runs.",
     ),
     "reweight": Place(
-        "evaluators.calibration.reweighting.command.app:app",
+        "evaluators.calibration.reweighting.command:app",
         "Measure how evenly class probabilities are right over their classes, and fit and apply corrections.",
     ),
     "import": Place(

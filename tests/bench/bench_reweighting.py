@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from evaluators.calibration.reweighting.anneal import solve
 from evaluators.calibration.reweighting.fitting import PAPER, Settings, fit_rules, held_out_rows
 from evaluators.calibration.reweighting.problem import Annealing, Counts, Objective, ObjectiveName
 from evaluators.calibration.reweighting.rules import ClassRules, RuleSet, prepared
+from evaluators.calibration.reweighting.solvers import anneal as solve
 from evaluators.calibration.reweighting.top_two import TopTwo
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
 from tests.bench.reweighting_rivals import (

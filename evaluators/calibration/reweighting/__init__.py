@@ -1,24 +1,20 @@
 """Reweights the class probabilities of any classifier, so that it is right about equally often in each class.
 
-The way from probabilities to weights, where each step is a module::
+A correction is one weight (or membership function) per class, and the largest corrected value is the prediction::
 
-    probabilities (n, n_classes) and right classes (n,)
-      |  inputs      refuses what cannot be a probability, by row and column
-      v
-    Problem          rows + objective + the rules to choose from
-      |  problem     objectives of how many rows of each class are right
-      |  starts      weights without a search: a balanced logistic model, and steps to equal accuracies
-      |  top_two     which class wins each row while the value of one class changes
-      |  coordinate, anneal      searches from these starts, or from no correction
-      v
-    Candidate, ...
-      |  fitting     of those that keep the floor under the mean accuracy, the one with the best objective
-      v
-    ClassRules       a weight or a membership function per class (rules)
-      |  stored      a JSON file that ten lines of NumPy apply
-      v
-    corrected values (n, n_classes), of which the largest is the prediction
-         summary     accuracy of each class, and how even they are, before and after
+            probabilities          weights              corrected values
+            cat    dog    emu      cat   dog   emu      cat    dog    emu
+    row 1   0.50   0.30   0.20                          0.20   0.30   0.18    dog instead of cat
+    row 2   0.70   0.20   0.10  *  0.4   1.0   0.9  =   0.28   0.20   0.09    cat, as before
+
+The way from rows with known classes to such weights::
+
+    array_checks    what cannot be a probability or a class is refused, by row and column
+    problem         rows + objective (how even the class accuracies are) + rules to choose from
+    solvers         candidates: a balanced logistic model, points on a path, searches; top_two ranks classes meanwhile
+    fitting         of those that keep the floor under the mean accuracy, the candidate with the best objective
+    rules           applies the rule of each class, or keeps a row that no rule reaches
+    rules_file      a JSON file that ten lines of NumPy apply
 
 *gini_calibration* fits the weights of labels to the answers of a run, *command* does so for any file of probabilities,
 and *estimator* is a pair of scikit-learn estimators. The rest computes with NumPy alone and knows no records or models;

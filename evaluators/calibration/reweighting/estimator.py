@@ -16,11 +16,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from biasboard.ground.columns import FloatArray
+from evaluators.calibration.reweighting.array_checks import (
+    check_known,
+    check_rows,
+    checked_probabilities,
+    coded_targets,
+)
 from evaluators.calibration.reweighting.fitting import PAPER, Settings, fit_rules
-from evaluators.calibration.reweighting.inputs import check_known, check_rows, checked_probabilities, coded_targets
 from evaluators.calibration.reweighting.problem import Annealing, DcsWeights, ObjectiveName
 from evaluators.calibration.reweighting.rules import Grid, MapKind, prepared
-from evaluators.calibration.reweighting.stored import StoredRules
+from evaluators.calibration.reweighting.rules_file import StoredRules
 
 CrossValidation: TypeAlias = int | Literal["prefit"] | Any
 """A number of folds, ``prefit``, or whatever else scikit-learn takes for ``cv``."""

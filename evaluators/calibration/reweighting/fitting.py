@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.calibration.reweighting import anneal, coordinate
 from evaluators.calibration.reweighting.problem import (
     DEFAULT_SCHEDULE,
     OBJECTIVES,
@@ -22,10 +21,9 @@ from evaluators.calibration.reweighting.problem import (
     ObjectiveName,
     Problem,
     Score,
-    Solution,
 )
 from evaluators.calibration.reweighting.rules import GRIDS, MAPS, ClassRules, Grid, MapKind, RuleSet, prepared
-from evaluators.calibration.reweighting.starts import N_STEPS, balanced_log_weights, equalised_log_weights
+from evaluators.calibration.reweighting.solvers import SOLVERS, balanced_log_weights
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
 
 FEW_ROWS = 50
@@ -33,46 +31,8 @@ FEW_ROWS = 50
 UNCORRECTED = "uncorrected"
 """Name of the candidate that changes nothing."""
 _SHARE_OF_BALANCED = 0.95
-_N_POINTS = 21
 # Objectives that agree in so many digits are equal, so that the uncorrected probabilities stay where nothing is better.
 _DIGITS = 12
-
-
-class Solver(NamedTuple):
-    """A way to find rules."""
-
-    solve: Callable[[Problem], Solution]
-    chooses_rules: bool = False
-    """True if it searches among the rules of a set; False if its weights may be any numbers."""
-    follows_rows: bool = True
-    """True if single rows decide, whose noise it then fits in small classes."""
-
-
-def _convex(problem: Problem) -> Solution:
-    """Return the weights of the balanced logistic model, whatever the objective."""
-    weights = ClassRules.of_weights(np.exp(balanced_log_weights(problem)))
-    return Solution((Candidate("convex", weights),), 1)
-
-
-def _path(problem: Problem) -> Solution:
-    """Return points on the way from no correction to ``convex``, and on to equal accuracies: one number is chosen."""
-    convex = balanced_log_weights(problem)
-    even = equalised_log_weights(problem).last
-    points = [
-        Candidate(f"{share:.0%} of the way {name}", ClassRules.of_weights(np.exp(start + share * (end - start))))
-        for name, start, end in (("to convex", np.zeros_like(convex), convex), ("to equal accuracies", convex, even))
-        for share in np.linspace(0.0, 1.0, _N_POINTS).tolist()[1:]
-    ]
-    return Solution(tuple(points), N_STEPS + len(points))
-
-
-SOLVERS = {
-    "anneal": Solver(anneal.solve, chooses_rules=True),
-    "convex": Solver(_convex, follows_rows=False),
-    "coordinate": Solver(coordinate.solve),
-    "path": Solver(_path, follows_rows=False),
-}
-"""The solvers by name."""
 
 
 @dataclass(frozen=True, kw_only=True)

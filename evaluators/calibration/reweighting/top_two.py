@@ -63,9 +63,9 @@ class TopTwo:
         )
         self._rank(np.arange(n))
 
-    def own_rows(self, place: int) -> slice:
+    def own_rows(self, class_index: int) -> slice:
         """Return the rows of which a class is the right one."""
-        return self._slices[place]
+        return self._slices[class_index]
 
     def counts(self, *, with_predicted: bool = False) -> Counts:
         """Return the counts by class under the present values."""
@@ -74,9 +74,9 @@ class TopTwo:
         predicted = np.where(is_empty, self._unchanged, self._first.classes) if with_predicted else None
         return self._counted(right, predicted)
 
-    def others(self, place: int) -> Ranked:
+    def others(self, class_index: int) -> Ranked:
         """Return the best of all classes but one in each row."""
-        rows = np.flatnonzero(self._first.classes == place)
+        rows = np.flatnonzero(self._first.classes == class_index)
         first, second = self._first, self._second
         return Ranked(
             _with(first.values, second.values, rows),
@@ -84,16 +84,16 @@ class TopTwo:
             _with(first.are_right, second.are_right, rows),
         )
 
-    def trial(self, place: int, values: FloatArray, *, with_predicted: bool = False) -> Counts:
+    def trial(self, class_index: int, values: FloatArray, *, with_predicted: bool = False) -> Counts:
         """Return the counts by class if the corrected values of one class were others.
 
         Args:
-            place: Index of the class.
+            class_index: Index of the class.
             values: Its corrected values, shape (n,), in the order of :attr:`probabilities`.
             with_predicted: True to count how often each class is predicted.
         """
         # As in others(), but without the classes where nobody asks for them.
-        rows = np.flatnonzero(self._first.classes == place)
+        rows = np.flatnonzero(self._first.classes == class_index)
         best_other = _with(self._first.values, self._second.values, rows)
         right = _with(self._first.are_right, self._second.are_right, rows)
         wins = values > best_other
@@ -102,9 +102,9 @@ class TopTwo:
         classes = None
         if has_ties or with_predicted:
             classes = _with(self._first.classes, self._second.classes, rows)
-            wins |= ties & (classes > place)
+            wins |= ties & (classes > class_index)
         right &= ~wins
-        own = self._slices[place]
+        own = self._slices[class_index]
         right[own] = wins[own]
         # Corrected values are never negative, so that a row without a positive one has a tie at 0.
         is_empty = ties & (values <= 0) if has_ties else ties
@@ -112,32 +112,32 @@ class TopTwo:
             np.copyto(right, self._unchanged_right, where=is_empty)
         if classes is None or not with_predicted:
             return self._counted(right, None)
-        predicted = np.where(wins, place, classes)
+        predicted = np.where(wins, class_index, classes)
         np.copyto(predicted, self._unchanged, where=is_empty)
         return self._counted(right, predicted)
 
-    def accept(self, place: int, values: FloatArray) -> None:
+    def accept(self, class_index: int, values: FloatArray) -> None:
         """Give one class other corrected values.
 
         Args:
-            place: Index of the class.
+            class_index: Index of the class.
             values: Its corrected values, shape (n,).
         """
-        self._values[place] = values
-        is_first = self._first.classes == place
-        is_above_second = _beats(values, place, self._second)
-        rises = ~is_first & _beats(values, place, self._first)
+        self._values[class_index] = values
+        is_first = self._first.classes == class_index
+        is_above_second = _beats(values, class_index, self._second)
+        rises = ~is_first & _beats(values, class_index, self._first)
         enters = ~is_first & ~rises & is_above_second
         # A class that falls behind the second may be passed by a third one, which is unknown: such rows are ranked
         # anew.
         falls = is_first & ~is_above_second
-        falls |= (self._second.classes == place) & ~rises & (values < self._second.values)
+        falls |= (self._second.classes == class_index) & ~rises & (values < self._second.values)
         own = np.zeros(len(values), dtype=np.bool_)
-        own[self._slices[place]] = True
+        own[self._slices[class_index]] = True
         # A class that stays the first has a new value, and nothing else changes.
         changes: tuple[tuple[npt.ArrayLike, BoolArray], ...] = (
             (values, rises | is_first),
-            (place, rises),
+            (class_index, rises),
             (own, rises),
         )
         for first, second, (of_class, is_set) in zip(self._first, self._second, changes, strict=True):
@@ -166,9 +166,9 @@ class TopTwo:
         return Counts(n_right, None if n_predicted is None else n_predicted.astype(np.float64))
 
 
-def _beats(values: FloatArray, place: int, ranked: Ranked) -> BoolArray:
+def _beats(values: FloatArray, class_index: int, ranked: Ranked) -> BoolArray:
     """Return the mask of the rows where a class comes before another: by its value, or by its index in a tie."""
-    before: BoolArray = (values > ranked.values) | ((values == ranked.values) & (ranked.classes > place))
+    before: BoolArray = (values > ranked.values) | ((values == ranked.values) & (ranked.classes > class_index))
     return before
 
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from evaluators.calibration.reweighting.command.app import COMMANDS, HELP, app
-from evaluators.calibration.reweighting.stored import StoredRules
+from evaluators.calibration.reweighting.command import COMMANDS, HELP, app
+from evaluators.calibration.reweighting.rules_file import StoredRules
 from tests.commands import run
 from tests.evaluators.commands.made_shares import NAMES, Made, error, made, read_csv, reweight, said, write_csv
 

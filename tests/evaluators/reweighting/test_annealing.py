@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from evaluators.calibration.reweighting.anneal import solve
 from evaluators.calibration.reweighting.problem import Annealing, ObjectiveName
 from evaluators.calibration.reweighting.rules import RuleSet
+from evaluators.calibration.reweighting.solvers import anneal as solve
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.every_combination import best_of_all
 from tests.evaluators.reweighting.made import Made, biased, problem_of

@@ -214,11 +214,12 @@ def test_fitting_and_files_need_no_scikit_learn(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "sys.modules['sklearn'] = None\n"
-        "from evaluators.calibration.reweighting import fitting, stored, summary\n"
+        "from pathlib import Path\n"
+        "from evaluators.calibration.reweighting import fitting, rules_file\n"
         "import numpy as np\n"
         "rows, targets = np.array([[.9, .1], [.8, .2], [.3, .7]]), np.array([0, 1, 1])\n"
         "fit = fitting.fit_rules(rows, targets, fitting.Settings())\n"
-        "stored.StoredRules.of(fit, fitting.Settings(), ['a', 'b']).write(__import__('pathlib').Path(sys.argv[1]))\n"
+        "rules_file.StoredRules.of(fit, fitting.Settings(), ['a', 'b']).write(Path(sys.argv[1]))\n"
     )
     path = tmp_path / "rules.json"
     run("-c", program, path, fresh=True, status=0)

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evaluators.calibration.reweighting.array_checks import checked_probabilities, coded_targets
 from evaluators.calibration.reweighting.estimator import Reweighter
 from evaluators.calibration.reweighting.fitting import PAPER, Settings, fit_rules
-from evaluators.calibration.reweighting.inputs import checked_probabilities, coded_targets
 from evaluators.calibration.reweighting.problem import Annealing, DcsWeights
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, unequal

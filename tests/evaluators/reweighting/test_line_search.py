@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasboard.ground.columns import FloatArray
-from evaluators.calibration.reweighting.coordinate import solve
 from evaluators.calibration.reweighting.problem import OBJECTIVES, ObjectiveName
+from evaluators.calibration.reweighting.solvers import coordinate as solve
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, problem_of, tied
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.calibration.reweighting.fitting import SOLVERS, Fit, Settings, fit_rules, held_out_rows
+from evaluators.calibration.reweighting.fitting import Fit, Settings, fit_rules, held_out_rows
 from evaluators.calibration.reweighting.problem import OBJECTIVES, Annealing, DcsWeights, ObjectiveName
 from evaluators.calibration.reweighting.rules import MapKind, RuleSet
+from evaluators.calibration.reweighting.solvers import SOLVERS
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, tied, unequal
 

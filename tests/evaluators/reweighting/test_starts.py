@@ -11,8 +11,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from biasboard.ground.columns import FloatArray
-from evaluators.calibration.reweighting.fitting import SOLVERS
-from evaluators.calibration.reweighting.starts import balanced_log_weights, equalised_log_weights
+from evaluators.calibration.reweighting.solvers import SOLVERS, balanced_log_weights, equalised_log_weights
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, problem_of
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from evaluators.calibration.reweighting.summary import MEASURES, TITLES, changes, losses, summarise, wilson
+from evaluators.calibration.reweighting.command.class_report import MEASURES, TITLES, changes, losses, summarise, wilson
 from evaluators.statistics.class_accuracies import gini_noise_floor
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import biased

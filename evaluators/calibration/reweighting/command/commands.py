@@ -21,7 +21,8 @@ from biasboard.ground.files import replacing
 from biasboard.ground.options import Only, with_options
 from biasboard.ground.progress import working
 from biasboard.ground.strict_json import JsonValue
-from evaluators.calibration.reweighting.command.charts import check_plots, draw_candidates, draw_measured
+from evaluators.calibration.reweighting.command.class_charts import check_plots, draw_candidates, draw_measured
+from evaluators.calibration.reweighting.command.class_report import measured, print_measured, print_notes
 from evaluators.calibration.reweighting.command.inputs import (
     CLASSES,
     LABELS,
@@ -34,11 +35,11 @@ from evaluators.calibration.reweighting.command.inputs import (
     read_rows,
     share_names,
 )
-from evaluators.calibration.reweighting.command.report import measured, print_measured, print_notes
-from evaluators.calibration.reweighting.fitting import PAPER, SOLVERS, UNCORRECTED, Settings, fit_rules
+from evaluators.calibration.reweighting.fitting import PAPER, UNCORRECTED, Settings, fit_rules
 from evaluators.calibration.reweighting.problem import OBJECTIVES
 from evaluators.calibration.reweighting.rules import GRIDS, MAPS, prepared
-from evaluators.calibration.reweighting.stored import StoredRules
+from evaluators.calibration.reweighting.rules_file import StoredRules
+from evaluators.calibration.reweighting.solvers import SOLVERS
 
 Input: TypeAlias = Annotated[
     Path,

@@ -25,7 +25,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.options import option
 from evaluators.adapters import trained_items
-from evaluators.calibration.reweighting.inputs import first_fault
+from evaluators.calibration.reweighting.array_checks import first_fault
 from evaluators.task import load_task
 from schemas.files import arrow_files
 from schemas.files.record_columns import RecordColumns

@@ -12,8 +12,9 @@ import numpy as np
 from biasboard.ground import strict_json
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import DataError
-from evaluators.calibration.reweighting.fitting import SOLVERS, Fit, Settings
+from evaluators.calibration.reweighting.fitting import Fit, Settings
 from evaluators.calibration.reweighting.rules import N_FUNCTIONS, ClassRules, RuleSet
+from evaluators.calibration.reweighting.solvers import SOLVERS
 from schemas.documents.reweighting import FitReport, Reweighting
 
 

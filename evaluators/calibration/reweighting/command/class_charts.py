@@ -21,9 +21,8 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from biasboard.ground.label_places import shortened
 from biasboard.ground.strict_json import JsonValue
-from evaluators.calibration.reweighting.command.report import Measured
+from evaluators.calibration.reweighting.command.class_report import Measured, Summary
 from evaluators.calibration.reweighting.fitting import Fit
-from evaluators.calibration.reweighting.summary import Summary
 
 # Height of a class, and that in charts of so many classes.
 _STEP, _SMALL_STEP, _MANY = 22, 14, 30
