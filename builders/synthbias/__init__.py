@@ -8,8 +8,29 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from builders.dataset.protected import ProtectedSource
 from builders.description import Builder, BuilderSource
-from builders.synthbias.published_digests import PROTECTED
+
+PUBLISHED_SHA256 = "6bf346256a12eeb959dfbe610948694e8da26c74306bb202c2f6cd177af84588"
+"""SHA-256 of the published CSV file of SynthBias."""
+
+PROTECTED = ProtectedSource(
+    name="SynthBias",
+    refusal=(
+        "the data of SynthBias is licensed under CC BY-NC-ND 4.0, which forbids sharing adapted copies; "
+        "keep this folder to yourself and publish scores, line numbers and hashes"
+    ),
+    file_sha256s=(PUBLISHED_SHA256,),
+    digests=Path(__file__).with_name("published_digests.bin"),
+)
+"""The published SynthBias. ``published_digests.bin`` holds digests of its 31,728 sentences, by which they are known
+wherever they stand; the sentences themselves may not lie here.
+
+It was made with :func:`builders.dataset.protected.packed` from the published file, and a test compares the two where
+that file is at hand.
+"""
 
 BUILDER = Builder(
     name="synthbias",

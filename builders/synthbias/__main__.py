@@ -17,7 +17,7 @@ from builders.dataset.summary import closing_lines, run_line
 from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
-from builders.synthbias.generation import source as generated
+from builders.synthbias.generation import generated
 from schemas.documents.dataset import Manifest
 from schemas.items.coreference import CoreferenceItem
 
@@ -109,21 +109,21 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
     yield run_line(folder)
 
 
-_COMMANDS = "builders.synthbias.commands"
 COMMANDS = {
     "requests": Place(
-        f"{_COMMANDS}.requests:requests", "Write the instructions that ask a model for the sentences of each cell."
+        "builders.synthbias.generation.commands:requests",
+        "Write the instructions that ask a model for the sentences of each cell.",
     ),
     "generate": Place(
-        f"{_COMMANDS}.generate:app",
+        "builders.synthbias.generation.commands:app",
         "Let a model write sentences until each cell of the design has enough that keep all rules.",
     ),
     "annotate": Place(
-        "builders.synthbias.annotation.command_line:app",
+        "builders.synthbias.annotation:app",
         "Have people judge the sentences of a dataset, and keep the pairs that they accept.",
     ),
     "lint": Place(
-        f"{_COMMANDS}.lint:lint",
+        "builders.synthbias.lint:lint_command",
         "Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.",
     ),
     "lean": Place(

@@ -8,24 +8,33 @@ grammatical. No human has validated the sentences.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from builders.dataset.output import Draft
-from builders.synthbias import embedded_card
+from builders.dataset.card import Annotation, Card
+from builders.dataset.output import Draft, DraftSplit
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE, first_finding
+from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, OLDER_NAMES, first_finding
 from builders.synthbias.checks.check import Finding
 from builders.synthbias.checks.duplicates import Duplicates
-from builders.synthbias.checks.occupations import MIN_PERCENT_GAP
-from builders.synthbias.checks.profiles import EMBEDDED, OLDER_NAMES
 from builders.synthbias.checks.sentence import Sentence
-from builders.synthbias.frame import Frame, Position
-from builders.synthbias.frames import OPEN, SETTLED, open_groups, settled_groups, text_of
-from builders.synthbias.latin_square import two_of_three
-from builders.synthbias.minimal_pair import Config, Slotted, items_of, split_of
-from builders.synthbias.pair_selection import take_pairs
+from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
+from builders.synthbias.frames import (
+    OPEN,
+    SETTLED,
+    Frame,
+    Position,
+    open_frames,
+    open_groups,
+    settled_frames,
+    settled_groups,
+    text_of,
+)
+from builders.synthbias.lean import lean_table, measured_leans
+from builders.synthbias.minimal_pairs import Config, Slotted, items_of, split_of, take_pairs
+from builders.synthbias.readings import agreement_table, n_dropped, readers, readings_table, votes
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
@@ -89,16 +98,7 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
             *(CATALOGUE[name].as_rule(_rule(name)) for name in _CHECKED),
         ),
         flag_rules=(),
-        card=synthbias_card(
-            data_statement=embedded_card.DATA_STATEMENT,
-            how_built=embedded_card.how_built(MIN_PERCENT_GAP),
-            annotation=embedded_card.ANNOTATION,
-            biases=embedded_card.BIASES,
-            licence_terms=embedded_card.LICENCE_TERMS,
-            known_limits=embedded_card.known_limits(),
-            citation=embedded_card.CITATION,
-            splits=splits,
-        ),
+        card=_card(splits),
     )
 
 
@@ -230,4 +230,161 @@ def _sources() -> tuple[Source, ...]:
             licence="MIT",
             redistributable=True,
         ),
+    )
+
+
+T = TypeVar("T")
+
+
+def shuffled(names: Sequence[str], seed: int, purpose: str) -> list[str]:
+    """Return names in an order that depends only on the seed and the purpose.
+
+    The names are sorted by hash, not shuffled by a random generator: the numbers of a generator may change with its
+    library, and the same seed must give the same dataset in every environment.
+    """
+    return sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{purpose}/{name}".encode()).digest())
+
+
+_STEPS = (3, 7, 19)
+"""Steps of the three squares. Those of twenty rows differ by 2 or 6 from the step 1 by which groups are left out, so
+that every symbol of a group is left out about equally often."""
+
+
+def two_of_three(
+    rows: Sequence[str], columns: Sequence[str], groups: Sequence[Sequence[T]], *, seed: int, purpose: str
+) -> Mapping[tuple[str, str], tuple[T, T]]:
+    """Assign to each pair of row and column one symbol from each of two out of three groups.
+
+    Each group has a Latin square of its own, in which no symbol occurs twice in a row or in a column. Which group a
+    pair does without follows the diagonals of the grid, so that each row and each column does without each group in a
+    third of its pairs.
+
+    Args:
+        rows: Distinct row names, shape (n,), where n is no multiple of 3, 7 or 19.
+        columns: Distinct column names, shape (n,).
+        groups: Three groups of distinct symbols, shape (3, n).
+        seed: Seed that selects the squares.
+        purpose: Name of the assignment, so that assignments with the same seed differ.
+
+    Returns:
+        The two symbols of each (row, column).
+
+    Raises:
+        ValueError: rows, columns and the symbols of each group are not equally many, or there are not three groups.
+
+    >>> found = two_of_three(["a", "b"], ["x", "y"], ["01", "23", "45"], seed=0, purpose="doc")
+    >>> sorted(set(found["a", "x"]) & set(found["a", "y"])), len(found["a", "x"])
+    ([], 2)
+    """
+    n = len(rows)
+    sizes = [len(columns), *map(len, groups)]
+    if len(groups) != len(_STEPS) or any(size != n for size in sizes):
+        raise ValueError(
+            f"{n} rows need as many columns ({sizes[0]}) and three groups of as many symbols ({sizes[1:]})"
+        )
+    orders = [
+        [int(number) for number in shuffled([str(place) for place in range(n)], seed, f"{purpose}/symbols/{group}")]
+        for group in range(len(groups))
+    ]
+    found = {}
+    for i, row in enumerate(shuffled(rows, seed, f"{purpose}/rows")):
+        for j, column in enumerate(shuffled(columns, seed, f"{purpose}/columns")):
+            symbols = [groups[g][orders[g][(i + step * j) % n]] for g, step in enumerate(_STEPS)]
+            left_out = (i + j) % n % len(_STEPS)
+            one, other = (symbol for g, symbol in enumerate(symbols) if g != left_out)
+            found[row, column] = (one, other)
+    return found
+
+
+def how_built(min_percent_gap: float) -> str:
+    """Describe how the sentences were built, with the numbers of this version."""
+    openly, settled = open_frames(), settled_frames()
+    return f"""\
+{len(openly)} frames of type 1 ({_shares(frame.setting for frame in openly)}) and {len(settled)} of type 2
+({_shares(frame.setting for frame in settled)}), each with one slot for a pronoun in a given case, are filled with
+every pair of a male- and a female-stereotyped occupation whose shares of women differ by more than
+{min_percent_gap:g} points. Both pronouns come from a table by case; none is ever exchanged in a finished sentence.
+
+* Type 1: four frames for each occupation pair, each in both orders of mention.
+* Type 2: frames come in twins of equal cue and case, one with the referent mentioned first, one second. Each occupation
+  pair gets two twins, each frame in both orders: two minimal pairs for each of {{referent mentioned first, second}} x
+  {{referent male-, female-stereotyped}}. What settles the referent: {_shares(frame.cue for frame in settled)}.
+* So every frame meets every occupation pair that it is used with in both orders and with both pronouns, and no
+  occupation meets a frame with two partners. Latin squares spread the frames; the seed chooses them.
+* Every sentence is checked by rule; what breaks one, or repeats another sentence, is in `rejects.parquet`.
+
+{_readings()}"""
+
+
+def known_limits() -> str:
+    """Describe what the dataset cannot tell, with the measured preference of models for a position."""
+    n_frames = len(open_frames()) + len(settled_frames())
+    versions = sorted({lean.dataset_version for lean in measured_leans()})
+    return f"""\
+* No human has validated the sentences; both readings of type 1 are possible, but not always equally likely.
+* {n_frames} frames are few beside thousands of written sentences. Intervals are clustered by occupation pair and take
+  the frames as given: they say nothing about other frames, and by frame they can be wider. Look at single frames
+  (`template_id`) as well.
+* Two genders of pronouns, one language, the labor market of one country and year.
+* A stereotype is nothing but membership of the WinoBias lists, which split the occupations at 50 percent women.
+
+How much models prefer the occupation mentioned first in type 1, measured on version {", ".join(versions)} with the
+prompt {", ".join(sorted({lean.prompt for lean in measured_leans()}))}. Every occupation stands first as often as second
+there, so that a model without a preference for a position shows 0.5:
+
+{lean_table().markdown()}"""
+
+
+def _readings() -> str:
+    n_read = len({vote.frame_id for vote in votes()})
+    return f"""\
+Readings: {len(readers())} language models each read every frame once, filled with two occupations of one stereotype and
+about equal shares of women, and answered whether it is coherent, whether the pronoun can mean the one and the other,
+and whom it more probably means. This is no annotation by people. Of {n_read} frames that were read, {n_dropped()} were
+dropped and replaced, because a reader read them otherwise than intended, because too many leaned to the occupation
+mentioned first, or because they sounded stilted. The readings of the frames in use (`texts/votes.csv` of the builder):
+
+{readings_table().markdown()}
+
+{agreement_table().markdown()}"""
+
+
+def _shares(kinds: Iterable[str | None]) -> str:
+    return ", ".join(f"{n} {kind}" for kind, n in Counter(kinds).most_common())
+
+
+def _card(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:
+    return synthbias_card(
+        data_statement="""\
+American English sentences, half about work and half about everyday life, each with two of the 40 occupations of
+WinoBias and one form of *he* or *she* after both. Config `type1`: both readings are natural, so there is no right
+answer (`referent` is null, and `reference` is the occupation mentioned first). Config `type2`: syntax, meaning or
+knowledge of the world settles the referent. The two items of a `pair_id` differ in exactly one token, the pronoun.
+`cluster` is the occupation pair, `template_id` the frame.
+
+**No human has validated these sentences.** What is ambiguous and what is not was decided when the frames were written.
+Language models then read each frame, without the intended answer; frames that they read otherwise were replaced.
+Rules in code check form, not meaning.""",
+        how_built=how_built(MIN_PERCENT_GAP),
+        annotation=Annotation(
+            protocol=(
+                "Nobody annotated the items. Whether a sentence is ambiguous, and whom its pronoun means, belongs to "
+                "the frame and was decided when it was written; form is checked by rule. Two language models read each "
+                "frame without the intended answer, and frames that they read otherwise were replaced."
+            ),
+            annotators="No people: two language models read the frames, and their answers are in the card.",
+            per_item="0",
+        ),
+        biases="""\
+* Two genders alone: nobody is called by any other pronoun.
+* A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States.
+* The frames are scenes of ordinary working life as their few authors imagine it, in American English.""",
+        licence_terms=(
+            "The sentences and their annotation are licensed under Apache-2.0, like the code that writes them."
+        ),
+        known_limits=known_limits(),
+        citation="""\
+Cite this project with the dataset version, and the work that it follows: Wang et al. 2025 (UCerF and SynthBias,
+arXiv:2505.23996) and Zhao et al. 2018 (WinoBias, arXiv:1804.06876).""",
+        splits=splits,
     )

@@ -1,25 +1,103 @@
-"""Reads anybody's sentences, whatever state they are in, and reports every finding about them."""
+"""The command ``python -m builders.synthbias lint``: reads anybody's sentences and reports every finding about them."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Annotated, Literal, NamedTuple, TypeAlias, cast
 
+import typer
+
+from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import printable
+from builders.dataset.card import CardTable
 from builders.dataset.input_files import read_file
-from builders.synthbias.checks.balance import Balance
-from builders.synthbias.checks.catalogue import CATALOGUE, findings_in
-from builders.synthbias.checks.check import Finding, Severity, at_least
-from builders.synthbias.checks.collection import Collection, Pair
-from builders.synthbias.checks.profiles import LINT
-from builders.synthbias.checks.reading import Reading
-from builders.synthbias.checks.sentence import SampleType, Sentence
+from builders.dataset.summary import aligned
+from builders.synthbias.checks.catalogue import CATALOGUE, LINT, Reading, findings_in
+from builders.synthbias.checks.check import SEVERITIES, Finding, Severity, at_least
+from builders.synthbias.checks.sentence import Collection, Pair, SampleType, Sentence
 from builders.synthbias.published_csv import COLUMNS, read_rows
 from builders.synthbias.winobias_text import Side, read_lines
+from schemas.lexicon import occupations
+
+
+@one_line_errors("stopped; nothing was checked")
+def lint_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="CSV files with the columns of SynthBias, text files of WinoBias, or their folders."
+        ),
+    ],
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=HEADING",
+            help="Heading of a column in your CSV files: sample (the sentence), occ_1 (its referent or reference), "
+            "occ_2, type, pronoun or is_stereotypical (True, False or ambiguous); the last three may be missing. "
+            "Repeatable.",
+        ),
+    ] = None,
+    show: Annotated[
+        Severity, typer.Option(help="Least severity of the findings in the list; all are counted.")
+    ] = "review",
+    as_data: Annotated[bool, typer.Option("--json", help="Print everything as JSON instead.")] = False,
+    fail_on: Annotated[
+        Literal["error", "warning", "review", "never"],
+        typer.Option(help="Exit with status 1 if a finding is as grave as this, or graver."),
+    ] = "error",
+) -> None:
+    """Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.
+
+    An error contradicts the data or its design, a warning is a likely defect, a review needs a reader, and a note is a
+    peculiarity that harms nothing. Broken rows are findings; the rows behind them are checked all the same.
+    """
+    report = lint(files, headings=_headings(column or []))
+    if as_data:
+        typer.echo(json.dumps(as_json(report), indent=1, ensure_ascii=False))
+    else:
+        for line in _lines(report, show):
+            typer.echo(line)
+    if fail_on != "never" and report.reaches(fail_on):
+        raise typer.Exit(EXIT_ERROR)
+
+
+def _headings(pairs: Sequence[str]) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise ConfigError(f"--column {pair}: lacks '='; write NAME=HEADING, such as sample=sentence")
+    return {name: heading for name, _, heading in (pair.partition("=") for pair in pairs)}
+
+
+def _lines(report: Report, least: Severity) -> Iterator[str]:
+    """Yield the findings, the counts of each check and the balance, as aligned text."""
+    findings = [
+        (finding.id, finding.severity, finding.check, printable(finding.reason))
+        for finding in report.findings
+        if finding.severity in at_least(least)
+    ]
+    if findings:
+        yield from aligned(("place", "severity", "check", "finding"), findings)
+        yield ""
+    counts = [
+        (name, str(n), CATALOGUE[name].severity, CATALOGUE[name].certainty, CATALOGUE[name].description)
+        for name, n in report.counts.items()
+    ]
+    yield from aligned(("check", "findings", "severity", "certainty", "description"), counts)
+    yield ""
+    for table in (report.balance.summary(), report.balance.by_occupation()) if report.n_sentences else ():
+        yield from aligned(table.header, table.rows)
+        yield ""
+    by_severity = [(name, sum(finding.severity == name for finding in report.findings)) for name in SEVERITIES]
+    listed = ", ".join(f"{n:,} {name}{'s' * (n != 1)}" for name, n in by_severity)
+    files = "1 file" if len(report.files) == 1 else f"{len(report.files):,} files"
+    yield f"{report.n_sentences:,} sentences, {report.n_pairs:,} minimal pairs in {files}: {listed}"
+
 
 _READ = ("broken_file", "broken_row")
 CHECKS = (*_READ, *LINT)
@@ -78,7 +156,7 @@ def lint(paths: Sequence[Path], *, headings: Mapping[str, str]) -> Report:
         files=tuple(map(str, files)),
         n_sentences=sum(len(one.collection.sentences) for one in read),
         n_pairs=sum(len(one.collection.pairs) for one in read),
-        findings=tuple(sorted(found, key=_place)),
+        findings=tuple(sorted(found, key=_order)),
         balance=Balance(sentence for one in read for sentence in one.collection.sentences),
     )
 
@@ -139,7 +217,7 @@ def _findings(read: _Read) -> Iterator[Finding]:
         yield from findings
 
 
-def _place(finding: Finding) -> tuple[str, int, int]:
+def _order(finding: Finding) -> tuple[str, int, int]:
     name = finding.id.rpartition(":")[0] if finding.line is not None else finding.id
     return name, finding.line or 0, CHECKS.index(finding.check)
 
@@ -167,3 +245,115 @@ def as_json(report: Report) -> dict[str, object]:
         ],
         "balance": {name: {"header": table.header, "rows": table.rows} for name, table in tables.items()},
     }
+
+
+Role: TypeAlias = Literal["meant", "not meant", "open"]
+"""Role of an occupation in a sentence: its referent, the other one, or one of two that may be meant."""
+Position: TypeAlias = Literal["first", "last"]
+POSITIONS: tuple[Position, ...] = ("first", "last")
+STEREOTYPES = ("male", "female")
+
+
+class Place(NamedTuple):
+    """One occupation in one sentence."""
+
+    type: str
+    occupation: str
+    position: Position
+    role: Role
+
+    @property
+    def stereotype(self) -> str:
+        """The list that the occupation is on."""
+        return occupations()[self.occupation].stereotype
+
+
+class Balance:
+    """The places of occupations in some sentences.
+
+    A sentence counts if it names its two occupations; it has two places.
+    """
+
+    def __init__(self, sentences: Iterable[Sentence]) -> None:
+        self.counts = Counter(place for sentence in sentences for place in _places(sentence))
+
+    def count(self, **wanted: str) -> int:
+        """Count the places with some values, such as ``type="type2", role="meant"``."""
+        return sum(
+            n for place, n in self.counts.items() if all(getattr(place, name) == wanted[name] for name in wanted)
+        )
+
+    @property
+    def types(self) -> list[str]:
+        """The types of the sentences."""
+        return sorted({place.type for place in self.counts})
+
+    def summary(self) -> CardTable:
+        """Return a table of position and stereotype, with a column for each type and its share."""
+        rows = [
+            ("sentences", *(str(self.count(type=name, position="first")) for name in self.types)),
+            *(self._row("first", stereotype=stereotype, position="first") for stereotype in STEREOTYPES),
+            *(self._row("meant", position=position, role="meant") for position in POSITIONS),
+            *(self._row("meant", stereotype=stereotype, role="meant") for stereotype in STEREOTYPES),
+            *(
+                self._row("meant", position=position, stereotype=stereotype, role="meant")
+                for position in POSITIONS
+                for stereotype in STEREOTYPES
+            ),
+        ]
+        return CardTable(header=("", *self.types), rows=tuple(rows))
+
+    def by_occupation(self) -> CardTable:
+        """Return a table with a row for each occupation: its places by type, position and role.
+
+        The last column of a type is the share of the sentences naming the occupation in which it is meant.
+        """
+        roles = {name: [role for role in _ROLES if self.count(type=name, role=role)] for name in self.types}
+        columns = [(name, position, role) for name in self.types for role in roles[name] for position in POSITIONS]
+        rated = [name for name in self.types if "meant" in roles[name]]
+        header = (
+            *("occupation", "stereotype"),
+            *(f"{name} {position}{'' if role == 'open' else f', {role}'}" for name, position, role in columns),
+            *(f"{name} meant rate" for name in rated),
+        )
+        rows = []
+        for name, occupation in occupations().items():
+            counts = (self.counts[Place(kind, name, position, role)] for kind, position, role in columns)
+            rates = (
+                _rate(self.count(type=kind, occupation=name, role="meant"), self._named(kind, name)) for kind in rated
+            )
+            rows.append((name, occupation.stereotype, *map(str, counts), *rates))
+        return CardTable(header=header, rows=tuple(rows))
+
+    def _named(self, kind: str, occupation: str) -> int:
+        return sum(self.count(type=kind, occupation=occupation, role=role) for role in ("meant", "not meant"))
+
+    def _row(self, title: str, **wanted: str) -> tuple[str, ...]:
+        words = [wanted[name] + _SUFFIX[name] for name in ("position", "stereotype") if name in wanted]
+        label = "mentioned first: " + words[-1] if title == "first" else f"{title}: {', '.join(words)}"
+        # Each sentence has one place that is mentioned first, and one that is meant if any is.
+        base = {"position": "first"} if title == "first" else {"role": "meant"}
+        cells = []
+        for name in self.types:
+            n, total = self.count(type=name, **wanted), self.count(type=name, **base)
+            cells.append(f"{n} ({_rate(n, total)})" if total else "none")
+        return (label, *cells)
+
+
+_ROLES: tuple[Role, ...] = ("meant", "not meant", "open")
+_SUFFIX = {"position": " mentioned", "stereotype": "-stereotyped"}
+
+
+def _rate(n: int, total: int) -> str:
+    return f"{n / total:.3f}" if total else "none"
+
+
+def _places(sentence: Sentence) -> Iterable[Place]:
+    order = list(dict.fromkeys(mention.text for mention in sentence.targets))
+    if len(order) != 2:
+        return
+    for position, occupation in zip(POSITIONS, order, strict=True):
+        role: Role = "open"
+        if sentence.referent is not None:
+            role = "meant" if sentence.referent == occupation else "not meant"
+        yield Place(sentence.type or "no type", occupation, position, role)

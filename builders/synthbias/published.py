@@ -14,18 +14,23 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report, silent
+from builders.dataset.card import Annotation, Card
 from builders.dataset.input_files import read_file
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
-from builders.synthbias import published_card
+from builders.synthbias import PROTECTED, PUBLISHED_SHA256
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE, findings_in
-from builders.synthbias.checks.collection import Collection
-from builders.synthbias.checks.profiles import PUBLISHED_FLAGS
-from builders.synthbias.checks.sentence import Sentence, required
-from builders.synthbias.pair_selection import take_pairs
-from builders.synthbias.pairing import case_of_pair, cluster_of, item_id, pair_key, stereotype_of, template_key
+from builders.synthbias.checks.catalogue import CATALOGUE, PUBLISHED_FLAGS, findings_in
+from builders.synthbias.checks.sentence import Collection, Sentence, required
+from builders.synthbias.minimal_pairs import (
+    case_of_pair,
+    cluster_of,
+    item_id,
+    pair_key,
+    stereotype_of,
+    take_pairs,
+    template_key,
+)
 from builders.synthbias.published_csv import REMEDY, parse
-from builders.synthbias.published_digests import PROTECTED, SHA256
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounGender
@@ -79,8 +84,8 @@ def check_hash(raw: bytes, *, name: str) -> None:
         DataError: the SHA-256 of the file differs.
     """
     found = hashlib.sha256(raw).hexdigest()
-    if found != SHA256:
-        raise DataError(f"{name}: sha256 {found} is not the published file's {SHA256}; {REMEDY}")
+    if found != PUBLISHED_SHA256:
+        raise DataError(f"{name}: sha256 {found} is not the published file's {PUBLISHED_SHA256}; {REMEDY}")
 
 
 def pair(rows: Collection) -> Paired:
@@ -143,8 +148,8 @@ def _split(config: str, items: Sequence[CoreferenceItem]) -> DraftSplit[Corefere
 
 
 def _licence_file(folder: Path) -> tuple[ExtraFile, ...]:
-    path = folder / published_card.LICENCE_FILE
-    return (ExtraFile(name=published_card.LICENCE_FILE, content=path.read_bytes()),) if path.is_file() else ()
+    path = folder / LICENCE_FILE
+    return (ExtraFile(name=LICENCE_FILE, content=path.read_bytes()),) if path.is_file() else ()
 
 
 def _draft(
@@ -167,7 +172,7 @@ def _draft(
                 name="SynthBias",
                 address="https://github.com/apple/ml-synthbias/blob/main/data/synthbias_data.csv",
                 revision=None,
-                sha256=SHA256,
+                sha256=PUBLISHED_SHA256,
                 licence="CC-BY-NC-ND-4.0",
                 redistributable=False,
             ),
@@ -180,15 +185,55 @@ def _draft(
         rejects=tuple(rejects),
         reject_rules=(_UNPAIRED.as_rule(),),
         flag_rules=tuple(CATALOGUE[name].as_flag() for name in PUBLISHED_FLAGS),
-        card=synthbias_card(
-            data_statement=published_card.DATA_STATEMENT,
-            how_built=published_card.HOW_BUILT,
-            annotation=published_card.ANNOTATION,
-            biases=published_card.BIASES,
-            licence_terms=published_card.LICENCE_TERMS,
-            known_limits=published_card.KNOWN_LIMITS,
-            citation=published_card.CITATION,
-            splits=splits,
-        ),
+        card=_card(splits),
         extra_files=extra,
+    )
+
+
+LICENCE_FILE = "LICENSE_DATA"
+"""Name of the licence file, which is copied into the dataset if it lies beside the input file."""
+
+
+def _card(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:
+    return synthbias_card(
+        data_statement="""\
+The sentences of SynthBias, byte for byte: English, written by GPT-4o (2024-08-06) and accepted by its authors' crowd
+annotation, each with two of the 40 occupations of WinoBias and one form of *he* or *she*. Config `type1` is ambiguous
+(`referent` is null; `reference` is the published `occ_1`, the referent that the generator had in mind and no right
+answer). Config `type2` is settled: `referent` is `occ_1`. The two items of a `pair_id` differ in the pronoun.""",
+        how_built="""\
+Every row of the published file became one item; nothing was corrected and nothing dropped. Added: `pair_id` (hash of
+type, sentence with the pronoun masked, and the occupations by role), `cluster`, `template_id` (hash of the sentence
+without occupations and pronoun), the place of the pronoun, its case as far as the two forms of the pair tell, the
+order of mention, `source_row` (line of the file, the header is line 1), and the flags below. The published label
+`is_stereotypical` was checked against the occupation lists and agrees in every row.""",
+        annotation=Annotation(
+            protocol=(
+                "The authors of SynthBias asked a crowd whether a sentence is coherent and, for each occupation, "
+                "whether the pronoun can mean it, and kept the sentences on which at least three quarters agreed. "
+                "Nothing was annotated again."
+            ),
+            annotators="Crowd workers who had passed a test of 20 sentences; their votes are not published.",
+            per_item="4 to 10",
+        ),
+        biases="""\
+* Two genders alone: nobody is called by any other pronoun.
+* A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States.
+* A language model wrote the sentences: occupations of high standing are the referent less often.""",
+        licence_terms=f"""\
+The data is under [CC BY-NC-ND 4.0](https://creativecommons.org/licenses/by-nc-nd/4.0/) by its authors (Apple): it may
+be used and shared unchanged for non-commercial purposes with attribution; adapted copies must not be shared, and this
+folder is one. **Do not publish it.** `{LICENCE_FILE}` holds the full text where it lay beside the input.""",
+        known_limits="""\
+* In type 2 the referent is the occupation mentioned last in 70 percent of the items: compare with a positional
+  baseline.
+* The two sides of a pair were almost surely not annotated independently: at least 48 items, found by hand, have a
+  pronoun in the wrong case, all of them masculine. The rules flag each of these: `pronoun_case_error` where two readers
+  of the case agree, `pronoun_case_review` where one objects, or none knows; most of the latter are right.
+* `pronoun_case` is read from the two forms of a pair; it is wrong where the pronoun itself is.
+* Counts are of items. A flag is no verdict; filter by it and report both numbers.""",
+        citation="""\
+Wang et al. 2025, the paper of UCerF and SynthBias, ICML 2025, arXiv:2505.23996. Occupations: Zhao et al. 2018,
+arXiv:1804.06876.""",
+        splits=splits,
     )

@@ -9,9 +9,7 @@ from itertools import islice
 from typing import NamedTuple, cast
 
 from biasboard.ground.errors import DataError
-from builders.synthbias.checks.catalogue import first_finding
-from builders.synthbias.checks.profiles import REFUSED
-from builders.synthbias.checks.reading import Reading, finding_of
+from builders.synthbias.checks.catalogue import REFUSED, Reading, finding_of, first_finding
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
 from builders.synthbias.mentions import pronoun_mentions
 from schemas.lexicon import gender_of_pronoun

@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
 from builders.dataset.card import CardTable
-from builders.synthbias.frame import Frame
-from builders.synthbias.frames import open_frames, settled_frames, text_of
+from builders.synthbias.frames import Frame, open_frames, settled_frames, text_of
 
 Lean: TypeAlias = Literal["first", "second", "neither"]
 

@@ -11,16 +11,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from builders.dataset.card import Annotation, Card
 from builders.dataset.input_files import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
-from builders.synthbias import winobias_card
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE, findings_in
-from builders.synthbias.checks.collection import Collection, Pair
-from builders.synthbias.checks.profiles import OLDER_NAMES, WINOBIAS_FLAGS
-from builders.synthbias.checks.sentence import SampleType, Sentence, required
-from builders.synthbias.pair_selection import take_pairs
-from builders.synthbias.pairing import case_of_pair, cases_of_form, cluster_of, stereotype_of, template_key
+from builders.synthbias.checks.catalogue import CATALOGUE, OLDER_NAMES, WINOBIAS_FLAGS, findings_in
+from builders.synthbias.checks.sentence import Collection, Pair, SampleType, Sentence, required
+from builders.synthbias.minimal_pairs import (
+    case_of_pair,
+    cases_of_form,
+    cluster_of,
+    stereotype_of,
+    take_pairs,
+    template_key,
+)
 from builders.synthbias.winobias_text import REMEDY, Side, check_same_length, parse_file
 from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem
@@ -190,15 +194,75 @@ def _draft(splits: tuple[DraftSplit[CoreferenceItem], ...], limit: int | None) -
         rejects=(),
         reject_rules=(),
         flag_rules=tuple(CATALOGUE[name].as_flag(flag) for name, flag in _FLAGS.items()),
-        card=synthbias_card(
-            data_statement=winobias_card.DATA_STATEMENT,
-            how_built=winobias_card.HOW_BUILT,
-            annotation=winobias_card.ANNOTATION,
-            biases=winobias_card.BIASES,
-            licence_terms=winobias_card.LICENCE_TERMS,
-            known_limits=winobias_card.KNOWN_LIMITS,
-            citation=winobias_card.CITATION,
-            splits=splits,
+        card=_card(splits),
+        extra_files=(ExtraFile(name="LICENSE", content=MIT_NOTICE.encode()),),
+    )
+
+
+MIT_NOTICE = """\
+MIT License
+
+Copyright (c) 2020 Natural Language Processing @UCLA
+
+Permission is hereby granted, free of charge, to any person obtaining a copy
+of this software and associated documentation files (the "Software"), to deal
+in the Software without restriction, including without limitation the rights
+to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+copies of the Software, and to permit persons to whom the Software is
+furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all
+copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+SOFTWARE.
+"""
+"""Licence notice of the repository, word for word, as the licence requires."""
+
+
+def _card(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:
+    return synthbias_card(
+        data_statement="""\
+The sentences of WinoBias: English, written by its authors, each with two occupations and a pronoun that means one of
+them. Config `type1`: world knowledge about what happens tells the referent, so unlike in SynthBias these items have a
+`referent` too. Config `type2`: syntax tells it. Splits: `validation` is the published `.dev`, `test` the published
+`.test`. The items of a `pair_id` are line i of the pro- and of the anti-stereotypical file; most differ in the pronoun
+alone, some do not (flag `not_minimal_pair`).""",
+        how_built="""\
+Every line became one item; nothing was corrected and nothing dropped. Only markup was taken away: the number in front,
+the brackets, and an article or a space that stands once inside and once before a bracket (flag `markup_repaired`); the
+space before *'s* and every error of the source stay. `pronoun` is the first marked one, `referent` the marked
+occupation, the other one is the other occupation before the pronoun. `pronoun_case` is null where neither the form
+nor the counterpart tells it. Whether a line is pro- or anti-stereotypical was checked against the occupation lists.""",
+        annotation=Annotation(
+            protocol=(
+                "The authors of WinoBias wrote each sentence for one referent and marked it and the pronoun. Nothing "
+                "was annotated again; every mark that cannot be read or contradicts the occupation lists is flagged."
+            ),
+            annotators=(
+                "The authors of WinoBias and researchers who knew the project; nothing else is published about them."
+            ),
+            per_item="1, by the writer of the sentence",
         ),
-        extra_files=(ExtraFile(name="LICENSE", content=winobias_card.MIT_NOTICE.encode()),),
+        biases="""\
+* Two genders alone: nobody is called by any other pronoun.
+* A stereotype is a majority of women or men in an occupation in the United States in 2017.
+* The position of the referent gives it away in type 2, and the sentences of a type follow one pattern.""",
+        licence_terms="""\
+WinoBias is under the MIT licence, copyright (c) 2020 Natural Language Processing @UCLA; the notice is in `LICENSE` and
+has to stay with every copy.""",
+        known_limits="""\
+* In type 2 the referent is the occupation mentioned last in nearly every item, so position alone solves it.
+* All pairs of occupations are there, also those whose shares of women hardly differ (flag `within_10_points`).
+* A few texts stand in both splits (flag `duplicate_text`).
+* Counts are of items. A flag is no verdict; filter by it and report both numbers.""",
+        citation="""\
+Zhao et al. 2018, Gender Bias in Coreference Resolution: Evaluation and Debiasing Methods, NAACL 2018,
+arXiv:1804.06876.""",
+        splits=splits,
     )

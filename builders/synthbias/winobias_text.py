@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
-from builders.synthbias.checks.catalogue import first_finding
-from builders.synthbias.checks.reading import Reading, finding_of
+from builders.synthbias.checks.catalogue import Reading, finding_of, first_finding
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
 from builders.synthbias.mentions import Mention, occupation_mentions
 from schemas.lexicon import gender_of_pronoun, occupations

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders.synthbias.checks import Sentence, all_findings
-from builders.synthbias.checks.case_agreement import case_readings
-from builders.synthbias.checks.case_by_phrase import case_by_phrase
+from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
 from builders.synthbias.published_csv import read_rows
 
 CASE_CHECKS = ("pronoun_case_error", "pronoun_case_review")

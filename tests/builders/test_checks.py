@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from builders.synthbias.checks import CATALOGUE, EMBEDDED, GENERATED, Sentence, all_findings, first_finding
-from builders.synthbias.checks.catalogue import findings_in
+from builders.synthbias.checks.catalogue import LINT, OLDER_NAMES, PUBLISHED_FLAGS, REFUSED, WINOBIAS_FLAGS, findings_in
 from builders.synthbias.checks.check import SEVERITIES, Check, FileCheck, PairCheck, SentenceCheck
-from builders.synthbias.checks.collection import Collection, Pair
-from builders.synthbias.checks.profiles import LINT, OLDER_NAMES, PUBLISHED_FLAGS, REFUSED, WINOBIAS_FLAGS
-from builders.synthbias.checks.sentence import Claims
+from builders.synthbias.checks.sentence import Claims, Collection, Pair
 from tests.builders.synthbias_corruptions import SPOILT_CASE, Spoilt, sound_sentences, spoilt_sentences
 
 PACKAGE = Path(__file__).parents[2] / "builders" / "synthbias"

@@ -12,8 +12,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from builders.synthbias import frames
 from builders.synthbias.checks import EMBEDDED, Sentence, first_finding
-from builders.synthbias.frame import Frame
-from builders.synthbias.frames import open_frames, open_groups, settled_frames, settled_groups, text_of
+from builders.synthbias.frames import Frame, open_frames, open_groups, settled_frames, settled_groups, text_of
 from schemas.lexicon import occupations
 
 ALL_FRAMES = [*open_frames(), *settled_frames()]

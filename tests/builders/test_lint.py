@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from builders.synthbias.checks.balance import Balance
-from builders.synthbias.lint import Report, lint
+from builders.synthbias.lint import Balance, Report, lint
 from builders.synthbias.published_csv import COLUMNS, read_rows
 from tests import commands
 from tests.terminal import without_progress

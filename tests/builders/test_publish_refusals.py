@@ -23,12 +23,11 @@ from builders.dataset.output import Draft, ExtraFile, write_dataset
 from builders.dataset.protected import ProtectedSource, digest, digests_of, holds_protected, packed
 from builders.publish.local import read_dataset
 from builders.superni import drafts as superni
-from builders.synthbias import embedded, published, winobias
+from builders.synthbias import PROTECTED, PUBLISHED_SHA256, embedded, published, winobias
 from builders.synthbias.generation.answers import Candidate
-from builders.synthbias.generation.cells import Cell
-from builders.synthbias.generation.source import Limits, check
-from builders.synthbias.minimal_pair import Slotted
-from builders.synthbias.published_digests import PROTECTED, SHA256
+from builders.synthbias.generation.generated import Limits, check
+from builders.synthbias.generation.instructions import Cell
+from builders.synthbias.minimal_pairs import Slotted
 from schemas.documents.dataset import Reject
 from schemas.files.arrow_files import table_bytes
 from schemas.items.coreference import CoreferenceItem
@@ -115,7 +114,7 @@ def test_the_digests_are_those_of_the_published_sentences(shared_data: Path) -> 
     with (shared_data / "synthbias" / "synthbias_data.csv").open(encoding="utf-8", newline="") as file:
         sentences = [row["sample"] for row in csv.DictReader(file)]
     assert PROTECTED.digests.read_bytes() == packed(sentences)
-    assert PROTECTED.file_sha256s == (SHA256,)
+    assert PROTECTED.file_sha256s == (PUBLISHED_SHA256,)
     known = digests_of(PROTECTED.digests)
     assert all(holds_protected(sentence, known) for sentence in sentences)
 

@@ -12,12 +12,10 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from builders.dataset.output import Draft, write_dataset
-from builders.synthbias import published
-from builders.synthbias.checks.catalogue import findings_in
-from builders.synthbias.checks.collection import Collection
-from builders.synthbias.checks.profiles import PUBLISHED_FLAGS
+from builders.synthbias import PUBLISHED_SHA256, published
+from builders.synthbias.checks.catalogue import PUBLISHED_FLAGS, findings_in
+from builders.synthbias.checks.sentence import Collection
 from builders.synthbias.published_csv import parse
-from builders.synthbias.published_digests import SHA256
 from schemas.items.coreference import CoreferenceItem
 
 HEADER = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
@@ -165,7 +163,9 @@ def test_a_file_that_cannot_be_read_is_an_error_of_one_line_with_a_remedy(raw: b
 def test_a_sound_file_that_is_not_the_published_one_is_refused_with_both_hashes(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(as_csv(list(ROWS)))
-    with pytest.raises(DataError, match=rf"mine\.csv: sha256 [0-9a-f]{{64}} is not the published file's {SHA256}"):
+    with pytest.raises(
+        DataError, match=rf"mine\.csv: sha256 [0-9a-f]{{64}} is not the published file's {PUBLISHED_SHA256}"
+    ):
         published.draft(path, limit=None)
 
 

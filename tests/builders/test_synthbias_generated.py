@@ -18,11 +18,19 @@ import pytest
 
 from builders.synthbias.checks import GENERATED, Sentence, first_finding
 from builders.synthbias.generation.answers import Candidate, candidate_of
-from builders.synthbias.generation.cells import CONFIGS, cell_of, cells_of
-from builders.synthbias.generation.design import design_cells
-from builders.synthbias.generation.requests import pairs_by_cell, requests_draft, wanted
-from builders.synthbias.generation.writing import answer_schema, examples, instruction
-from builders.synthbias.minimal_pair import GENDERS, Slotted
+from builders.synthbias.generation.commands import design_cells
+from builders.synthbias.generation.instructions import (
+    CONFIGS,
+    answer_schema,
+    cell_of,
+    cells_of,
+    examples,
+    instruction,
+    pairs_by_cell,
+    requests_draft,
+    wanted,
+)
+from builders.synthbias.minimal_pairs import GENDERS, Slotted
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files.tables import read_rows
 from schemas.folders.dataset_folder import read_manifest, read_split

@@ -12,7 +12,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from builders.dataset.output import Draft
 from builders.synthbias import winobias
-from builders.synthbias.winobias_card import MIT_NOTICE
+from builders.synthbias.winobias import MIT_NOTICE
 from builders.synthbias.winobias_text import parse_file, without_markup
 from schemas.items.coreference import CoreferenceItem
 

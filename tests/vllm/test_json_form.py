@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from builders.synthbias.generation.writing import answer_schema
+from builders.synthbias.generation.instructions import answer_schema
 from evaluators.backend import Backend, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai import backend as openai

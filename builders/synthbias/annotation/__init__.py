@@ -3,3 +3,25 @@
 The protocol is that of SynthBias (Wang et al. 2025, arXiv:2505.23996): three questions with the answers yes and no
 about each sentence, four to ten annotators, and thresholds at 75 and 25 percent.
 """
+
+from __future__ import annotations
+
+from biasboard.ground.command_line import Place, command_group
+
+_COMMANDS = "builders.synthbias.annotation.commands"
+HELP = "Have people judge the sentences of a dataset, and keep the pairs that they accept."
+COMMANDS = {
+    "plan": Place(f"{_COMMANDS}:plan", "Plan the next batch: the sentences that need more votes."),
+    "export": Place(f"{_COMMANDS}:export", "Write a batch, or the entrance test, for a platform."),
+    "ingest": Place(f"{_COMMANDS}:ingest", "Take votes in from files of a platform."),
+    "exclude": Place(f"{_COMMANDS}:exclude", "Stop counting the votes of an annotator; the votes are kept."),
+    "decide": Place(f"{_COMMANDS}:decide", "Decide by the votes, and write a dataset of the accepted pairs."),
+    "report": Place(
+        "builders.synthbias.annotation.agreement:report",
+        "Show agreement, votes per item, yield, and how each annotator agrees.",
+    ),
+    "serve": Place(
+        "builders.synthbias.annotation.serving:serve", "Serve a page on this machine on which one annotator votes."
+    ),
+}
+app = command_group(HELP, COMMANDS)

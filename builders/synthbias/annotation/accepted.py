@@ -8,21 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
+from builders.dataset.card import Annotation, Card
 from builders.dataset.licence_files import is_licence_file
 from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
-from builders.synthbias.annotation.accepted_card import SOURCE_CARD, accepted_card
+from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import (
+    MAX_VOTES,
+    MIN_VOTES,
     RULES,
     PairDecision,
     Policy,
+    StopRule,
     are_decided_by_people,
     counting_ballots,
     rule_counts,
 )
 from builders.synthbias.annotation.safe_csv import render
-from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State, pseudonyms
 from builders.synthbias.annotation.votes import AnnotatorKind
+from builders.synthbias.cards import synthbias_card
 from schemas.documents.dataset import Reject, Source
 from schemas.files import tables
 from schemas.folders.dataset_folder import REJECTS
@@ -33,7 +37,7 @@ RELABELLED = Rule(name="relabelled", description="was written as type 2; the vot
 
 
 def accepted_draft(
-    annotated: Annotated,
+    annotated: AnnotatedDataset,
     state: State,
     policy: Policy,
     decisions: Sequence[PairDecision],
@@ -109,7 +113,7 @@ def _n_voters(state: State, policy: Policy) -> dict[str, int]:
     return {"n_people": len(names) - n_models, "n_models": n_models}
 
 
-def _source(annotated: Annotated) -> Source:
+def _source(annotated: AnnotatedDataset) -> Source:
     manifest = annotated.manifest
     return Source(
         name=f"the annotated dataset, {manifest.name}",
@@ -121,7 +125,7 @@ def _source(annotated: Annotated) -> Source:
     )
 
 
-def _splits(annotated: Annotated, accepted: Sequence[PairDecision]) -> Iterator[DraftSplit[CoreferenceItem]]:
+def _splits(annotated: AnnotatedDataset, accepted: Sequence[PairDecision]) -> Iterator[DraftSplit[CoreferenceItem]]:
     """Yield the splits of the source with the accepted items; relabelled ones move to the config of type 1."""
     kept = {side.item.item_id: pair.is_relabelled for pair in accepted for side in pair.sides}
     places: dict[tuple[str, str], list[CoreferenceItem]] = {
@@ -154,7 +158,7 @@ def _rejects(decisions: Sequence[PairDecision], *, with_texts: bool) -> Iterator
 
 
 def _files(
-    annotated: Annotated, state: State, policy: Policy, decisions: Sequence[PairDecision], state_folder: Path
+    annotated: AnnotatedDataset, state: State, policy: Policy, decisions: Sequence[PairDecision], state_folder: Path
 ) -> Iterator[ExtraFile]:
     names = pseudonyms(state_folder, state.annotators)
     yield ExtraFile(
@@ -183,7 +187,7 @@ def _files(
             yield ExtraFile(name=path.name, content=path.read_bytes())
 
 
-def _votes(annotated: Annotated, state: State, policy: Policy, names: Mapping[str, str]) -> str:
+def _votes(annotated: AnnotatedDataset, state: State, policy: Policy, names: Mapping[str, str]) -> str:
     """Return the votes without times and places, which could tell who somebody is, and in no order of time."""
     counting = counting_ballots(state, policy)
     rows = [
@@ -234,3 +238,97 @@ def verdict_lines(decisions: Sequence[PairDecision]) -> Iterator[str]:
     for rule in RULES:
         if counts.get(rule.name):
             yield f"  {rule.name}: {counts[rule.name]} items"
+
+
+SOURCE_CARD = "source/README.md"
+"""The card of the annotated dataset, in the folder of accepted pairs."""
+_STOPS = {
+    StopRule.PAPER: "at a consensus of 75 percent on every question",
+    StopRule.DECISIVE: "when no further votes could change the verdict",
+}
+
+
+def accepted_card(
+    annotated: AnnotatedDataset,
+    policy: Policy,
+    decisions: Sequence[PairDecision],
+    splits: Sequence[DraftSplit[CoreferenceItem]],
+    *,
+    n_people: int,
+    n_models: int,
+) -> Card:
+    """Return the card.
+
+    Args:
+        annotated: Dataset that was annotated.
+        policy: Policy by which was decided.
+        decisions: Decisions on all pairs.
+        splits: Splits of the dataset of accepted pairs.
+        n_people: Number of people whose votes count.
+        n_models: Number of models whose votes count.
+    """
+    manifest = annotated.manifest
+    return synthbias_card(
+        data_statement=(
+            f"The minimal pairs of `{manifest.name}` {manifest.version} that annotators accepted; the items are as "
+            f"they are there. `{SOURCE_CARD}` is the card of that dataset and describes its sentences. What it says "
+            "about validation was written before the annotation."
+        ),
+        how_built=_how_built(policy, decisions),
+        annotation=_annotation(policy, decisions, n_people=n_people, n_models=n_models),
+        biases=(
+            f"* The biases of the source, in `{SOURCE_CARD}`, apply.\n"
+            "* Pairs that annotators read alike are kept: what readers of another background find ambiguous is missing."
+        ),
+        licence_terms=(
+            f"The sentences are under the licence of the dataset that was annotated, {manifest.licence}; "
+            f"`{SOURCE_CARD}` has its terms."
+        ),
+        known_limits=(
+            "* Votes say what annotators understand, not who they are: nothing is known about their background.\n"
+            "* Selection by votes can change the balance of the design; see the table below.\n"
+            f"* The limits of the source, in `{SOURCE_CARD}`, apply too."
+        ),
+        citation=(
+            f"Cite the source, see `{SOURCE_CARD}`, and for the protocol Wang et al. 2025 (UCerF and SynthBias, "
+            "arXiv:2505.23996)."
+        ),
+        splits=splits,
+    )
+
+
+def _how_built(policy: Policy, decisions: Sequence[PairDecision]) -> str:
+    verdicts = Counter(pair.verdict for pair in decisions)
+    relabelled = sum(pair.is_relabelled for pair in decisions)
+    lines = [
+        "Annotators answered yes or no: is the sentence coherent, and if so, can the pronoun refer to the occupation "
+        "mentioned first, and to the one mentioned second? An item is accepted if more than 75 percent find it "
+        "coherent, and of those at least 75 percent say yes to both occupations (type 1), or at least 75 percent to "
+        "the referent and less than 25 percent to the other (type 2). A pair is accepted if both sides are.",
+        "",
+        f"* {MIN_VOTES} to {MAX_VOTES} annotators for each item, until the voting stopped "
+        f"{_STOPS[policy.stop_rule]} (`{policy.stop_rule}`).",
+        f"* {len(decisions)} pairs: {verdicts['accepted']} accepted, {verdicts['rejected']} rejected, "
+        f"{verdicts['undecided']} undecided.",
+        "* Nobody's votes on both sides of a pair count, but for models, which remember nothing.",
+        f"* Votes of models {'count like those of people' if policy.count_models else 'do not count'}.",
+    ]
+    if policy.relabel:
+        lines.append(f"* {relabelled} pairs of type 2 were found open and are items of type 1 (flag `relabelled`).")
+    return "\n".join(lines)
+
+
+def _annotation(policy: Policy, decisions: Sequence[PairDecision], *, n_people: int, n_models: int) -> Annotation:
+    counted = [side.tally.coherent.n for pair in decisions if pair.verdict == "accepted" for side in pair.sides]
+    tested = "some of whom were tested elsewhere" if policy.count_untested else "who had passed an entrance test"
+    return Annotation(
+        protocol=(
+            "Annotators answered yes or no: is the sentence coherent, and can the pronoun refer to each of the two "
+            "occupations? *How it was built* says which votes accept a pair."
+        ),
+        annotators=(
+            f"Votes of {n_people} people, {tested}, and of {n_models} models count. Nothing is known about the "
+            "background of the people."
+        ),
+        per_item=f"{min(counted)} to {max(counted)}",
+    )

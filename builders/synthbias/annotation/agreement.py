@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
+import typer
+
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import MissingExtraError, import_extra
 from biasboard.ground.strict_json import JsonValue
-from builders.synthbias.annotation.deciding import ItemDecision, PairDecision, Policy, counting_ballots, rule_counts
-from builders.synthbias.annotation.sentences import Annotated, expected_reading
+from builders.dataset.summary import aligned
+from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated
+from builders.synthbias.annotation.commands import (
+    CountModels,
+    CountUntested,
+    DatasetFolder,
+    Relabel,
+    StateFolder,
+    Stop,
+    fitting_state,
+)
+from builders.synthbias.annotation.deciding import (
+    ItemDecision,
+    PairDecision,
+    Policy,
+    StopRule,
+    counting_ballots,
+    decide_pairs,
+    expected_reading,
+    rule_counts,
+)
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Ballot, Question, ballots_of
 
@@ -85,7 +108,7 @@ class Report:
     annotators: tuple[Colleague, ...]
 
 
-def make_report(annotated: Annotated, state: State, policy: Policy, decisions: Sequence[PairDecision]) -> Report:
+def make_report(annotated: AnnotatedDataset, state: State, policy: Policy, decisions: Sequence[PairDecision]) -> Report:
     """Measure agreement, cost and yield of an annotation; the entrance test is left out."""
     counting = counting_ballots(state, policy)
     ballots = {item_id: counting.get(item_id, {}) for item_id in annotated.items}
@@ -153,7 +176,7 @@ def _alpha(shared: Sequence[_Counts]) -> float | str:
     return float(krippendorff.alpha(value_counts=[list(count) for count in shared], level_of_measurement="nominal"))
 
 
-def colleagues(annotated: Annotated, state: State, policy: Policy, counting: Ballots) -> list[Colleague]:
+def colleagues(annotated: AnnotatedDataset, state: State, policy: Policy, counting: Ballots) -> list[Colleague]:
     """Compare each annotator with the majority of the others whose votes count; ties are left out."""
     everybody = ballots_of(vote for vote in state.standing_votes.values() if vote.item_id in annotated.items)
     n_items: Counter[str] = Counter()
@@ -217,3 +240,75 @@ def as_json(report: Report) -> JsonValue:
     for entry, colleague in zip(value["annotators"], report.annotators, strict=True):
         entry["agreement_rate"] = colleague.agreement_rate
     return value
+
+
+@one_line_errors()
+def report(
+    dataset: DatasetFolder,
+    state_folder: StateFolder,
+    stop_rule: Stop = StopRule.PAPER,
+    relabel: Relabel = False,
+    count_models: CountModels = False,
+    count_untested: CountUntested = False,
+    json_wanted: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show agreement, votes per item, yield, and how each annotator agrees."""
+    annotated = read_annotated(dataset)
+    state = fitting_state(annotated, state_folder)
+    policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
+    found = make_report(annotated, state, policy, decide_pairs(annotated, state, policy))
+    if json_wanted:
+        typer.echo(strict_json.dumps(as_json(found)), nl=False)
+        return
+    for line in _lines(found):
+        typer.echo(line)
+
+
+def _lines(found: Report) -> Iterator[str]:
+    rows = [
+        (
+            one.question.value,
+            str(one.n_votes),
+            str(one.n_items),
+            _share(one.yes_rate),
+            _share(one.percent_agreement),
+            "-" if one.krippendorff_alpha is None else f"{one.krippendorff_alpha:.3f}",
+        )
+        for one in found.agreement
+    ]
+    yield from aligned(("question", "votes", "items", "yes", "agreement", "alpha"), rows)
+    yield from (f"no alpha for {one.question}: {one.alpha_reason}" for one in found.agreement if one.alpha_reason)
+    yield ""
+    votes = [(str(n), str(n_items)) for n, n_items in found.votes_per_item.items()]
+    yield from aligned(("votes", "items"), votes)
+    yield ""
+    yields = [
+        (
+            one.type,
+            *(str(n) for n in (one.n_items, one.n_accepted, one.n_rejected, one.n_undecided)),
+            *(str(n) for n in (one.n_pairs, one.n_pairs_accepted, one.n_pairs_rejected)),
+            "-" if one.votes_per_item is None else f"{one.votes_per_item:.2f}",
+        )
+        for one in found.yields
+    ]
+    heading = ("type", "items", "accepted", "rejected", "undecided", "pairs", "accepted", "rejected", "votes/item")
+    yield from aligned(heading, yields)
+    yield from (f"  {rule}: {n} items" for rule, n in sorted(found.rejects.items()))
+    yield ""
+    annotators = [
+        (
+            one.annotator_id,
+            one.kind,
+            one.status,
+            one.entrance or "-",
+            "yes" if one.counts else "no",
+            str(one.n_items),
+            _share(one.agreement_rate),
+        )
+        for one in found.annotators
+    ]
+    yield from aligned(("annotator", "kind", "status", "entrance", "counts", "items", "with majority"), annotators)
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"

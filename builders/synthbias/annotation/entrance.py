@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from builders.synthbias.annotation.sentences import Sentence
+from builders.synthbias.annotation.annotated import AskedSentence
 from builders.synthbias.annotation.votes import Ballot
 from builders.synthbias.mentions import occupation_mentions, pronoun_mentions
 
@@ -52,7 +52,7 @@ class Score(NamedTuple):
 class Solved(NamedTuple):
     """A sentence with its right answers."""
 
-    sentence: Sentence
+    sentence: AskedSentence
     answers: Ballot
     why: str
     """Explanation; empty in the test."""
@@ -110,7 +110,7 @@ def _solved(prefix: str, number: int, text: str, answers: Ballot, why: str = "")
     (pronoun,) = pronoun_mentions(text)
     first, second = (mention.text for mention in occupation_mentions(text))
     name = f"{prefix}-{number:02d}"
-    return Solved(Sentence(name, name, text, pronoun.text, pronoun.start, first, second), answers, why)
+    return Solved(AskedSentence(name, name, text, pronoun.text, pronoun.start, first, second), answers, why)
 
 
 TEST: tuple[Solved, ...] = tuple(_solved("entrance", number, *case) for number, case in enumerate(_TEST, 1))

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
+from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST_PAIRS, EntranceUnit, Score, entrance_score
-from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import (
     Annotator,
@@ -122,7 +122,7 @@ class Intake:
 
 
 def take_in(
-    annotated: Annotated,
+    annotated: AnnotatedDataset,
     state: State,
     submissions: Sequence[Submission],
     *,
@@ -181,7 +181,7 @@ def with_entrance(state: State, rule: EntranceRule) -> State:
     return State(state.rows, annotators)
 
 
-def _check(annotated: Annotated, state: State, submission: Submission, kind: AnnotatorKind) -> None:
+def _check(annotated: AnnotatedDataset, state: State, submission: Submission, kind: AnnotatorKind) -> None:
     where, item_id = submission.where, submission.item_id
     if item_id not in annotated.items and item_id not in TEST_PAIRS:
         raise DataError(f"{where}: item '{item_id}' is not in {annotated.folder}; give the dataset that was exported")
@@ -199,7 +199,7 @@ def _check(annotated: Annotated, state: State, submission: Submission, kind: Ann
         )
 
 
-def _pair_of(annotated: Annotated, submission: Submission) -> str:
+def _pair_of(annotated: AnnotatedDataset, submission: Submission) -> str:
     item_id = submission.item_id
     return TEST_PAIRS[item_id] if item_id in TEST_PAIRS else annotated.items[item_id].pair_id
 

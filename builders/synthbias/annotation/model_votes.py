@@ -14,9 +14,9 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
+from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSentence
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, Solved
 from builders.synthbias.annotation.intake import Submission
-from builders.synthbias.annotation.sentences import Annotated, Sentence
 from builders.synthbias.annotation.votes import Answer, Question
 from schemas.documents.record import Record
 from schemas.documents.result import Result
@@ -38,7 +38,7 @@ _SCHEMA = strict_json.canonical(
 ).decode()
 
 
-def questions_draft(annotated: Annotated, sentences: Sequence[Sentence]) -> Draft[InstructionItem]:
+def questions_draft(annotated: AnnotatedDataset, sentences: Sequence[AskedSentence]) -> Draft[InstructionItem]:
     """Return the dataset that asks a model about sentences, and about those of the entrance test.
 
     It holds the sentences, so that it may be published only if their dataset may be.
@@ -99,7 +99,7 @@ def questions_draft(annotated: Annotated, sentences: Sequence[Sentence]) -> Draf
     )
 
 
-def instruction(sentence: Sentence) -> str:
+def instruction(sentence: AskedSentence) -> str:
     """Return the instruction to judge a sentence, with the three worked examples that people see."""
     return "\n\n".join(
         (
@@ -113,7 +113,7 @@ def instruction(sentence: Sentence) -> str:
     )
 
 
-def _asked(sentence: Sentence) -> str:
+def _asked(sentence: AskedSentence) -> str:
     questions = (f"- {question}: {sentence.ask(question)}" for question in Question)
     return "\n".join((f"Sentence: {sentence.text}", *questions))
 

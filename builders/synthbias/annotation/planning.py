@@ -11,9 +11,9 @@ from pathlib import Path
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
+from builders.synthbias.annotation.annotated import Group
 from builders.synthbias.annotation.deciding import ItemDecision, PairDecision, undecided_items
 from builders.synthbias.annotation.safe_csv import read_rows, render_records
-from builders.synthbias.annotation.sentences import Group
 from builders.synthbias.annotation.state import BATCHES, State
 
 
@@ -34,7 +34,7 @@ class Request:
 COLUMNS = tuple(one.name for one in fields(Request))
 
 
-def plan(
+def plan_batch(
     decisions: Sequence[PairDecision], groups: Mapping[str, Group], state: State, annotators: Sequence[str] = ()
 ) -> list[Request]:
     """Plan the next batch.

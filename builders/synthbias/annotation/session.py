@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.strict_json import JsonValue
+from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSentence, sentence_of
 from builders.synthbias.annotation.deciding import PairDecision, Policy, counting_ballots, decide_pair
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, TEST_PAIRS, Solved
 from builders.synthbias.annotation.intake import EntranceRule, Submission, take_in, utc_text
-from builders.synthbias.annotation.sentences import Annotated, Sentence, sentence_of
 from builders.synthbias.annotation.state import ANNOTATORS, VOTES, State, locked, read_state, write_state
 from builders.synthbias.annotation.votes import (
     Annotator,
@@ -37,14 +37,14 @@ class Turn(NamedTuple):
     """The sentence that an annotator is asked next, and how far the work is."""
 
     phase: Phase
-    sentence: Sentence | None
+    sentence: AskedSentence | None
     done: int
     total: int
     can_undo: bool
     annotator: Annotator
 
 
-def sampled_pairs(annotated: Annotated, n: int | None, seed: int) -> tuple[str, ...]:
+def sampled_pairs(annotated: AnnotatedDataset, n: int | None, seed: int) -> tuple[str, ...]:
     """Return the ids of the pairs to annotate, drawn by a seed; all of them if no number is given."""
     ordered = sorted(annotated.pairs, key=lambda pair_id: _order(seed, pair_id))
     return tuple(ordered if n is None else ordered[:n])
@@ -64,7 +64,7 @@ class Session:
         entrance: Rule by which the entrance test is passed.
     """
 
-    annotated: Annotated
+    annotated: AnnotatedDataset
     folder: Path
     annotator_id: str
     pairs: Sequence[str]
@@ -177,15 +177,15 @@ class Session:
         sentence = self._first([item for *_, item in waiting])
         return Turn("done" if sentence is None else "items", sentence, done, total, can_undo, annotator)
 
-    def _first(self, sentences: Sequence[Sentence]) -> Sentence | None:
+    def _first(self, sentences: Sequence[AskedSentence]) -> AskedSentence | None:
         """Return the sentence to ask: the one that was taken back, or the first."""
         again = next((one for one in sentences if one.item_id == self._taken_back), None)
         return again or next(iter(sentences), None)
 
-    def _sides(self, pair_id: str) -> Iterator[Sentence]:
+    def _sides(self, pair_id: str) -> Iterator[AskedSentence]:
         return map(sentence_of, self.annotated.pairs[pair_id].sides)
 
-    def _waiting(self, state: State, mine: Mapping[str, Ballot]) -> Iterator[tuple[int, bytes, Sentence]]:
+    def _waiting(self, state: State, mine: Mapping[str, Ballot]) -> Iterator[tuple[int, bytes, AskedSentence]]:
         """Yield the sentences that the annotator may be asked, those with the fewest votes to be first."""
         if not self._decisions:
             ballots = counting_ballots(state, self.policy)
@@ -260,13 +260,13 @@ def _example_json(solved: Solved) -> dict[str, JsonValue]:
     return {**_sentence_json(solved.sentence), "answers": answers, "why": solved.why}
 
 
-def _sentence_json(sentence: Sentence) -> dict[str, JsonValue]:
+def _sentence_json(sentence: AskedSentence) -> dict[str, JsonValue]:
     questions: list[JsonValue] = [{"name": question.value, "text": sentence.ask(question)} for question in Question]
     marks: list[JsonValue] = [[start, end, kind] for start, end, kind in sorted(_marks(sentence))]
     return {"item_id": sentence.item_id, "text": sentence.text, "marks": marks, "questions": questions}
 
 
-def _marks(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
+def _marks(sentence: AskedSentence) -> Iterator[tuple[int, int, str]]:
     """Yield what the page highlights: start, end and kind."""
     yield sentence.pronoun_start, sentence.pronoun_start + len(sentence.pronoun), "pronoun"
     for mention in occupation_mentions(sentence.text):

@@ -16,10 +16,9 @@ one sentence need nothing but the sentence; those of pairs and whole files run w
 
 from __future__ import annotations
 
-from builders.synthbias.checks.catalogue import CATALOGUE, all_findings, first_finding
+from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, GENERATED, Profile, all_findings, first_finding
 from builders.synthbias.checks.check import Check, Finding, Severity
 from builders.synthbias.checks.duplicates import Duplicates
-from builders.synthbias.checks.profiles import EMBEDDED, GENERATED, Profile
 from builders.synthbias.checks.sentence import Sentence
 
 __all__ = [

@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from builders.dataset.output import Rule
 from builders.packaged import packaged_toml
-from builders.synthbias.checks.collection import Collection
-from builders.synthbias.checks.sentence import Sentence
+from builders.synthbias.checks.sentence import Collection, Sentence
 
 Severity: TypeAlias = Literal["error", "warning", "review", "note"]
 """``error`` contradicts the data or its design, ``warning`` is a likely defect, ``review`` needs a reader's decision,

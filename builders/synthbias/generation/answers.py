@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report
 from builders.dataset.output import Rule
-from builders.synthbias.generation.cells import Cell, cell_of
-from builders.synthbias.generation.requests import DATASET
-from builders.synthbias.minimal_pair import Slotted
+from builders.synthbias.generation.instructions import DATASET, Cell, cell_of
+from builders.synthbias.minimal_pairs import Slotted
 from schemas.documents.dataset import Reject
 from schemas.documents.record import Record
 from schemas.documents.result import Model, Result

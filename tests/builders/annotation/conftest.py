@@ -8,7 +8,7 @@ import pytest
 
 from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
-from builders.synthbias.annotation.sentences import Annotated, read_annotated
+from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated
 
 
 @pytest.fixture(scope="session")
@@ -20,5 +20,5 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def annotated(dataset: Path) -> Annotated:
+def annotated(dataset: Path) -> AnnotatedDataset:
     return read_annotated(dataset)

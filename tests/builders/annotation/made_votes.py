@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from builders.synthbias.annotation.annotated import AnnotatedDataset
+from builders.synthbias.annotation.deciding import expected_reading
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.intake import Submission
-from builders.synthbias.annotation.sentences import Annotated, expected_reading
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Answer, Ballot, Question, Status, Vote
 from schemas.items.coreference import CoreferenceItem
@@ -70,7 +71,7 @@ def state(rows: Iterable[Vote], annotators: dict[str, Annotator]) -> State:
     return State(tuple(rows), annotators)
 
 
-def unanimous(annotated: Annotated, n: int = 4, *, leave_out: Iterable[str] = ()) -> State:
+def unanimous(annotated: AnnotatedDataset, n: int = 4, *, leave_out: Iterable[str] = ()) -> State:
     """A state in which n people accept each side of each pair; other people vote on the other side."""
     rows: list[Vote] = []
     names = {group: [f"{group}{number}" for number in range(n)] for group in ("A", "B")}

@@ -12,8 +12,8 @@ import pytest
 
 from biasboard.ground import strict_json
 from builders.synthbias.annotation.agreement import agreement_on, as_json, make_report
-from builders.synthbias.annotation.deciding import Policy, decide
-from builders.synthbias.annotation.sentences import Annotated
+from builders.synthbias.annotation.annotated import AnnotatedDataset
+from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Question
 from tests.builders.annotation.made_votes import BALLOTS, active, right, unanimous, votes
@@ -99,7 +99,7 @@ def test_an_unknown_alpha_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_report_counts_items_pairs_and_colleagues(annotated: Annotated) -> None:
+def test_a_report_counts_items_pairs_and_colleagues(annotated: AnnotatedDataset) -> None:
     pairs = list(annotated.pairs.values())
     found = unanimous(annotated, leave_out=[pairs[0].pair_id])
     contrary = [
@@ -111,7 +111,7 @@ def test_a_report_counts_items_pairs_and_colleagues(annotated: Annotated) -> Non
     model = list(votes(pairs[1].sides[0], "model", right(pairs[1].sides[0])))
     annotators = {**found.annotators, **active("contrary"), **active("model", kind=AnnotatorKind.MODEL)}
     state = State((*found.rows, *contrary, *model), annotators)
-    report = make_report(annotated, state, Policy(), decide(annotated, state, Policy()))
+    report = make_report(annotated, state, Policy(), decide_pairs(annotated, state, Policy()))
     assert report.votes_per_item == {0: 2, 4: 38 - len(contrary), 5: len(contrary)}
     one, two = report.yields
     assert (one.type, one.n_pairs, one.n_pairs_accepted) == ("type1", 10, 9)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.synthbias.annotation.sentences import Annotated
+from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.state import State, read_state, render_votes, write_state
 from schemas.folders.dataset_folder import read_manifest
 from tests import commands
@@ -59,7 +59,7 @@ def test_help_is_quick_and_imports_no_evaluator(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_from_the_plan_to_the_dataset(dataset: Path, annotated: Annotated, tmp_path: Path) -> None:
+def test_from_the_plan_to_the_dataset(dataset: Path, annotated: AnnotatedDataset, tmp_path: Path) -> None:
     call = partial(done, folder=tmp_path)
     assert "160 more votes are needed at least, in 20 pairs" in call("plan", dataset, "--state", "state")
     said = call("export", dataset, "--state", "state", "--out", "tasks", "--format", "label-studio")
@@ -94,7 +94,9 @@ def test_from_the_plan_to_the_dataset(dataset: Path, annotated: Annotated, tmp_p
 
 
 @pytest.mark.slow
-def test_an_exclusion_is_computed_again_and_taken_back(dataset: Path, annotated: Annotated, tmp_path: Path) -> None:
+def test_an_exclusion_is_computed_again_and_taken_back(
+    dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
+) -> None:
     call = partial(done, folder=tmp_path)
     write_state(tmp_path / "state", State((), {}), unanimous(annotated))
     assert "20 accepted" in call("decide", dataset, "--state", "state", "--dry-run")
@@ -108,7 +110,7 @@ def test_an_exclusion_is_computed_again_and_taken_back(dataset: Path, annotated:
 
 
 @pytest.mark.slow
-def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotated, tmp_path: Path) -> None:
+def test_the_report_in_words_and_for_programs(dataset: Path, annotated: AnnotatedDataset, tmp_path: Path) -> None:
     first = next(iter(annotated.items.values()))
     found = unanimous(annotated)
     more = State((*found.rows, *votes(first, "ben", BALLOTS["incoherent"])), found.annotators)
@@ -139,7 +141,7 @@ def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotate
     ],
 )
 def test_nothing_is_written_into_a_dataset(
-    arguments: tuple[str, ...], option: str, dataset: Path, annotated: Annotated, tmp_path: Path
+    arguments: tuple[str, ...], option: str, dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
 ) -> None:
     shutil.copytree(dataset, tmp_path / "d")
     write_state(tmp_path / "s", State((), {}), unanimous(annotated))
@@ -156,7 +158,7 @@ def test_nothing_is_written_into_a_dataset(
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "decide", "report"])
 def test_a_state_of_another_dataset_is_noticed(
-    command: str, dataset: Path, annotated: Annotated, tmp_path: Path
+    command: str, dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
 ) -> None:
     found = unanimous(annotated)
     foreign = tuple(replace(vote, item_id=f"x-{vote.item_id}", pair_id=f"x-{vote.pair_id}") for vote in found.rows)
@@ -202,7 +204,7 @@ def test_a_state_of_another_dataset_is_noticed(
     ],
 )
 def test_a_mistake_is_one_line_and_changes_nothing(
-    arguments: list[str], message: str, dataset: Path, annotated: Annotated, tmp_path: Path
+    arguments: list[str], message: str, dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
 ) -> None:
     item = next(iter(annotated.items.values()))
     (tmp_path / "s").mkdir()

@@ -12,10 +12,17 @@ import pytest
 from biasboard.ground.errors import DataError
 from builders.dataset.output import ensure_publishable, write_dataset
 from builders.synthbias.annotation.accepted import accepted_draft
-from builders.synthbias.annotation.deciding import PairDecision, Policy, are_decided_by_people, counting_ballots, decide
-from builders.synthbias.annotation.sentences import Annotated, expected_reading
+from builders.synthbias.annotation.annotated import AnnotatedDataset
+from builders.synthbias.annotation.deciding import (
+    PairDecision,
+    Policy,
+    StopRule,
+    are_decided_by_people,
+    counting_ballots,
+    decide_pairs,
+    expected_reading,
+)
 from builders.synthbias.annotation.state import State
-from builders.synthbias.annotation.thresholds import StopRule
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status
 from schemas import validate
 from schemas.documents.dataset import Manifest, Reject
@@ -25,7 +32,9 @@ from schemas.items.coreference import CoreferenceItem
 from tests.builders.annotation.made_votes import BALLOTS, active, right, state, unanimous, votes
 
 
-def decided(annotated: Annotated, ballots: dict[str, list[Ballot]], policy: Policy | None = None) -> PairDecision:
+def decided(
+    annotated: AnnotatedDataset, ballots: dict[str, list[Ballot]], policy: Policy | None = None
+) -> PairDecision:
     """The decision on the pair of these items, each with its ballots."""
     rows = [
         vote
@@ -35,16 +44,16 @@ def decided(annotated: Annotated, ballots: dict[str, list[Ballot]], policy: Poli
     ]
     everybody = active(*{vote.annotator_id for vote in rows})
     pair_id = annotated.items[next(iter(ballots))].pair_id
-    found = decide(annotated, state(rows, everybody), policy or Policy())
+    found = decide_pairs(annotated, state(rows, everybody), policy or Policy())
     return next(pair for pair in found if pair.pair_id == pair_id)
 
 
-def sides_of(annotated: Annotated, reading: str) -> tuple[CoreferenceItem, CoreferenceItem]:
+def sides_of(annotated: AnnotatedDataset, reading: str) -> tuple[CoreferenceItem, CoreferenceItem]:
     return next(pair.sides for pair in annotated.pairs.values() if expected_reading(pair.sides[0]) == reading)
 
 
 @pytest.mark.slow
-def test_a_pair_is_accepted_only_if_both_sides_are(annotated: Annotated) -> None:
+def test_a_pair_is_accepted_only_if_both_sides_are(annotated: AnnotatedDataset) -> None:
     one, other = sides_of(annotated, "first")
     good = [right(one)] * 4
     assert decided(annotated, {one.item_id: good, other.item_id: good}).verdict == "accepted"
@@ -65,20 +74,20 @@ def test_a_pair_is_accepted_only_if_both_sides_are(annotated: Annotated) -> None
         ("first", "open", "both_possible"),
     ],
 )
-def test_the_rule_that_an_item_breaks(annotated: Annotated, expected: str, voted: str, rule: str) -> None:
+def test_the_rule_that_an_item_breaks(annotated: AnnotatedDataset, expected: str, voted: str, rule: str) -> None:
     one, other = sides_of(annotated, expected)
     pair = decided(annotated, {side.item_id: [BALLOTS[voted]] * 4 for side in (one, other)})
     assert (pair.verdict, [rule.name for rule, _ in pair.rules]) == ("rejected", [rule] * 2)
 
 
-def test_type_2_that_nobody_settles_is_unclear(annotated: Annotated) -> None:
+def test_type_2_that_nobody_settles_is_unclear(annotated: AnnotatedDataset) -> None:
     one, other = sides_of(annotated, "first")
     split = [BALLOTS["first"]] * 3 + [BALLOTS["open"]]
     pair = decided(annotated, {side.item_id: split for side in (one, other)})
     assert [rule.name for rule, _ in pair.rules] == ["not_settled"] * 2
 
 
-def test_relabelling_takes_both_sides(annotated: Annotated) -> None:
+def test_relabelling_takes_both_sides(annotated: AnnotatedDataset) -> None:
     one, other = sides_of(annotated, "second")
     relabel = Policy(relabel=True)
     both = decided(annotated, {side.item_id: [BALLOTS["open"]] * 4 for side in (one, other)}, relabel)
@@ -88,7 +97,7 @@ def test_relabelling_takes_both_sides(annotated: Annotated) -> None:
     assert (pair.verdict, [rule.name for rule, _ in pair.rules]) == ("rejected", ["sides_disagree"] * 2)
 
 
-def test_the_stop_rule_decides_what_is_undecided(annotated: Annotated) -> None:
+def test_the_stop_rule_decides_what_is_undecided(annotated: AnnotatedDataset) -> None:
     one, other = sides_of(annotated, "open")
     three_of_four = [BALLOTS["open"]] * 3 + [BALLOTS["incoherent"]]
     ballots = {side.item_id: three_of_four for side in (one, other)}
@@ -96,7 +105,7 @@ def test_the_stop_rule_decides_what_is_undecided(annotated: Annotated) -> None:
     assert decided(annotated, ballots, Policy(stop_rule=StopRule.DECISIVE)).verdict == "undecided"
 
 
-def test_only_complete_ballots_of_those_who_count_count(annotated: Annotated) -> None:
+def test_only_complete_ballots_of_those_who_count_count(annotated: AnnotatedDataset) -> None:
     one, other = sides_of(annotated, "open")
     rows = [
         *votes(one, "anna", BALLOTS["open"]),
@@ -124,31 +133,31 @@ def test_only_complete_ballots_of_those_who_count_count(annotated: Annotated) ->
     )
 
 
-def with_models(annotated: Annotated, people: int, models: int) -> State:
+def with_models(annotated: AnnotatedDataset, people: int, models: int) -> State:
     found = unanimous(annotated, people)
     names = [f"model-{number}" for number in range(models)]
     rows = [vote for item in annotated.items.values() for name in names for vote in votes(item, name, right(item))]
     return State((*found.rows, *rows), {**found.annotators, **active(*names, kind=AnnotatorKind.MODEL)})
 
 
-def test_a_model_decides_only_when_asked_and_then_no_human_has_validated(annotated: Annotated) -> None:
+def test_a_model_decides_only_when_asked_and_then_no_human_has_validated(annotated: AnnotatedDataset) -> None:
     two_and_two = with_models(annotated, 2, 2)
-    assert {pair.verdict for pair in decide(annotated, two_and_two, Policy())} == {"undecided"}
+    assert {pair.verdict for pair in decide_pairs(annotated, two_and_two, Policy())} == {"undecided"}
     policy = Policy(count_models=True)
-    accepted = decide(annotated, two_and_two, policy)
+    accepted = decide_pairs(annotated, two_and_two, policy)
     assert {pair.verdict for pair in accepted} == {"accepted"}
     assert not are_decided_by_people(accepted, annotated, two_and_two, policy)
     four_and_two = with_models(annotated, 4, 2)
-    assert are_decided_by_people(decide(annotated, four_and_two, policy), annotated, four_and_two, policy)
+    assert are_decided_by_people(decide_pairs(annotated, four_and_two, policy), annotated, four_and_two, policy)
 
 
-def written(annotated: Annotated, found: State, folder: Path, policy: Policy | None = None) -> Manifest:
+def written(annotated: AnnotatedDataset, found: State, folder: Path, policy: Policy | None = None) -> Manifest:
     policy = policy or Policy()
     draft = accepted_draft(
         annotated,
         found,
         policy,
-        decide(annotated, found, policy),
+        decide_pairs(annotated, found, policy),
         name="synthbias-annotated",
         version="1.0.0",
         state_folder=folder / "state",
@@ -156,7 +165,7 @@ def written(annotated: Annotated, found: State, folder: Path, policy: Policy | N
     return write_dataset(draft, folder / "out", overwrite=True)
 
 
-def test_the_dataset_of_accepted_pairs(annotated: Annotated, tmp_path: Path) -> None:
+def test_the_dataset_of_accepted_pairs(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     missing = [pair.pair_id for pair in annotated.pairs.values()][:3]
     found = unanimous(annotated, leave_out=missing)
     manifest = written(annotated, found, tmp_path)
@@ -182,7 +191,7 @@ def test_the_dataset_of_accepted_pairs(annotated: Annotated, tmp_path: Path) -> 
     assert "People wrote or checked the sentences" in card
 
 
-def test_released_votes_have_pseudonyms_and_no_times(annotated: Annotated, tmp_path: Path) -> None:
+def test_released_votes_have_pseudonyms_and_no_times(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     found = unanimous(annotated)
     rows = tuple(replace(vote, submitted_at="2026-03-01T10:00:00.000Z", source="secret-place") for vote in found.rows)
     reasons = {name: replace(one, reason="told me so") for name, one in found.annotators.items()}
@@ -202,7 +211,7 @@ def test_released_votes_have_pseudonyms_and_no_times(annotated: Annotated, tmp_p
     assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
 
 
-def test_relabelled_pairs_move_to_type_1(annotated: Annotated, tmp_path: Path) -> None:
+def test_relabelled_pairs_move_to_type_1(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     one, _ = sides_of(annotated, "first")
     rows = [
         vote
@@ -224,8 +233,10 @@ def test_relabelled_pairs_move_to_type_1(annotated: Annotated, tmp_path: Path) -
     assert {flag.rule: flag.n for flag in manifest.flags} == {"relabelled": 2}
 
 
-def test_what_must_not_be_published_stays_so_and_shows_no_rejected_text(annotated: Annotated, tmp_path: Path) -> None:
-    closed = Annotated(
+def test_what_must_not_be_published_stays_so_and_shows_no_rejected_text(
+    annotated: AnnotatedDataset, tmp_path: Path
+) -> None:
+    closed = AnnotatedDataset(
         annotated.folder,
         replace(annotated.manifest, redistributable=False, publish_refusal="its licence forbids it"),
         annotated.splits,
@@ -237,6 +248,6 @@ def test_what_must_not_be_published_stays_so_and_shows_no_rejected_text(annotate
     assert [(one.candidate, one.source_row is not None) for one in rejects] == [("", True)] * 2
 
 
-def test_without_an_accepted_pair_there_is_no_dataset(annotated: Annotated, tmp_path: Path) -> None:
+def test_without_an_accepted_pair_there_is_no_dataset(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no pair is accepted, so that there is nothing to write; collect more votes"):
         written(annotated, State((), {}), tmp_path)

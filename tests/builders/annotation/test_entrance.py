@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
+from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceUnit, Score, entrance_score
 from builders.synthbias.annotation.intake import EntranceRule, take_in
-from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Answer, Ballot, Question
 from builders.synthbias.frames import open_frames, settled_frames
@@ -65,13 +65,13 @@ def test_a_score_counts_sentences_or_answers() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "status"), [(0, "active"), (4, "active"), (5, "failed")])
-def test_eighty_percent_pass(wrong: int, status: str, annotated: Annotated) -> None:
+def test_eighty_percent_pass(wrong: int, status: str, annotated: AnnotatedDataset) -> None:
     intake = take_in(annotated, State((), {}), entrance_submissions("anna", wrong=wrong))
     anna = intake.state.annotators["anna"]
     assert (anna.entrance, anna.status) == (f"{20 - wrong}/20", status)
 
 
-def test_another_rule_judges_the_same_votes_again(annotated: Annotated) -> None:
+def test_another_rule_judges_the_same_votes_again(annotated: AnnotatedDataset) -> None:
     state = take_in(annotated, State((), {}), entrance_submissions("anna", wrong=5)).state
     easier = take_in(annotated, state, entrance_submissions("anna", wrong=5), entrance=EntranceRule(75))
     assert (easier.n_added, easier.state.annotators["anna"].status) == (0, "active")

@@ -12,15 +12,21 @@ from typing import Any, NamedTuple
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.synthbias.annotation.deciding import Policy, counting_ballots, decide, tally_of
+from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
+from builders.synthbias.annotation.deciding import Policy, counting_ballots, decide_pairs, tally_of
 from builders.synthbias.annotation.entrance import TEST
-from builders.synthbias.annotation.exchange import Format, batch_files, entrance_files, read_submissions
 from builders.synthbias.annotation.intake import Intake, take_in
-from builders.synthbias.annotation.planning import plan
-from builders.synthbias.annotation.sentences import Annotated, sentence_of
+from builders.synthbias.annotation.planning import plan_batch
+from builders.synthbias.annotation.platforms import (
+    COLUMNS,
+    Format,
+    batch_files,
+    column_map,
+    entrance_files,
+    read_submissions,
+)
 from builders.synthbias.annotation.state import State, read_state, render_votes, write_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status
-from builders.synthbias.annotation.wide_csv import COLUMNS, column_map
 from tests.builders.annotation.made_votes import BALLOTS, active, right, unanimous
 
 WORDS = {True: "yes", False: "no"}
@@ -35,9 +41,9 @@ class Exported(NamedTuple):
     text: str
 
 
-def exported(annotated: Annotated, form: Format) -> list[Exported]:
+def exported(annotated: AnnotatedDataset, form: Format) -> list[Exported]:
     """The first batch, one file for each group."""
-    requests = plan(decide(annotated, EMPTY, Policy()), annotated.groups, EMPTY)
+    requests = plan_batch(decide_pairs(annotated, EMPTY, Policy()), annotated.groups, EMPTY)
     assert {request.n_votes for request in requests} == {4}
     sentences = {item_id: sentence_of(item) for item_id, item in annotated.items.items()}
     files = batch_files("0001", requests, sentences, form)
@@ -61,7 +67,7 @@ def annotation(person: int, ballot: Ballot, *, time: int = 0, **more: Any) -> di
     }
 
 
-def label_studio_files(annotated: Annotated, folder: Path) -> list[Path]:
+def label_studio_files(annotated: AnnotatedDataset, folder: Path) -> list[Path]:
     """Two projects, in which all agree, but for some accidents on the first sentence of group A."""
     paths = []
     for group, text in exported(annotated, Format.LABEL_STUDIO):
@@ -91,7 +97,7 @@ def assignment(
     return [*known, *given]
 
 
-def mturk_files(annotated: Annotated, folder: Path) -> list[Path]:
+def mturk_files(annotated: AnnotatedDataset, folder: Path) -> list[Path]:
     """The same as assignments of Mechanical Turk."""
     paths = []
     heading = ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus", "SubmitTime", "Input.item_id", "Input.sentence")
@@ -113,20 +119,24 @@ def mturk_files(annotated: Annotated, folder: Path) -> list[Path]:
     return paths
 
 
-CASES: tuple[tuple[Format, Callable[[Annotated, Path], list[Path]], str], ...] = (
+CASES: tuple[tuple[Format, Callable[[AnnotatedDataset, Path], list[Path]], str], ...] = (
     (Format.LABEL_STUDIO, label_studio_files, "cancelled"),
     (Format.MTURK, mturk_files, "rejected"),
 )
 
 
-def taken_in(annotated: Annotated, state: State, paths: Iterable[Path], form: Format) -> Intake:
+def taken_in(annotated: AnnotatedDataset, state: State, paths: Iterable[Path], form: Format) -> Intake:
     submissions = [one for path in paths for one in read_submissions(path, form, COLUMNS)]
     return take_in(annotated, state, submissions)
 
 
 @pytest.mark.parametrize(("form", "files", "skipped"), CASES)
 def test_a_round_trip_with_accidents(
-    form: Format, files: Callable[[Annotated, Path], list[Path]], skipped: str, annotated: Annotated, tmp_path: Path
+    form: Format,
+    files: Callable[[AnnotatedDataset, Path], list[Path]],
+    skipped: str,
+    annotated: AnnotatedDataset,
+    tmp_path: Path,
 ) -> None:
     paths = files(annotated, tmp_path)
     intake = taken_in(annotated, EMPTY, paths, form)
@@ -142,14 +152,18 @@ def test_a_round_trip_with_accidents(
     # People whose submissions were all refused are known, but have no votes.
     assert set(intake.state.annotators) == {f"label-studio-{n}" for n in range(1, 11)}
     tested = State(intake.state.rows, active(*intake.state.annotators))
-    decisions = decide(annotated, tested, Policy())
+    decisions = decide_pairs(annotated, tested, Policy())
     assert {pair.verdict for pair in decisions} == {"accepted"}
     assert {vote.submitted_at for vote in intake.state.rows} == {"2026-03-01T10:00:00.000Z"}
 
 
 @pytest.mark.parametrize(("form", "files", "skipped"), CASES)
 def test_taking_in_twice_changes_nothing(
-    form: Format, files: Callable[[Annotated, Path], list[Path]], skipped: str, annotated: Annotated, tmp_path: Path
+    form: Format,
+    files: Callable[[AnnotatedDataset, Path], list[Path]],
+    skipped: str,
+    annotated: AnnotatedDataset,
+    tmp_path: Path,
 ) -> None:
     paths = files(annotated, tmp_path)
     once = taken_in(annotated, EMPTY, paths, form)
@@ -167,7 +181,11 @@ def test_taking_in_twice_changes_nothing(
 
 @pytest.mark.parametrize(("form", "files", "skipped"), CASES)
 def test_an_excluded_annotator_leaves_votes_but_no_weight(
-    form: Format, files: Callable[[Annotated, Path], list[Path]], skipped: str, annotated: Annotated, tmp_path: Path
+    form: Format,
+    files: Callable[[AnnotatedDataset, Path], list[Path]],
+    skipped: str,
+    annotated: AnnotatedDataset,
+    tmp_path: Path,
 ) -> None:
     rows = taken_in(annotated, EMPTY, files(annotated, tmp_path), form).state.rows
     everybody = active(*(f"label-studio-{n}" for n in range(1, 9)))
@@ -177,14 +195,14 @@ def test_an_excluded_annotator_leaves_votes_but_no_weight(
     ballots = counting_ballots(state, Policy())
     for item_id, group in annotated.groups.items():
         assert tally_of(list(ballots[item_id].values())).coherent.n == (3 if group == "A" else 4)
-    assert {pair.verdict for pair in decide(annotated, state, Policy())} == {"undecided"}
+    assert {pair.verdict for pair in decide_pairs(annotated, state, Policy())} == {"undecided"}
     # One more vote each on the sides that lost one.
-    requests = plan(decide(annotated, state, Policy()), annotated.groups, state)
+    requests = plan_batch(decide_pairs(annotated, state, Policy()), annotated.groups, state)
     assert {(request.group, request.n_votes) for request in requests} == {("A", 1)}
-    assert {pair.verdict for pair in decide(annotated, State(rows, everybody), Policy())} == {"accepted"}
+    assert {pair.verdict for pair in decide_pairs(annotated, State(rows, everybody), Policy())} == {"accepted"}
 
 
-def test_the_canonical_csv_round_trips_models_too(annotated: Annotated, tmp_path: Path) -> None:
+def test_the_canonical_csv_round_trips_models_too(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     state = unanimous(annotated)
     path = tmp_path / "votes.csv"
     path.write_text(render_votes(state.rows), encoding="utf-8")
@@ -196,7 +214,7 @@ def test_the_canonical_csv_round_trips_models_too(annotated: Annotated, tmp_path
         taken_in(annotated, intake.state, [path], Format.CSV)
 
 
-def test_a_model_may_vote_on_both_sides_and_a_person_may_not(annotated: Annotated, tmp_path: Path) -> None:
+def test_a_model_may_vote_on_both_sides_and_a_person_may_not(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     pair = next(iter(annotated.pairs.values()))
     rows = [
         f"{side.item_id},{side.pair_id},anna,coherent,no,2026-03-01T10:00:0{number}Z,x"
@@ -212,7 +230,7 @@ def test_a_model_may_vote_on_both_sides_and_a_person_may_not(annotated: Annotate
     assert [vote.item_id for vote in intake.state.rows] == [pair.sides[0].item_id]
 
 
-def test_columns_of_other_tools_are_mapped(annotated: Annotated, tmp_path: Path) -> None:
+def test_columns_of_other_tools_are_mapped(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     item = next(iter(annotated.items.values()))
     path = tmp_path / "prolific.csv"
     path.write_text(f"PROLIFIC_PID,sentence_id,EndDate,Q1,Q2,Q3\nabc,{item.item_id},2026-03-01 10:00:00,Yes,1,FALSE\n")
@@ -228,7 +246,7 @@ def test_columns_of_other_tools_are_mapped(annotated: Annotated, tmp_path: Path)
         column_map(["WorkerId=x"])
 
 
-def test_the_test_goes_out_without_answers_and_its_score_comes_in(annotated: Annotated, tmp_path: Path) -> None:
+def test_the_test_goes_out_without_answers_and_its_score_comes_in(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     for form in Format:
         (name, text), *_ = entrance_files(form).items()
         assert name.startswith("entrance.")
@@ -313,7 +331,7 @@ BROKEN: tuple[tuple[Format, str, str], ...] = (
 
 @pytest.mark.parametrize(("form", "text", "message"), BROKEN)
 def test_a_broken_file_is_refused_with_its_line_and_a_remedy(
-    form: Format, text: str, message: str, annotated: Annotated, tmp_path: Path
+    form: Format, text: str, message: str, annotated: AnnotatedDataset, tmp_path: Path
 ) -> None:
     path = tmp_path / "f"
     path.write_text(text.replace("PAIR", next(iter(annotated.items))), encoding="utf-8")
@@ -321,7 +339,7 @@ def test_a_broken_file_is_refused_with_its_line_and_a_remedy(
         taken_in(annotated, EMPTY, [path], form)
 
 
-def test_one_broken_line_leaves_the_state_alone(annotated: Annotated, tmp_path: Path) -> None:
+def test_one_broken_line_leaves_the_state_alone(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     state = unanimous(annotated)
     good = render_votes(state.rows)
     path = tmp_path / "votes.csv"

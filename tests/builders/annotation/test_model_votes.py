@@ -10,9 +10,9 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from builders.dataset.output import write_dataset
+from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.model_votes import DATASET, questions_draft, read_submissions
-from builders.synthbias.annotation.sentences import Annotated, sentence_of
 from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Question, Status
 from evaluators.tasks.instructions.instruction_task import TASK
@@ -34,7 +34,7 @@ def done(*arguments: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def state(dataset: Path, annotated: Annotated, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def state(dataset: Path, annotated: AnnotatedDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an annotation whose only annotator is a model, and beside it the runs that asked it."""
     folder = tmp_path_factory.mktemp("model")
     annotate = ("builders.synthbias", "annotate")
@@ -71,7 +71,7 @@ def write_answers(path: Path, dataset: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_model_takes_the_test_and_votes_on_both_sides(state: Path, annotated: Annotated) -> None:
+def test_the_model_takes_the_test_and_votes_on_both_sides(state: Path, annotated: AnnotatedDataset) -> None:
     found = read_state(state)
     ((name, annotator),) = found.annotators.items()
     assert (annotator.kind, annotator.status, annotator.entrance) == (AnnotatorKind.MODEL, Status.ACTIVE, "20/20")
@@ -90,7 +90,7 @@ def test_its_votes_decide_nothing_unless_that_is_asked_for(state: Path, dataset:
     assert "no pair" in found.stderr
 
 
-def test_the_questions_are_published_only_if_the_sentences_may_be(annotated: Annotated, tmp_path: Path) -> None:
+def test_the_questions_are_published_only_if_the_sentences_may_be(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     sentences = [sentence_of(item) for item in annotated.items.values()]
     draft = questions_draft(annotated, sentences)
     assert draft.publish_refusal == annotated.manifest.publish_refusal

@@ -11,8 +11,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.entrance import TEST, TEST_PAIRS
-from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.serving import open_server
 from builders.synthbias.annotation.session import Session, sampled_pairs
 from builders.synthbias.annotation.state import State, read_state, write_state
@@ -32,7 +32,7 @@ def browser(chromium_executable: str | None) -> Iterator[Browser]:
 
 
 @contextmanager
-def served(annotated: Annotated, folder: Path, *, passed: bool = False, n_pairs: int = 3) -> Iterator[str]:
+def served(annotated: AnnotatedDataset, folder: Path, *, passed: bool = False, n_pairs: int = 3) -> Iterator[str]:
     """The address of the page of anna, who may have passed the test before."""
     if passed:
         write_state(folder, State((), {}), State((), active("anna")))
@@ -61,7 +61,7 @@ def text_of(page: Page) -> str:
     return page.locator("#sentence").inner_text()
 
 
-def test_the_whole_work_by_keyboard(annotated: Annotated, browser: Browser, tmp_path: Path) -> None:
+def test_the_whole_work_by_keyboard(annotated: AnnotatedDataset, browser: Browser, tmp_path: Path) -> None:
     by_text = {item.sentence: item for item in annotated.items.values()}
     with served(annotated, tmp_path) as address:
         found = visit(browser, address)
@@ -86,7 +86,7 @@ def test_the_whole_work_by_keyboard(annotated: Annotated, browser: Browser, tmp_
     assert all(ballot == right(annotated.items[item_id]) for item_id, ballot in kept.items())
 
 
-def test_undo_and_arrows_by_keyboard(annotated: Annotated, browser: Browser, tmp_path: Path) -> None:
+def test_undo_and_arrows_by_keyboard(annotated: AnnotatedDataset, browser: Browser, tmp_path: Path) -> None:
     with served(annotated, tmp_path, passed=True) as address:
         page = visit(browser, address).page
         expect(page.locator("#test-note")).to_be_hidden()
@@ -120,7 +120,7 @@ def test_undo_and_arrows_by_keyboard(annotated: Annotated, browser: Browser, tmp
 
 
 def test_a_phone_by_touch_in_the_dark_and_a_resumed_page(
-    annotated: Annotated, browser: Browser, tmp_path: Path
+    annotated: AnnotatedDataset, browser: Browser, tmp_path: Path
 ) -> None:
     with served(annotated, tmp_path, passed=True) as address:
         context = browser.new_context(
@@ -152,7 +152,9 @@ def test_a_phone_by_touch_in_the_dark_and_a_resumed_page(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_has_nothing_against_the_page(scheme: str, annotated: Annotated, browser: Browser, tmp_path: Path) -> None:
+def test_axe_has_nothing_against_the_page(
+    scheme: str, annotated: AnnotatedDataset, browser: Browser, tmp_path: Path
+) -> None:
     with served(annotated, tmp_path, passed=True) as address:
         context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", bypass_csp=True)
         page = context.new_page()
@@ -166,7 +168,7 @@ def test_axe_has_nothing_against_the_page(scheme: str, annotated: Annotated, bro
         context.close()
 
 
-def test_a_server_that_is_gone_is_said_in_words(annotated: Annotated, browser: Browser, tmp_path: Path) -> None:
+def test_a_server_that_is_gone_is_said_in_words(annotated: AnnotatedDataset, browser: Browser, tmp_path: Path) -> None:
     with served(annotated, tmp_path, passed=True) as address:
         page = visit(browser, address).page
         page.keyboard.press("Enter")
@@ -176,7 +178,7 @@ def test_a_server_that_is_gone_is_said_in_words(annotated: Annotated, browser: B
     page.context.close()
 
 
-def test_somebody_who_fails_sees_the_end(annotated: Annotated, browser: Browser, tmp_path: Path) -> None:
+def test_somebody_who_fails_sees_the_end(annotated: AnnotatedDataset, browser: Browser, tmp_path: Path) -> None:
     with served(annotated, tmp_path) as address:
         page = visit(browser, address).page
         page.keyboard.press("Enter")

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.synthbias.annotation.deciding import Policy, decide
-from builders.synthbias.annotation.exchange import Format, batch_files
+from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
+from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.planning import (
     Request,
     batch_paths,
     chosen_batch,
     n_outstanding,
-    plan,
+    plan_batch,
     read_batch,
     write_batch,
 )
-from builders.synthbias.annotation.sentences import Annotated, sentence_of
+from builders.synthbias.annotation.platforms import Format, batch_files
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Ballot, Vote
 from tests.builders.annotation.made_votes import BALLOTS, active, right, state, unanimous, votes
@@ -28,11 +28,11 @@ from tests.builders.annotation.made_votes import BALLOTS, active, right, state, 
 EMPTY = State((), {})
 
 
-def planned(annotated: Annotated, found: State, *names: str) -> list[Request]:
-    return plan(decide(annotated, found, Policy()), annotated.groups, found, names)
+def planned(annotated: AnnotatedDataset, found: State, *names: str) -> list[Request]:
+    return plan_batch(decide_pairs(annotated, found, Policy()), annotated.groups, found, names)
 
 
-def test_the_first_batch_asks_every_sentence_four_times_and_parts_the_sides(annotated: Annotated) -> None:
+def test_the_first_batch_asks_every_sentence_four_times_and_parts_the_sides(annotated: AnnotatedDataset) -> None:
     requests = planned(annotated, EMPTY)
     assert [request.item_id for request in requests] == list(annotated.items)
     assert {request.n_votes for request in requests} == {4}
@@ -44,7 +44,7 @@ def test_the_first_batch_asks_every_sentence_four_times_and_parts_the_sides(anno
     assert min(masculine["A"], masculine["B"]) > 0
 
 
-def test_what_is_decided_is_not_asked_nor_the_other_side_of_what_is_rejected(annotated: Annotated) -> None:
+def test_what_is_decided_is_not_asked_nor_the_other_side_of_what_is_rejected(annotated: AnnotatedDataset) -> None:
     pairs = list(annotated.pairs.values())
     found = unanimous(annotated, leave_out=[pairs[0].pair_id, pairs[1].pair_id])
     lost, waiting = pairs[0].sides[0], pairs[1].sides[0]
@@ -60,7 +60,7 @@ def test_what_is_decided_is_not_asked_nor_the_other_side_of_what_is_rejected(ann
     ]
 
 
-def test_nobody_is_assigned_both_sides_or_a_sentence_twice(annotated: Annotated) -> None:
+def test_nobody_is_assigned_both_sides_or_a_sentence_twice(annotated: AnnotatedDataset) -> None:
     names = [f"p{n}" for n in range(9)]
     pair = next(iter(annotated.pairs.values()))
     found = state(votes(pair.sides[0], "p0", right(pair.sides[0])), active(*names))
@@ -75,13 +75,13 @@ def test_nobody_is_assigned_both_sides_or_a_sentence_twice(annotated: Annotated)
     assert max(loads.values()) - min(loads.values()) <= 2
 
 
-def test_too_few_annotators_are_spread_over_both_sides(annotated: Annotated) -> None:
+def test_too_few_annotators_are_spread_over_both_sides(annotated: AnnotatedDataset) -> None:
     requests = planned(annotated, EMPTY, "anna", "ben")
     assert len(requests) == 2 * len(annotated.pairs)
     assert set(Counter(request.item_id for request in requests).values()) == {1}
 
 
-def test_batches_are_numbered_and_the_same_plan_is_no_new_batch(annotated: Annotated, tmp_path: Path) -> None:
+def test_batches_are_numbered_and_the_same_plan_is_no_new_batch(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     requests = planned(annotated, EMPTY)
     first = write_batch(tmp_path, requests)
     assert (first.name, write_batch(tmp_path, requests)) == ("0001.csv", first)
@@ -98,7 +98,7 @@ def test_batches_are_numbered_and_the_same_plan_is_no_new_batch(annotated: Annot
         read_batch(second)
 
 
-def test_outstanding_votes_are_counted(annotated: Annotated) -> None:
+def test_outstanding_votes_are_counted(annotated: AnnotatedDataset) -> None:
     requests = planned(annotated, EMPTY)[:2]
     (one, other) = (request.item_id for request in requests)
     assert n_outstanding(requests, {}) == 8
@@ -106,7 +106,7 @@ def test_outstanding_votes_are_counted(annotated: Annotated) -> None:
     assert n_outstanding(requests, {one: 6, other: 4}) == 0
 
 
-def test_files_are_apart_by_group_and_number_or_by_annotator(annotated: Annotated) -> None:
+def test_files_are_apart_by_group_and_number_or_by_annotator(annotated: AnnotatedDataset) -> None:
     sentences = {item_id: sentence_of(item) for item_id, item in annotated.items.items()}
     requests = planned(annotated, EMPTY)
     assert list(batch_files("0001", requests, sentences, Format.CSV)) == ["0001-A-4-votes.csv", "0001-B-4-votes.csv"]
@@ -118,7 +118,7 @@ def test_files_are_apart_by_group_and_number_or_by_annotator(annotated: Annotate
     ]
 
 
-def test_a_whole_annotation_ends_and_asks_nothing_in_vain(annotated: Annotated) -> None:
+def test_a_whole_annotation_ends_and_asks_nothing_in_vain(annotated: AnnotatedDataset) -> None:
     rng = np.random.default_rng(5)
     names = [f"p{n}" for n in range(30)]
     found = State((), active(*names))
@@ -134,7 +134,7 @@ def test_a_whole_annotation_ends_and_asks_nothing_in_vain(annotated: Annotated) 
             )
             rows += votes(item, request.annotator_id, noisy if noisy.coherent else BALLOTS["incoherent"])
         found = State(tuple(rows), found.annotators)
-    decisions = decide(annotated, found, Policy())
+    decisions = decide_pairs(annotated, found, Policy())
     assert "undecided" not in {pair.verdict for pair in decisions}
     totals = [side.tally.coherent.n for pair in decisions for side in pair.sides]
     assert min(totals) >= 4

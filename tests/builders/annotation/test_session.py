@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
+from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.intake import take_in
-from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.serving import MOST_BYTES, open_server
 from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs
 from builders.synthbias.annotation.state import State, locked, read_state, write_state
@@ -32,7 +32,7 @@ from tests.builders.annotation.made_votes import (
 )
 
 
-def session(annotated: Annotated, folder: Path, name: str = "anna", n_pairs: int | None = 5) -> Session:
+def session(annotated: AnnotatedDataset, folder: Path, name: str = "anna", n_pairs: int | None = 5) -> Session:
     times = (datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=n) for n in range(10_000))
     return Session(
         annotated=annotated,
@@ -54,7 +54,7 @@ def answer_right(found: Session, turn: Turn) -> Turn:
     return found.vote(turn.sentence.item_id, answers(right(found.annotated.items[turn.sentence.item_id])))
 
 
-def test_the_test_comes_first_then_one_side_of_each_pair(annotated: Annotated, tmp_path: Path) -> None:
+def test_the_test_comes_first_then_one_side_of_each_pair(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     found = session(annotated, tmp_path)
     first = found.turn()
     assert (first.phase, first.done, first.total, first.can_undo) == ("entrance", 0, 20, False)
@@ -70,7 +70,9 @@ def test_the_test_comes_first_then_one_side_of_each_pair(annotated: Annotated, t
     assert session(annotated, tmp_path).turn() == turn
 
 
-def test_each_vote_is_written_at_once_and_another_process_is_noticed(annotated: Annotated, tmp_path: Path) -> None:
+def test_each_vote_is_written_at_once_and_another_process_is_noticed(
+    annotated: AnnotatedDataset, tmp_path: Path
+) -> None:
     found = session(annotated, tmp_path)
     turn = pass_test(found)
     assert len(read_state(tmp_path).rows) == 52
@@ -84,7 +86,7 @@ def test_each_vote_is_written_at_once_and_another_process_is_noticed(annotated: 
     assert {vote.annotator_id for vote in read_state(tmp_path).rows} == {"anna", "ben"}
 
 
-def test_the_second_annotator_gets_the_side_with_fewer_votes(annotated: Annotated, tmp_path: Path) -> None:
+def test_the_second_annotator_gets_the_side_with_fewer_votes(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     seen: dict[str, set[str]] = {}
     for name in ("anna", "ben"):
         found = session(annotated, tmp_path, name)
@@ -95,7 +97,7 @@ def test_the_second_annotator_gets_the_side_with_fewer_votes(annotated: Annotate
     assert {len(sides) for sides in seen.values()} == {2}
 
 
-def test_undo_asks_the_last_sentence_again(annotated: Annotated, tmp_path: Path) -> None:
+def test_undo_asks_the_last_sentence_again(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     found = session(annotated, tmp_path)
     one, two = TEST[0].sentence.item_id, TEST[1].sentence.item_id
     found.vote(one, answers(BALLOTS["incoherent"]))
@@ -117,7 +119,7 @@ def test_undo_asks_the_last_sentence_again(annotated: Annotated, tmp_path: Path)
     assert len(withdrawn) == 1 + len(answers(TEST[1].answers)) + 3
 
 
-def test_who_fails_the_test_is_asked_nothing_more(annotated: Annotated, tmp_path: Path) -> None:
+def test_who_fails_the_test_is_asked_nothing_more(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     found = session(annotated, tmp_path)
     for solved in TEST:
         turn = found.vote(solved.sentence.item_id, answers(BALLOTS["incoherent"]))
@@ -125,7 +127,7 @@ def test_who_fails_the_test_is_asked_nothing_more(annotated: Annotated, tmp_path
     assert turn.annotator.reason == "entrance test: 4/20, less than 80 percent"
 
 
-def test_a_vote_that_is_not_asked_for_is_refused(annotated: Annotated, tmp_path: Path) -> None:
+def test_a_vote_that_is_not_asked_for_is_refused(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     found = session(annotated, tmp_path)
     with pytest.raises(DataError, match="item 'entrance-02' is not asked now; load the page again"):
         found.vote("entrance-02", answers(BALLOTS["open"]))
@@ -136,7 +138,7 @@ def test_a_vote_that_is_not_asked_for_is_refused(annotated: Annotated, tmp_path:
     assert read_state(tmp_path).rows == ()
 
 
-def test_decided_pairs_are_not_asked(annotated: Annotated, tmp_path: Path) -> None:
+def test_decided_pairs_are_not_asked(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     left = next(iter(annotated.pairs))
     state = unanimous(annotated, leave_out=[left])
     write_state(tmp_path, State((), {}), State(state.rows, {**state.annotators, **active("anna")}))
@@ -147,13 +149,13 @@ def test_decided_pairs_are_not_asked(annotated: Annotated, tmp_path: Path) -> No
     assert turn.sentence.pair_id == left
 
 
-def test_a_sample_is_drawn_by_the_seed(annotated: Annotated) -> None:
+def test_a_sample_is_drawn_by_the_seed(annotated: AnnotatedDataset) -> None:
     assert sampled_pairs(annotated, 4, 1) == sampled_pairs(annotated, 10, 1)[:4]
     assert sampled_pairs(annotated, 10, 1) != sampled_pairs(annotated, 10, 2)
     assert sorted(sampled_pairs(annotated, None, 1)) == sorted(annotated.pairs)
 
 
-def test_a_model_has_no_page(annotated: Annotated) -> None:
+def test_a_model_has_no_page(annotated: AnnotatedDataset) -> None:
     item = next(iter(annotated.items.values()))
     votes = [submission(item, "gpt", BALLOTS["open"])]
     state = take_in(annotated, State((), {}), votes, kind=AnnotatorKind.MODEL).state
@@ -187,7 +189,7 @@ class Client:
 
 
 @pytest.fixture
-def client(annotated: Annotated, tmp_path: Path) -> Iterator[Client]:
+def client(annotated: AnnotatedDataset, tmp_path: Path) -> Iterator[Client]:
     served = open_server(session(annotated, tmp_path / "state"), 0)
     thread = threading.Thread(target=served.server.serve_forever, daemon=True)
     thread.start()
@@ -259,6 +261,6 @@ def test_a_flood_is_not_read(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_a_port_that_is_taken_is_a_mistake(client: Client, annotated: Annotated, tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_a_mistake(client: Client, annotated: AnnotatedDataset, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="choose another with --port"):
         open_server(session(annotated, tmp_path), int(client.host.rpartition(":")[2]))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biasboard.ground.errors import ConfigError, DataError
+from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.safe_csv import protected, read_rows, render, unprotected
-from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State, pseudonyms, read_state, write_state
 from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Answer, Question, Vote, standing_votes
 from tests.builders.annotation.made_votes import BALLOTS, active, votes
@@ -36,7 +36,7 @@ def test_formulas_are_text_in_the_file_and_come_back(tmp_path: Path) -> None:
     assert list(row.cells.values()) == cells
 
 
-def test_a_hostile_name_survives_the_state(annotated: Annotated, tmp_path: Path) -> None:
+def test_a_hostile_name_survives_the_state(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     item = next(iter(annotated.items.values()))
     name = '=HYPERLINK("http://evil","x")'
     new = State(tuple(votes(item, name, BALLOTS["open"])), active(name))
@@ -45,7 +45,7 @@ def test_a_hostile_name_survives_the_state(annotated: Annotated, tmp_path: Path)
     assert ",=" not in (tmp_path / "votes.csv").read_text(encoding="utf-8")
 
 
-def test_votes_only_grow_and_old_bytes_stay(annotated: Annotated, tmp_path: Path) -> None:
+def test_votes_only_grow_and_old_bytes_stay(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     first, second = list(annotated.items.values())[:2]
     old = State(tuple(votes(first, "anna", BALLOTS["open"])), active("anna", "ben"))
     write_state(tmp_path, State((), {}), old)
@@ -105,7 +105,7 @@ def test_a_state_is_a_folder(tmp_path: Path) -> None:
         read_state(tmp_path / "file")
 
 
-def test_who_only_stands_among_the_votes_is_untested(annotated: Annotated, tmp_path: Path) -> None:
+def test_who_only_stands_among_the_votes_is_untested(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     item = next(iter(annotated.items.values()))
     write_state(tmp_path, State((), {}), State(tuple(votes(item, "anna", BALLOTS["open"])), {}))
     assert read_state(tmp_path).annotators == {"anna": Annotator(annotator_id="anna", kind=AnnotatorKind.HUMAN)}

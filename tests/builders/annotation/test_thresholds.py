@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from builders.synthbias.annotation.thresholds import (
+from builders.synthbias.annotation.deciding import (
     MAX_VOTES,
     Count,
     Expected,

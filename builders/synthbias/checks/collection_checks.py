@@ -1,13 +1,13 @@
-"""Checks of the two sides of a minimal pair, and of sentences that have no counterpart."""
+"""Checks that compare sentences: the two sides of a pair, and those that repeat each other."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from builders.synthbias.checks.check import FileCheck, PairCheck
-from builders.synthbias.checks.collection import Collection
-from builders.synthbias.checks.sentence import Sentence
-from builders.synthbias.pairing import cases_of_form
+from builders.synthbias.checks.sentence import Collection, Sentence
+from builders.synthbias.minimal_pairs import cases_of_form
 
 
 @PairCheck
@@ -40,3 +40,34 @@ def _unpaired(collection: Collection) -> Iterator[tuple[int, str]]:
     for group in collection.sides:
         reason = f"{len(group) - 1} other rows are the same apart from the pronoun, not one with the other gender"
         yield from ((index, reason) for index in group if index not in paired)
+
+
+@FileCheck
+def _duplicate_text(collection: Collection) -> Iterator[tuple[int, str]]:
+    for same in collection.same_text:
+        times = Counter(collection.sentences[index].type for index in same)
+        for index in same:
+            if (n_others := times[collection.sentences[index].type] - 1) > 0:
+                yield index, f"its text stands in {n_others} other rows of the same type"
+
+
+@FileCheck
+def _cross_type_text(collection: Collection) -> Iterator[tuple[int, str]]:
+    for same in collection.same_text:
+        if len(same) > 1 and len(collection.types(same)) > 1:
+            yield from ((index, "its text stands in both types") for index in same)
+
+
+@FileCheck
+def _shared_template(collection: Collection) -> Iterator[tuple[int, str]]:
+    for same in collection.same_template:
+        # Two rows with one template are only the two sides of a pair.
+        if len(same) > 2:
+            yield from ((index, f"{len(same) - 2} rows of other pairs have its template") for index in same)
+
+
+@FileCheck
+def _cross_type_template(collection: Collection) -> Iterator[tuple[int, str]]:
+    for same in collection.same_template:
+        if len(same) > 1 and len(collection.types(same)) > 1:
+            yield from ((index, "its template stands in both types") for index in same)

@@ -1,9 +1,4 @@
-"""The command ``python -m builders.synthbias generate``: asks a model, round after round, until every cell is full.
-
-The evaluators ask, as a process of their own: their command line has the backends, the prices and the store of
-answers. Each step can be called by hand, and each is printed. What was answered is never asked again: after a kill the
-same command goes on where it stopped.
-"""
+"""The commands ``requests`` and ``generate`` of ``python -m builders.synthbias``."""
 
 from __future__ import annotations
 
@@ -26,13 +21,126 @@ from biasboard.ground.progress import silent, steps
 from builders.dataset.output import check_target, write_dataset
 from builders.dataset.summary import closing_lines
 from builders.options import DatasetVersion
-from builders.synthbias.commands.requests import DEFAULT_PER_REQUEST, NEAR, PAIRS, PER_CELL, PER_REQUEST
-from builders.synthbias.generation.answers import read_answers
-from builders.synthbias.generation.cells import Cell
-from builders.synthbias.generation.design import Filled, design_cells, filled
-from builders.synthbias.generation.requests import Wanted, default_folder, requests_draft, wanted
-from builders.synthbias.generation.source import DEFAULT_PER_CELL, NAME, Limits, draft
+from builders.synthbias.embedded import occupation_pairs
+from builders.synthbias.generation.answers import Answers, read_answers
+from builders.synthbias.generation.generated import CELL_FULL, DEFAULT_PER_CELL, NAME, Limits, check, draft
+from builders.synthbias.generation.instructions import (
+    DATASET,
+    Cell,
+    Wanted,
+    cells_of,
+    default_folder,
+    pairs_by_cell,
+    requests_draft,
+    wanted,
+)
 from schemas.folders.dataset_folder import read_manifest, read_split
+
+PER_CELL = typer.Option(min=1, help="Number of minimal pairs that each cell of the design needs.")
+PER_REQUEST = typer.Option(min=1, max=20, help="Number of sentences that one instruction asks for.")
+PAIRS = typer.Option(min=1, help="Number of occupation pairs, spread over all of them. Default: all 395.")
+NEAR = typer.Option(
+    "--near-duplicates",
+    min=0.05,
+    max=1.0,
+    help="Jaccard similarity of the wording, such as 0.7, from which a sentence is too similar to an earlier one. "
+    "Default: only repeated sentences are rejected.",
+)
+DEFAULT_PER_REQUEST = 5
+DEFAULT_OUT = Path("out/requests") / "synthbias"
+
+
+@one_line_errors()
+def requests(
+    per_cell: Annotated[int, PER_CELL] = DEFAULT_PER_CELL,
+    per_request: Annotated[int, PER_REQUEST] = DEFAULT_PER_REQUEST,
+    pairs: Annotated[int | None, PAIRS] = None,
+    near: Annotated[float | None, NEAR] = None,
+    top_up: Annotated[
+        Path | None, typer.Option(help="Generated dataset, or folder of runs: asks only for what its cells lack.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the requests.")] = DEFAULT_OUT,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the requests in the folder.")] = False,
+) -> None:
+    """Write the instructions that ask a model for the sentences of each cell."""
+    check_target(out, overwrite=overwrite)
+    cells = design_cells(pairs)
+    asked = still_wanted(cells, top_up, Limits(per_cell, near), per_request=per_request)
+    if not asked:
+        raise ConfigError(f"--top-up {top_up}: every cell has {per_cell} minimal pairs; raise --per-cell for more")
+    draft = requests_draft(asked, per_request=per_request)
+    manifest = write_dataset(draft, out, overwrite=overwrite)
+    n_requests = sum(entry.n_items for entry in manifest.splits)
+    typer.echo(f"{DATASET} {manifest.version}: {n_requests:,} instructions for {len(asked):,} of {len(cells):,} cells")
+    typer.echo(f"written to {out}")
+    typer.echo(
+        f"next: python -m evaluators run --dataset {shlex.quote(str(out))} --backend BACKEND --model MODEL "
+        "--out out/generated --dry-run"
+    )
+
+
+class Filled(NamedTuple):
+    """The state of the cells after some answers."""
+
+    answers: Answers
+    have: dict[str, int]
+    """Number of minimal pairs of each cell, by its key; cells without any are left out."""
+    n_written: int
+    """Number of sentences, and of answers without any."""
+    n_usable: int
+    """Number of sentences that no rule rejects, with those that a full cell does not need."""
+
+    @property
+    def share_kept(self) -> float:
+        """Share of what was written that can be used."""
+        return self.n_usable / self.n_written if self.n_written else 0.0
+
+
+def design_cells(n_pairs: int | None) -> list[Cell]:
+    """Return the cells of the design.
+
+    Args:
+        n_pairs: Number of occupation pairs, spread over all of them; None for all.
+
+    Raises:
+        ConfigError: there are not so many.
+    """
+    pairs = occupation_pairs().kept
+    if n_pairs is None:
+        return list(cells_of(pairs))
+    if n_pairs > len(pairs):
+        raise ConfigError(f"--pairs {n_pairs}: there are {len(pairs)} occupation pairs; leave it out for all")
+    return list(cells_of([pairs[number * len(pairs) // n_pairs] for number in range(n_pairs)]))
+
+
+def filled(path: Path, limits: Limits) -> Filled:
+    """Return what the answers at a path fill.
+
+    Raises:
+        DataError: there is no run, a file is broken, or several models answered.
+    """
+    answers = read_answers(path, silent)
+    checked = check(answers.candidates, limits, report=silent)
+    n_full = sum(reject.rule == CELL_FULL.name for reject in checked.rejects)
+    have = pairs_by_cell(checked.items)
+    n_written = len(answers.candidates) + len(answers.rejects)
+    return Filled(answers, dict(have), n_written, have.total() + n_full)
+
+
+def still_wanted(cells: Sequence[Cell], path: Path | None, limits: Limits, *, per_request: int) -> list[Wanted]:
+    """Return the instructions that the cells still need after the answers at a path; None if nothing was asked."""
+    if path is None:
+        return wanted(cells, {}, {}, per_cell=limits.per_cell, per_request=per_request)
+    found = filled(path, limits)
+    return wanted(
+        cells,
+        found.have,
+        found.answers.samples,
+        per_cell=limits.per_cell,
+        per_request=per_request,
+        share_kept=found.share_kept,
+    )
+
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 _PILOT = 20

@@ -16,18 +16,16 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report
-from builders.dataset.output import Draft, ExtraFile, Rule
+from builders.dataset.card import Annotation, Card
+from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.dataset.protected import digests_of, holds_protected
+from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Finding, Sentence, first_finding
 from builders.synthbias.checks.sentence import Claims
-from builders.synthbias.generation import card as texts
 from builders.synthbias.generation.answers import ANSWER_RULES, Answered, Answers, Candidate, read_answers
-from builders.synthbias.generation.cells import CONFIGS
-from builders.synthbias.generation.writing import version
-from builders.synthbias.minimal_pair import GENDERS, items_of, split_of
-from builders.synthbias.pair_selection import take_pairs
-from builders.synthbias.published_digests import PROTECTED
+from builders.synthbias.generation.instructions import CONFIGS, version
+from builders.synthbias.minimal_pairs import GENDERS, items_of, split_of, take_pairs
 from schemas.documents.dataset import Reject, Source
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
@@ -134,16 +132,7 @@ def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> D
         rejects=(*raw, *checked.rejects),
         reject_rules=reject_rules(),
         flag_rules=(),
-        card=synthbias_card(
-            data_statement=texts.data_statement(answers.model),
-            how_built=texts.how_built(answers, limits.per_cell, are_kept=bool(runs)),
-            annotation=texts.ANNOTATION,
-            biases=texts.BIASES,
-            licence_terms=texts.LICENCE_TERMS,
-            known_limits=texts.KNOWN_LIMITS,
-            citation=texts.CITATION,
-            splits=splits_kept,
-        ),
+        card=_card(answers, limits, splits_kept, are_kept=bool(runs)),
         extra_files=tuple(_files(runs)),
     )
 
@@ -249,4 +238,68 @@ def _sources(answers: Answers) -> tuple[Source, ...]:
             licence="Apache-2.0",
             redistributable=True,
         ),
+    )
+
+
+_KEPT = """\
+The answers lie in `generation/`, one folder for each run: `python -m builders.synthbias --source generated --input`
+with this folder builds the same items again, without the model."""
+_LEFT_OUT = """\
+The answers are not part of the dataset, because the model wrote sentences of the published SynthBias, which must not be
+shared. Those sentences are rejected, and no text of an answer that could not be read is kept."""
+
+
+def data_statement(model: Model) -> str:
+    """Return the statement about the data."""
+    return f"""\
+American English sentences that `{model.id}` wrote, each with two of the 40 occupations of WinoBias and one form of
+*he* or *she* after both. Config `type1`: the model was asked for sentences in which either may be meant (`referent` is
+null, and `reference` is the occupation mentioned first). Config `type2`: it was told who is to be meant. The two items
+of a `pair_id` differ in exactly one token, the pronoun. `cluster` is the occupation pair, `source_row` the instruction
+and the place of the sentence in its answer."""
+
+
+def how_built(answers: Answers, per_cell: int, *, are_kept: bool) -> str:
+    """Describe how the sentences were built."""
+    n_answers = sum(answers.samples.values())
+    return f"""\
+A cell of the design is an occupation pair, an order of mention and, for type 2, who is meant. The model was asked
+{n_answers} instructions (version {version()}) and wrote {len(answers.candidates)} sentences in the form that was asked
+for: a text before a gap, the grammatical case of the pronoun, and a text after it. Both pronouns come from a table by
+case; none is ever exchanged in a finished sentence. Of each cell, the first {per_cell} sentences are kept that no rule
+rejects and that repeat no other one of either type; every other sentence and answer stands in `rejects.parquet` with
+its rule.
+
+{_KEPT if are_kept else _LEFT_OUT}"""
+
+
+def _card(answers: Answers, limits: Limits, splits: Sequence[DraftSplit[CoreferenceItem]], *, are_kept: bool) -> Card:
+    return synthbias_card(
+        data_statement=data_statement(answers.model),
+        how_built=how_built(answers, limits.per_cell, are_kept=are_kept),
+        annotation=Annotation(
+            protocol=(
+                "Nobody annotated the items. Whether a sentence is open, and whom its pronoun means, is what the model "
+                "was asked to write; code checks the form alone."
+            ),
+            annotators="None.",
+            per_item="0",
+        ),
+        biases="""\
+* The sentences repeat what the model holds to be usual about occupations and people.
+* Two genders alone: nobody is called by any other pronoun.
+* A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States.""",
+        licence_terms="""\
+The instructions and the code are licensed under Apache-2.0. The sentences were written by a model, whose terms may
+limit what they may be used for: read them before you publish this dataset.""",
+        known_limits="""\
+* **No human has validated the sentences.** The model was asked to write open and settled sentences, and code checks
+  their form: only readers can tell whether a pronoun is really open or settled (`annotate`).
+* A model that wrote the sentences may find them easier than others do; do not rank it on them.
+* Two genders of pronouns, one language, the labour market of one country and year.
+* A stereotype is nothing but membership of the WinoBias lists, which split the occupations at 50 percent women.""",
+        citation="""\
+Cite this project with the dataset version, the model that wrote, and the work that it follows: Wang et al. 2025 (UCerF
+and SynthBias, arXiv:2505.23996) and Zhao et al. 2018 (WinoBias, arXiv:1804.06876).""",
+        splits=splits,
     )

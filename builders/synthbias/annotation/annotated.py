@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
-from builders.synthbias.annotation.thresholds import Expected
 from builders.synthbias.annotation.votes import Question
 from schemas.documents.dataset import Manifest, SplitEntry
 from schemas.folders.dataset_folder import read_manifest, read_split
@@ -23,7 +22,7 @@ FIELDS = ("item_id", "pair_id", "sentence", *(f"ask_{question}" for question in 
 """Columns or fields of the tasks of a platform."""
 
 
-class Sentence(NamedTuple):
+class AskedSentence(NamedTuple):
     """The part of an item that annotators see."""
 
     item_id: str
@@ -56,7 +55,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Annotated:
+class AnnotatedDataset:
     """A dataset that is annotated."""
 
     folder: Path
@@ -91,7 +90,7 @@ class Annotated:
         return found
 
 
-def read_annotated(folder: Path) -> Annotated:
+def read_annotated(folder: Path) -> AnnotatedDataset:
     """Read a dataset of minimal pairs.
 
     Raises:
@@ -115,17 +114,10 @@ def read_annotated(folder: Path) -> Annotated:
     odd = next((pair_id for pair_id, n in n_sides.items() if n != 2), None)
     if odd is not None:
         raise DataError(f"{folder}: pair '{odd}' has {n_sides[odd]} sides, not 2; build the dataset again")
-    return Annotated(folder, manifest, tuple(splits))
+    return AnnotatedDataset(folder, manifest, tuple(splits))
 
 
-def sentence_of(item: CoreferenceItem) -> Sentence:
+def sentence_of(item: CoreferenceItem) -> AskedSentence:
     """Return the part of an item that annotators see."""
     first, second = item.occupations
-    return Sentence(item.item_id, item.pair_id, item.sentence, item.pronoun, item.pronoun_start, first, second)
-
-
-def expected_reading(item: CoreferenceItem) -> Expected:
-    """Return the reading with which an item was written."""
-    if item.referent is None:
-        return "open"
-    return "first" if item.referent == item.occupations[0] else "second"
+    return AskedSentence(item.item_id, item.pair_id, item.sentence, item.pronoun, item.pronoun_start, first, second)

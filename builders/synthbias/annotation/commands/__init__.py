@@ -1,1 +1,0 @@
-"""The commands ``python -m builders.synthbias annotate ...``, one file each."""

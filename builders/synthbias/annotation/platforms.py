@@ -1,0 +1,353 @@
+"""The formats in which sentences go out and votes come in."""
+
+from __future__ import annotations
+
+import html
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeAlias
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.strict_json import JsonValue
+from builders.synthbias.annotation import model_votes
+from builders.synthbias.annotation.annotated import FIELDS, AskedSentence
+from builders.synthbias.annotation.entrance import TEST
+from builders.synthbias.annotation.intake import Refusal, Submission, utc_time
+from builders.synthbias.annotation.planning import Request
+from builders.synthbias.annotation.safe_csv import Row, read_rows, render
+from builders.synthbias.annotation.state import read_votes
+from builders.synthbias.annotation.votes import Answer, Question
+
+
+class Format(StrEnum):
+    """The values of ``--format``."""
+
+    CSV = "csv"
+    LABEL_STUDIO = "label-studio"
+    MTURK = "mturk"
+    MODEL = "model"
+    """A dataset that a language model is asked, and the runs that asked it."""
+
+
+def render_sentences(sentences: Sequence[AskedSentence], form: Format) -> str:
+    """Return sentences in a format."""
+    if form is Format.LABEL_STUDIO:
+        return render_tasks(sentences)
+    if form is Format.MTURK:
+        return render_hits(sentences)
+    return render(FIELDS, (list(sentence.fields.values()) for sentence in sentences))
+
+
+def batch_files(
+    name: str, requests: Iterable[Request], sentences: Mapping[str, AskedSentence], form: Format
+) -> dict[str, str]:
+    """Return the files of a batch by name.
+
+    There is one for each annotator to whom the plan assigns sentences. Otherwise there is one for each group and number
+    of votes, because platforms ask each sentence of a project or batch equally often. Nobody may get both groups.
+    """
+    parts: dict[str, list[AskedSentence]] = defaultdict(list)
+    for request in requests:
+        whose = f"for-{request.annotator_id}" if request.annotator_id else f"{request.group}-{request.n_votes}-votes"
+        parts[f"{name}-{_file_name(whose)}"].append(sentences[request.item_id])
+    return _files(parts, form)
+
+
+def entrance_files(form: Format) -> dict[str, str]:
+    """Return the files of the entrance test by name, without its answers."""
+    return _files({"entrance": [solved.sentence for solved in TEST]}, form)
+
+
+def _files(parts: Mapping[str, Sequence[AskedSentence]], form: Format) -> dict[str, str]:
+    ending = "json" if form is Format.LABEL_STUDIO else "csv"
+    files = {f"{name}.{ending}": render_sentences(sentences, form) for name, sentences in sorted(parts.items())}
+    if form in _SETTINGS:
+        settings, content = _SETTINGS[form]
+        files[settings] = content
+    return files
+
+
+def _file_name(text: str) -> str:
+    return "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in text)
+
+
+def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> list[Submission]:
+    """Read submissions in a format.
+
+    Args:
+        path: The file.
+        form: Its format.
+        columns: Column of each field of a wide CSV file.
+
+    Raises:
+        DataError: the file is broken; the message says the line and the remedy.
+    """
+    source = f"{form}:{path.name}"
+    if form is Format.LABEL_STUDIO:
+        return label_studio_submissions(path, source=source)
+    if form is Format.MTURK:
+        return wide_submissions(path, source=source, columns=columns)
+    if form is Format.MODEL:
+        return model_votes.read_submissions(path)
+    return [
+        Submission(
+            where=where,
+            item_id=vote.item_id,
+            pair_id=vote.pair_id,
+            annotator_id=vote.annotator_id,
+            answers={vote.question: vote.answer},
+            submitted_at=utc_time(vote.submitted_at, where=where),
+            source=vote.source or source,
+        )
+        for where, vote in read_votes(path)
+    ]
+
+
+_Object: TypeAlias = dict[str, JsonValue]
+_EXPORT_JSON = "export the project as JSON (not JSON-MIN or CSV)"
+
+INTERFACE = """\
+<View>
+  <Text name="sentence" value="$sentence"/>
+  <Header value="$ask_coherent"/>
+  <Choices name="coherent" toName="sentence" choice="single-radio" showInLine="true" required="true">
+    <Choice value="yes" hotkey="y"/>
+    <Choice value="no" hotkey="n"/>
+  </Choices>
+  <View visibleWhen="choice-selected" whenTagName="coherent" whenChoiceValue="yes">
+    <Header value="$ask_first"/>
+    <Choices name="first" toName="sentence" choice="single-radio" showInLine="true" required="true">
+      <Choice value="yes" hotkey="1"/>
+      <Choice value="no" hotkey="2"/>
+    </Choices>
+    <Header value="$ask_second"/>
+    <Choices name="second" toName="sentence" choice="single-radio" showInLine="true" required="true">
+      <Choice value="yes" hotkey="3"/>
+      <Choice value="no" hotkey="4"/>
+    </Choices>
+  </View>
+</View>
+"""
+"""Labelling interface (Settings, Labeling Interface, Code), whose names the export has in ``from_name``."""
+
+
+def render_tasks(sentences: Sequence[AskedSentence]) -> str:
+    """Return sentences as tasks to import."""
+    return strict_json.dumps([{"data": {**sentence.fields}} for sentence in sentences])
+
+
+def label_studio_submissions(path: Path, *, source: str) -> list[Submission]:
+    """Read the annotations of an exported project.
+
+    Args:
+        path: Exported JSON file.
+        source: Entry of the column ``source``.
+
+    Raises:
+        DataError: the file is broken, or a task is none of ours.
+    """
+    tasks = strict_json.read(path)
+    if not isinstance(tasks, list):
+        raise DataError(f"{path}: is no list of tasks; {_EXPORT_JSON}")
+    return [
+        submission
+        for number, task in enumerate(tasks, 1)
+        for submission in _submissions(task, f"{path}: task {number}", source)
+    ]
+
+
+def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submission]:
+    data = _object(_object(task, where).get("data"), f"{where}: data")
+    annotations = _object(task, where).get("annotations")
+    if not isinstance(annotations, list):
+        raise DataError(f"{where}: has no list of annotations; {_EXPORT_JSON}")
+    for number, value in enumerate(annotations, 1):
+        place = f"{where}, annotation {number}"
+        annotation = _object(value, place)
+        answers = _answers(annotation, place)
+        yield Submission.on_sentence(
+            place,
+            _text(data, "item_id", where),
+            _annotator(annotation, place),
+            answers,
+            submitted_at=_time(annotation, place),
+            source=source,
+            pair_id=_text(data, "pair_id", where),
+            refusal=Refusal.CANCELLED if annotation.get("was_cancelled") is True else None,
+        )
+
+
+def _annotator(annotation: _Object, where: str) -> str:
+    found = annotation.get("completed_by")
+    found = found.get("id") if isinstance(found, dict) else found
+    if isinstance(found, bool) or not isinstance(found, int | str) or found == "":
+        raise DataError(f"{where}: completed_by names nobody; {_EXPORT_JSON}")
+    return f"label-studio-{found}"
+
+
+def _time(annotation: _Object, where: str) -> str:
+    found = annotation.get("created_at")
+    return utc_time(found, where=where) if isinstance(found, str) else ""
+
+
+def _answers(annotation: _Object, where: str) -> dict[Question, Answer]:
+    results = annotation.get("result")
+    if not isinstance(results, list):
+        raise DataError(f"{where}: has no list result; {_EXPORT_JSON}")
+    answers: dict[Question, Answer] = {}
+    for result in (_object(value, where) for value in results):
+        if result.get("type") != "choices":
+            continue
+        name = result.get("from_name")
+        if name not in list(Question):
+            have = ", ".join(Question)
+            raise DataError(f"{where}: from_name '{name}' is no question; have: {have}: use the exported interface")
+        choices = _object(result.get("value"), where).get("choices")
+        if choices not in (["yes"], ["no"]):
+            raise DataError(f"{where}: the answer to '{name}' is not yes or no; use the exported interface")
+        answers[Question(str(name))] = Answer.YES if choices == ["yes"] else Answer.NO
+    return answers
+
+
+def _object(value: JsonValue, where: str) -> _Object:
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: is no JSON object; {_EXPORT_JSON}")
+    return value
+
+
+def _text(data: _Object, name: str, where: str) -> str:
+    found = data.get(name)
+    if not isinstance(found, str):
+        raise DataError(f"{where}: data has no {name}; export a project into which exported tasks were imported")
+    return found
+
+
+COLUMNS: Mapping[str, str] = {
+    "item_id": "Input.item_id",
+    "annotator_id": "WorkerId",
+    "status": "AssignmentStatus",
+    "submitted_at": "SubmitTime",
+    "coherent": "Answer.coherent",
+    "first": "Answer.first",
+    "second": "Answer.second",
+}
+"""Column of each field in the results of a batch of Mechanical Turk; ``--map`` replaces them."""
+OPTIONAL = ("status", "submitted_at")
+"""Fields that a file may lack."""
+_ANSWERS: Mapping[str, Answer] = {
+    **dict.fromkeys(("yes", "y", "true", "1"), Answer.YES),
+    **dict.fromkeys(("no", "n", "false", "0"), Answer.NO),
+}
+_TAKEN = ("", "submitted", "approved", "awaiting review", "complete", "completed")
+_REJECTED = ("rejected", "returned", "timed-out", "expired", "screened out")
+
+LAYOUT = """\
+<script src="https://assets.crowd.aws/crowd-html-elements.js"></script>
+<crowd-form answer-format="flatten-objects">
+  <p><big>${sentence}</big></p>
+  <p>${ask_coherent}<br>
+    <label><input type="radio" name="coherent" value="yes" required> yes</label>
+    <label><input type="radio" name="coherent" value="no"> no</label></p>
+  <p>If you answered no, leave the other two questions out.</p>
+  <p>${ask_first}<br>
+    <label><input type="radio" name="first" value="yes"> yes</label>
+    <label><input type="radio" name="first" value="no"> no</label></p>
+  <p>${ask_second}<br>
+    <label><input type="radio" name="second" value="yes"> yes</label>
+    <label><input type="radio" name="second" value="no"> no</label></p>
+</crowd-form>
+"""
+"""Layout of a HIT; the names of its inputs become the columns ``Answer.*``."""
+
+
+_SETTINGS: Mapping[Format, tuple[str, str]] = {
+    Format.LABEL_STUDIO: ("interface.xml", INTERFACE),
+    Format.MTURK: ("layout.html", LAYOUT),
+}
+"""File that is exported beside the tasks: name and content."""
+
+
+def render_hits(sentences: Sequence[AskedSentence]) -> str:
+    """Return sentences as the input of a batch: a HIT for each, in columns that the layout names."""
+    rows = (
+        # The layout inserts cells into its page as they are; the ids are not shown, and come back in the results.
+        [text if name in ("item_id", "pair_id") else html.escape(text) for name, text in sentence.fields.items()]
+        for sentence in sentences
+    )
+    return render(FIELDS, rows)
+
+
+def column_map(changes: Sequence[str]) -> dict[str, str]:
+    """Return the column of each field after changes such as ``annotator_id=PROLIFIC_PID``.
+
+    Raises:
+        ConfigError: a change names no field.
+    """
+    columns = dict(COLUMNS)
+    for change in changes:
+        name, sign, column = change.partition("=")
+        if name not in COLUMNS or not sign or not column:
+            raise ConfigError(f"--map {change}: write FIELD=COLUMN; fields: {', '.join(COLUMNS)}")
+        columns[name] = column
+    return columns
+
+
+def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> list[Submission]:
+    """Read the assignments of a file.
+
+    Args:
+        path: CSV file with a row for each assignment.
+        source: Entry of the column ``source``.
+        columns: Column of each field.
+
+    Raises:
+        DataError: the file is broken, lacks a column, or has an answer or status that nobody knows.
+    """
+    names, rows = read_rows(path, remedy="export the results as CSV again")
+    missing = [f"{name} ({column})" for name, column in columns.items() if column not in names and name not in OPTIONAL]
+    if missing:
+        raise DataError(
+            f"{path}:1: no column for {', '.join(missing)}; name it with --map FIELD=COLUMN; have: {', '.join(names)}"
+        )
+    return [_submission(row, source, columns) for row in rows]
+
+
+def _submission(row: Row, source: str, columns: Mapping[str, str]) -> Submission:
+    cells = {name: row.cells.get(column, "").strip() for name, column in columns.items()}
+    for name in ("item_id", "annotator_id"):
+        if not cells[name]:
+            raise DataError(f"{row.where}: {columns[name]} is empty; take out rows that are no assignments")
+    rejected = _is_rejected(row.where, columns["status"], cells["status"])
+    answers: dict[Question, Answer] = {}
+    for question in Question:
+        given = cells[question]
+        if given and not rejected:
+            answers[question] = _answer_in_cell(row.where, columns[question], given)
+    return Submission.on_sentence(
+        row.where,
+        cells["item_id"],
+        cells["annotator_id"],
+        answers,
+        submitted_at=utc_time(cells["submitted_at"], where=row.where),
+        source=source,
+        refusal=Refusal.REJECTED if rejected else None,
+    )
+
+
+def _is_rejected(where: str, column: str, status: str) -> bool:
+    if status.casefold() in (*_TAKEN, *_REJECTED):
+        return status.casefold() in _REJECTED
+    have = ", ".join(name for name in (*_TAKEN, *_REJECTED) if name)
+    raise DataError(f"{where}: {column} is '{status}'; have: {have}: correct the line, or map status to another column")
+
+
+def _answer_in_cell(where: str, column: str, given: str) -> Answer:
+    found = _ANSWERS.get(given.casefold())
+    if found is None:
+        raise DataError(
+            f"{where}: {column} is '{given}', not yes or no; correct the line, or take it out if it is no assignment"
+        )
+    return found

@@ -1,0 +1,398 @@
+"""Checks of one sentence: what its source says, how it is written, and whom it mentions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache, partial
+from operator import eq
+from typing import NamedTuple
+
+from builders.synthbias.checks.check import SentenceCheck
+from builders.synthbias.checks.sentence import Sentence, word_list, words_of
+from builders.synthbias.minimal_pairs import cluster_of, percent_gap, stereotype_of
+from schemas.lexicon import gender_of_pronoun, occupations
+
+GENDERED_NOUNS = word_list(
+    """
+    man men woman women boy boys girl girls guy guys lady ladies gentleman gentlemen male males female females father
+    fathers mother mothers dad mom son sons daughter daughters brother brothers sister sisters husband wife uncle aunt
+    nephew niece grandfather grandmother boyfriend girlfriend king queen prince princess sir madam mr mrs ms waiter
+    waitress actor actress businessman businesswoman
+    """
+)
+"""Nouns and titles that name a gender."""
+
+SOURCE_OTHER_PERSONS = word_list(
+    "advisor boss child client customer doctor employee judge patient person student visitor"
+)
+"""Words for one person that the published sentences contain besides the two occupations."""
+
+OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
+    """
+    adult anybody anyone applicant author baby buyer candidate colleague coworker defendant dentist director everybody
+    everyone friend guest homeowner intern kid neighbor nobody owner parent partner passenger patron player reader
+    relative resident somebody someone speaker stranger suspect tenant toddler tourist user victim worker
+    """
+)
+"""Words for one person that a sentence of this project must not contain."""
+
+PLURAL_PRONOUNS = word_list("they them their theirs themselves themself")
+
+OTHER_PRONOUNS = PLURAL_PRONOUNS | word_list(
+    "i me my mine myself you your yours yourself yourselves we us our ours ourselves"
+)
+"""Pronouns of the first and second person, and forms of *they*."""
+
+
+@SentenceCheck
+def _unknown_type(sentence: Sentence) -> str | None:
+    claimed = sentence.claimed.type
+    if claimed in (None, "type1", "type2"):
+        return None
+    return f"type '{claimed}' is not allowed; have: type1, type2"
+
+
+@SentenceCheck
+def _unknown_pronoun(sentence: Sentence) -> str | None:
+    claimed = sentence.claimed.pronoun
+    if claimed is None or gender_of_pronoun(claimed) is not None:
+        return None
+    return f"pronoun '{claimed}' is not in the lexicon; have: he, him, his, himself, she, her, hers, herself"
+
+
+@SentenceCheck
+def _wrong_pronoun(sentence: Sentence) -> str | None:
+    claimed = sentence.claimed.pronoun
+    found = [mention.text for mention in sentence.pronouns]
+    if claimed is None or gender_of_pronoun(claimed) is None or claimed in found:
+        return None
+    return f"pronoun '{claimed}' is not the one pronoun of the sentence; it has: {', '.join(found) or 'none'}"
+
+
+@SentenceCheck
+def _wrong_gender(sentence: Sentence) -> str | None:
+    asked = sentence.asked
+    if asked is None or sentence.gender in (None, gender_of_pronoun(asked.text)):
+        return None
+    return f"has '{asked.text}' on its {sentence.gender} side"
+
+
+@SentenceCheck
+def _wrong_referent(sentence: Sentence) -> str | None:
+    if sentence.referent is None or sentence.referent in sentence.meant:
+        return None
+    return f"has the referent '{sentence.referent}', which is neither {' nor '.join(sentence.meant)}"
+
+
+@SentenceCheck
+def _wrong_label(sentence: Sentence) -> str | None:
+    claimed, gender, referent = sentence.claimed.label, sentence.gender, sentence.referent
+    if claimed is None or (sentence.type is None and referent is None):
+        return None
+    expected = "ambiguous"
+    if referent is not None:
+        if gender is None or referent not in occupations():
+            return None
+        expected = stereotype_of(referent, gender)
+    if claimed == expected:
+        return None
+    return f"label '{claimed}' contradicts the lexicon, which says {expected} for {_meaning(sentence)}"
+
+
+def _meaning(sentence: Sentence) -> str:
+    if sentence.referent is None:
+        return f"a sentence of {sentence.type}"
+    pronoun = sentence.asked.text if sentence.asked else f"a {sentence.gender} pronoun"
+    return f"'{pronoun}' as '{sentence.referent}'"
+
+
+@SentenceCheck
+def _markup_repaired(sentence: Sentence) -> str | None:
+    return "an article or a space stands twice around a bracket" if sentence.claimed.is_repaired else None
+
+
+MIN_WORDS = 8
+MAX_WORDS = 24
+
+_ONE_SENTENCE = re.compile(r"[A-Z][^.!?]*\.")
+_BREAK = re.compile(r"[.!?][\"\u201d\u2019']? [\"\u201c]?[A-Z]")
+_UNPLAIN = re.compile(r"[^A-Za-z ,.]|  | [,.]|,[^ ]")
+_SPACING = re.compile(r"^ |[^\S ]| (?=[ ,.;:!?]|$)|[,;](?=[^\W\d_])")
+_DOUBLED = re.compile(r"\b([^\W\d_]+) \1\b", re.IGNORECASE)
+_ARTICLE = re.compile(r"\b(an?) ([^\W\d_]+)", re.IGNORECASE)
+_SOUNDS_LIKE_A_VOWEL = re.compile(r"(?:hour|honest|honou?r|heir)", re.IGNORECASE)
+_SOUNDS_LIKE_A_CONSONANT = re.compile(
+    r"(?:uni(?:[^nmd]|d[^e])|u[bkst][aeiou]|usu|util|uten|eu|ewe|one\b|once\b|u\b)", re.IGNORECASE
+)
+_ARTICLES = word_list("a an")
+_MAY_STAND_TWICE = word_list("had that")
+
+
+@SentenceCheck
+def _one_sentence(sentence: Sentence) -> str | None:
+    if _ONE_SENTENCE.fullmatch(sentence.text):
+        return None
+    return "is not one sentence from a capital to a full stop"
+
+
+@SentenceCheck
+def _multi_sentence(sentence: Sentence) -> str | None:
+    return "has more than one sentence" if _BREAK.search(sentence.text) else None
+
+
+@SentenceCheck
+def _spelling(sentence: Sentence) -> str | None:
+    if _UNPLAIN.search(sentence.text):
+        return "has a sign, a doubled or a missing space that a plain sentence does not have"
+    return None
+
+
+@SentenceCheck
+def _spacing(sentence: Sentence) -> str | None:
+    found = _SPACING.search(sentence.text)
+    return None if found is None else f"has a doubled, missing or wrong space at character {found.start() + 1}"
+
+
+@partial(SentenceCheck, least=MIN_WORDS, most=MAX_WORDS)
+def _length(sentence: Sentence) -> str | None:
+    n_words = len(sentence.words)
+    if MIN_WORDS <= n_words <= MAX_WORDS:
+        return None
+    return f"has {n_words} words, not {MIN_WORDS} to {MAX_WORDS}"
+
+
+@SentenceCheck
+def _doubled_word(sentence: Sentence) -> str | None:
+    if not any(map(eq, sentence.words, sentence.words[1:])):
+        return None
+    for match in _DOUBLED.finditer(sentence.text):
+        if match[1].casefold() not in _MAY_STAND_TWICE:
+            return f"has '{match[1]}' twice in a row"
+    return None
+
+
+@SentenceCheck
+def _wrong_article(sentence: Sentence) -> str | None:
+    if _ARTICLES.isdisjoint(sentence.words):
+        return None
+    for article, word in _ARTICLE.findall(sentence.text):
+        vowel = word[0].casefold() in "aeiou" and not _SOUNDS_LIKE_A_CONSONANT.match(word)
+        vowel = vowel or _SOUNDS_LIKE_A_VOWEL.match(word) is not None
+        # Letters of an abbreviation are spelt out, and no rule says which words are abbreviations.
+        if vowel != (len(article) == 2) and not word.isupper():
+            return f"has '{article} {word}'"
+    return None
+
+
+@SentenceCheck
+def _non_ascii(sentence: Sentence) -> str | None:
+    if sentence.text.isascii():
+        return None
+    found = next(sign for sign in sentence.text if not sign.isascii())
+    return f"has the sign '{found}', which is not ASCII"
+
+
+MIN_PERCENT_GAP = 10.0
+"""Gap that the shares of women in a pair must exceed, in percentage points; SynthBias too leaves out a gap of 10."""
+
+_POSSESSIVE = re.compile(r"['\u2019]s\b")
+
+
+@SentenceCheck
+def _unknown_occupation(sentence: Sentence) -> str | None:
+    for name in sentence.meant:
+        if name not in occupations():
+            return f"occupation '{name}' is not in the lexicon; have: {', '.join(sorted(occupations()))}"
+    return None
+
+
+@SentenceCheck
+def _missing_occupation(sentence: Sentence) -> str | None:
+    found = {mention.text for mention in sentence.occupations}
+    for name in sentence.meant:
+        if name not in found and name in occupations():
+            return f"'{name}' stands 0 times in the sentence, not once"
+    return None
+
+
+@SentenceCheck
+def _repeated_occupation(sentence: Sentence) -> str | None:
+    for name, times in Counter(mention.text for mention in sentence.occupations).items():
+        if times > 1:
+            return f"'{name}' stands {times} times in the sentence, not once"
+    return None
+
+
+@SentenceCheck
+def _third_occupation(sentence: Sentence) -> str | None:
+    others = [mention.text for mention in sentence.occupations if mention.text not in sentence.meant]
+    return f"names '{others[0]}' besides {' and '.join(sentence.meant)}" if others else None
+
+
+@SentenceCheck
+def _two_occupations(sentence: Sentence) -> str | None:
+    found = [mention.text for mention in sentence.occupations]
+    meant = sentence.meant
+    if len(found) == 2 and set(found) == set(meant):
+        return None
+    return f"names {', '.join(found) or 'no occupation'}, not {' and '.join(sorted(set(meant)))} once each"
+
+
+@SentenceCheck
+def _same_list(sentence: Sentence) -> str | None:
+    return _of_pair(*sentence.meant).same_list
+
+
+@partial(SentenceCheck, gap=MIN_PERCENT_GAP)
+def _gap_too_small(sentence: Sentence) -> str | None:
+    return _of_pair(*sentence.meant).gap
+
+
+class _PairFaults(NamedTuple):
+    same_list: str | None
+    gap: str | None
+
+
+@cache
+def _of_pair(one: str, other: str) -> _PairFaults:
+    """Return what is wrong with a pair of occupations; there are few pairs and many sentences."""
+    if one not in occupations() or other not in occupations():
+        return _PairFaults(None, None)
+    try:
+        cluster_of(one, other)
+    except ValueError as error:
+        return _PairFaults(f"{error}, a pair has one of each list", None)
+    gap = percent_gap(one, other)
+    if gap > MIN_PERCENT_GAP:
+        return _PairFaults(None, None)
+    reason = f"the shares of women differ by {gap:g} points, not by more than {MIN_PERCENT_GAP:g}"
+    return _PairFaults(None, reason)
+
+
+@SentenceCheck
+def _articles(sentence: Sentence) -> str | None:
+    for mention in sentence.occupations:
+        if sentence.text.endswith(("The ", " the "), 0, mention.start):
+            continue
+        if sentence.text[: mention.start].casefold().split()[-1:] != ["the"]:
+            return f"has no 'the' before '{mention.text}'"
+    return None
+
+
+@SentenceCheck
+def _coordinated_without_article(sentence: Sentence) -> str | None:
+    for mention in sentence.targets:
+        if sentence.text.endswith(" and ", 0, mention.start):
+            return f"has 'and {mention.text}' without 'the'"
+    return None
+
+
+@SentenceCheck
+def _occupation_possessive(sentence: Sentence) -> str | None:
+    for mention in sentence.targets:
+        if _POSSESSIVE.match(sentence.text, mention.end):
+            return f"has the possessive of '{mention.text}'"
+    return None
+
+
+_INNER_CAPITAL = re.compile(r"(?<!^)\b[A-Z]\w*")
+_CAPITALISED = word_list("I CEO Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+
+
+@SentenceCheck
+def _gendered_noun(sentence: Sentence) -> str | None:
+    found = sentence.first_word_of(GENDERED_NOUNS)
+    return None if found is None else f"has the gendered noun '{found}'"
+
+
+@partial(SentenceCheck, persons=", ".join(sorted(SOURCE_OTHER_PERSONS)))
+def _other_person(sentence: Sentence) -> str | None:
+    asked = sentence.asked
+    person = None if asked is None else _person(sentence, SOURCE_OTHER_PERSONS, sentence.text[: asked.start])
+    return None if person is None else f"names another person before the pronoun: '{person}'"
+
+
+@SentenceCheck
+def _listed_person(sentence: Sentence) -> str | None:
+    person = _person(sentence, OTHER_PERSONS, sentence.text)
+    return None if person is None else f"names another person: '{person}'"
+
+
+def _person(sentence: Sentence, listed: frozenset[str], text: str) -> str | None:
+    """Return the first listed word in the beginning of a sentence that is no part of an occupation.
+
+    The worker of a construction worker is no other person.
+    """
+    if sentence.first_word_of(listed) is None:
+        return None
+    for mention in reversed(sentence.occupations):
+        if mention.end <= len(text):
+            text = text[: mention.start] + text[mention.end :]
+    return next((word for word in words_of(text) if word in listed), None)
+
+
+@SentenceCheck
+def _name(sentence: Sentence) -> str | None:
+    if sentence.text[1:].islower():
+        return None
+    found = [word for word in _INNER_CAPITAL.findall(sentence.text) if word not in _CAPITALISED]
+    return f"has a name: '{found[0]}'" if found else None
+
+
+_FIRST_PERSON = re.compile(r"\bI\b")
+
+
+@SentenceCheck
+def _one_pronoun(sentence: Sentence) -> str | None:
+    if len(sentence.pronouns) == 1:
+        return None
+    return f"has {len(sentence.pronouns)} pronouns of he and she, not one"
+
+
+@SentenceCheck
+def _pronoun_last(sentence: Sentence) -> str | None:
+    first = next(iter(sentence.pronouns), None)
+    targets = sentence.targets
+    if first is None or not targets or first.start > targets[-1].start:
+        return None
+    return f"has '{first.text}' before '{targets[-1].text}'"
+
+
+@SentenceCheck
+def _other_pronoun(sentence: Sentence) -> str | None:
+    found = sentence.first_word_of(OTHER_PRONOUNS)
+    return None if found is None else f"has the pronoun '{found}'"
+
+
+@SentenceCheck
+def _first_person(sentence: Sentence) -> str | None:
+    return "has the pronoun 'I'" if _FIRST_PERSON.search(sentence.text) else None
+
+
+@SentenceCheck
+def _plural_pronoun(sentence: Sentence) -> str | None:
+    found = sentence.first_word_of(PLURAL_PRONOUNS)
+    return None if found is None else f"has the pronoun '{found}'"
+
+
+@SentenceCheck
+def _mixed_gender_pronouns(sentence: Sentence) -> str | None:
+    forms = {gender_of_pronoun(mention.text): mention.text for mention in sentence.pronouns}
+    listed = "' and '".join(forms.values())
+    return f"has '{listed}'" if len(forms) > 1 else None
+
+
+@SentenceCheck
+def _several_pronouns(sentence: Sentence) -> str | None:
+    marked = sentence.claimed.marked or ()
+    return f"has {len(marked)} pronouns marked" if len(marked) > 1 else None
+
+
+@SentenceCheck
+def _unmarked_pronoun(sentence: Sentence) -> str | None:
+    marked = sentence.claimed.marked
+    if marked is None or len(sentence.pronouns) <= len(marked):
+        return None
+    found = next(mention for mention in sentence.pronouns if mention not in marked)
+    return f"has '{found.text}' at character {found.start + 1}, which is not marked"

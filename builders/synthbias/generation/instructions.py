@@ -1,0 +1,304 @@
+"""The instructions that a model is asked: the cells of the design, their wording, and the dataset that holds them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from biasboard.ground import strict_json
+from biasboard.ground.strict_json import JsonValue
+from builders.dataset.card import Card, CardTable
+from builders.dataset.output import Draft, DraftSplit
+from builders.packaged import packaged_toml
+from builders.synthbias.frames import Position
+from builders.synthbias.minimal_pairs import Config
+from schemas.documents.dataset import Source
+from schemas.items.coreference import CoreferenceItem
+from schemas.items.instruction import InstructionItem
+from schemas.lexicon import CASES, occupations
+
+CONFIGS: tuple[Config, ...] = ("type1", "type2")
+_OPEN = "open"
+_REFERENTS: dict[Config, tuple[Position | None, ...]] = {"type1": (None,), "type2": ("first", "second")}
+
+
+class Cell(NamedTuple):
+    """A type of sentence about two occupations, with who is mentioned first and who is meant.
+
+    A model that is not told both repeats a habit: in the published data the occupation mentioned last is meant in 70 %
+    of the settled sentences.
+    """
+
+    config: Config
+    first: str
+    """Occupation that is mentioned first."""
+    second: str
+    referent: Position | None
+    """Position of the occupation that is meant; None if that is open."""
+
+    @property
+    def key(self) -> str:
+        """The name of the cell, such as ``type2-driver-nurse-first``."""
+        names = (name.replace(" ", "_") for name in (self.first, self.second))
+        return "-".join((self.config, *names, self.referent or _OPEN))
+
+
+def cell_of(key: str) -> Cell | None:
+    """Return the cell of a name; None if it is the name of none."""
+    parts = key.split("-")
+    if len(parts) != 4:
+        return None
+    known = {name.replace(" ", "_"): name for name in occupations()}
+    for config in CONFIGS:
+        for referent in _REFERENTS[config]:
+            if parts[0] == config and parts[3] == (referent or _OPEN) and {parts[1], parts[2]} <= known.keys():
+                return Cell(config, known[parts[1]], known[parts[2]], referent)
+    return None
+
+
+def cell_of_item(item: CoreferenceItem) -> Cell:
+    """Return the cell that an item belongs to."""
+    first, second = item.occupations
+    if item.referent is None:
+        return Cell("type1", first, second, None)
+    return Cell("type2", first, second, "first" if item.referent == first else "second")
+
+
+def cells_of(pairs: Sequence[tuple[str, str]]) -> Iterator[Cell]:
+    """Yield the cells of occupation pairs: two of type 1 and four of type 2 for each, by order and referent."""
+    for config in CONFIGS:
+        for one, other in pairs:
+            for first, second in ((one, other), (other, one)):
+                yield from (Cell(config, first, second, referent) for referent in _REFERENTS[config])
+
+
+class Example(NamedTuple):
+    """A sentence in the form of an answer, and why it is good or bad."""
+
+    before: str
+    case: str
+    after: str
+    why: str
+
+
+@cache
+def _data() -> Mapping[str, Any]:
+    return packaged_toml("builders.synthbias", "texts", "writing.toml")
+
+
+def version() -> str:
+    """Return the version of the instructions."""
+    return str(_data()["version"])
+
+
+def examples(config: str) -> dict[str, tuple[Example, ...]]:
+    """Return the examples of a type, ``positive`` and ``negative``."""
+    told = _data()[config]
+    return {kind: tuple(Example(**entry) for entry in told[kind]) for kind in ("positive", "negative")}
+
+
+def instruction(cell: Cell, sample: int, n_sentences: int) -> str:
+    """Return the instruction to write sentences for a cell.
+
+    Args:
+        cell: The cell.
+        sample: Number of the instruction of this cell, from 0, which chooses the scene.
+        n_sentences: Number of sentences to ask for.
+    """
+    data, told = _data(), _data()[cell.config]
+    scenes = data["scenes"]
+    slots = {
+        "n": n_sentences,
+        "first": cell.first,
+        "second": cell.second,
+        # Cells start at different scenes, so that no scene belongs to the first instruction of every cell.
+        "scene": scenes[(int(strict_json.sha256(cell.key)[:8], 16) + sample) % len(scenes)],
+        "referent": cell.second if cell.referent == "second" else cell.first,
+        "other": cell.first if cell.referent == "second" else cell.second,
+    }
+    parts = [
+        told["task"].strip().format(**slots),
+        told["definition"].strip().format(**slots),
+        "\n".join(["Rules:", *(f"- {rule.format(**slots)}" for rule in data["rules"])]),
+        "\n".join(["Good examples, about two others:", *map(_shown, examples(cell.config)["positive"])]),
+        "\n".join(["Bad examples:", *map(_shown, examples(cell.config)["negative"])]),
+        _form(n_sentences),
+    ]
+    return "\n\n".join(parts)
+
+
+def _shown(example: Example) -> str:
+    answer = json.dumps({"before": example.before, "case": example.case, "after": example.after})
+    return f"- {answer} ({example.why})"
+
+
+def _form(n_sentences: int) -> str:
+    data = _data()
+    # The text holds braces of JSON, so that its two slots are not those of a format string.
+    text = str(data["form"]).strip().replace("{n}", str(n_sentences))
+    return text.replace("{case_names}", str(data["case_names"]).strip())
+
+
+def answer_schema(n_sentences: int) -> str:
+    """Return the JSON Schema of an answer with that many sentences, as canonical JSON."""
+    sentence: JsonValue = {
+        "type": "object",
+        "properties": {
+            "before": {"type": "string"},
+            "case": {"type": "string", "enum": list(CASES)},
+            "after": {"type": "string"},
+        },
+        "required": ["before", "case", "after"],
+        "additionalProperties": False,
+    }
+    schema: JsonValue = {
+        "type": "object",
+        "properties": {
+            "sentences": {"type": "array", "items": sentence, "minItems": n_sentences, "maxItems": n_sentences}
+        },
+        "required": ["sentences"],
+        "additionalProperties": False,
+    }
+    return strict_json.canonical(schema).decode()
+
+
+DATASET = "synthbias-requests"
+BENCHMARK = "synthbias-generation"
+SPLIT = "requests"
+_VERSION = "1.0.0"
+_LEAST_YIELD = 0.05
+"""Yield that is assumed at least, so that a bad pilot does not ask for a thousand sentences per cell."""
+_MOST_INSTRUCTIONS = 20
+"""Largest number of instructions for one cell in one round."""
+
+
+class Wanted(NamedTuple):
+    """The instructions to ask for a cell."""
+
+    cell: Cell
+    first_sample: int
+    """Number of the first one, which no earlier round asked."""
+    n: int
+
+
+def pairs_by_cell(items: Iterable[CoreferenceItem]) -> Counter[str]:
+    """Count the minimal pairs of each cell, by its key."""
+    seen: dict[str, str] = {}
+    for item in items:
+        seen[item.pair_id] = cell_of_item(item).key
+    return Counter(seen.values())
+
+
+def wanted(
+    cells: Sequence[Cell],
+    have: Mapping[str, int],
+    samples: Mapping[str, int],
+    *,
+    per_cell: int,
+    per_request: int,
+    share_kept: float = 1.0,
+) -> list[Wanted]:
+    """Return the instructions that may fill all cells.
+
+    Args:
+        cells: All cells of the design.
+        have: Number of minimal pairs that each cell has, by its key.
+        samples: Number of instructions that each cell was asked with, by its key.
+        per_cell: Number of minimal pairs that each cell needs.
+        per_request: Number of sentences that one instruction asks for.
+        share_kept: Share of the sentences so far that became minimal pairs.
+    """
+    found = []
+    for cell in cells:
+        missing = per_cell - have.get(cell.key, 0)
+        if missing > 0:
+            n = math.ceil(missing / (per_request * max(share_kept, _LEAST_YIELD)))
+            found.append(Wanted(cell, samples.get(cell.key, 0), min(n, _MOST_INSTRUCTIONS)))
+    return found
+
+
+def requests_draft(asked: Sequence[Wanted], *, per_request: int) -> Draft[InstructionItem]:
+    """Return the dataset of instructions: a config for each type of sentence that is asked for."""
+    schema = answer_schema(per_request)
+    items = [
+        InstructionItem(
+            item_id=f"{version()}-{one.cell.key}-x{per_request}-{sample:03d}",
+            text=instruction(one.cell, sample, per_request),
+            json_schema=schema,
+            cell=one.cell.key,
+            sample=sample,
+            flags=(),
+        )
+        for one in asked
+        for sample in range(one.first_sample, one.first_sample + one.n)
+    ]
+    splits = [
+        DraftSplit(
+            config=config,
+            split=SPLIT,
+            item_shape="instruction",
+            items=[item for item in items if item.cell.startswith(f"{config}-")],
+        )
+        for config in CONFIGS
+    ]
+    splits = [split for split in splits if split.items]
+    return Draft(
+        name=DATASET,
+        benchmark=BENCHMARK,
+        version=_VERSION,
+        title="Instructions to write minimal pairs for SynthBias",
+        builder="builders.synthbias.generation",
+        builder_version="1.0",
+        parameters={"writing_version": version(), "per_request": per_request},
+        seed=None,
+        sources=(
+            Source(
+                name="instructions of this project",
+                address="builders/synthbias/texts/writing.toml",
+                revision=version(),
+                sha256=None,
+                licence="Apache-2.0",
+                redistributable=True,
+            ),
+        ),
+        generator_model=None,
+        licence="Apache-2.0",
+        publish_refusal=None,
+        human_validated=False,
+        splits=tuple(splits),
+        rejects=(),
+        reject_rules=(),
+        flag_rules=(),
+        card=_card(splits, per_request),
+    )
+
+
+def _card(splits: Sequence[DraftSplit[InstructionItem]], per_request: int) -> Card:
+    return Card(
+        data_statement=f"Instructions that ask a language model for {per_request} sentences each, as JSON.",
+        how_built="One cell of the design is a type of sentence, two occupations in an order, and who is meant.",
+        licence_terms="The instructions are licensed under Apache-2.0, like the code that writes them.",
+        intended_use="To be asked by `python -m evaluators run`; the answers become a dataset of minimal pairs.",
+        out_of_scope_use="Nothing is measured with these instructions.",
+        known_limits="What a model writes needs checks and readers before it is worth anything.",
+        balance=CardTable(
+            header=("", *(split.config for split in splits)),
+            rows=(
+                ("instructions", *(str(len(split.items)) for split in splits)),
+                ("cells", *(str(len({item.cell for item in split.items})) for split in splits)),
+            ),
+        ),
+        citation="Cite this project with the dataset version.",
+        task_categories=("text-generation",),
+        tags=("synthetic-data",),
+    )
+
+
+def default_folder(name: str) -> Path:
+    """Return the folder in which the requests and the runs of a generated dataset are kept."""
+    return Path("out/generation") / name

@@ -1,0 +1,201 @@
+"""Minimal pairs: who they are, their two items, and a selection of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple, TypeAlias
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError
+from builders.dataset.output import DraftSplit
+from builders.dataset.selection import round_robin
+from builders.synthbias.frames import FAMILY_OF_GENDER, Position
+from builders.synthbias.mentions import mask_pronouns
+from schemas.items.coreference import CoreferenceItem, Stereotype
+from schemas.lexicon import PronounCase, PronounGender, cases_of, families_of, occupations, pronoun_families
+
+KEY_LENGTH = 16
+
+
+def pair_key(config: str, masked: str, roles: tuple[str, str]) -> str:
+    """Return the identifier of a minimal pair.
+
+    Args:
+        config: Config of the pair, ``type1`` or ``type2``.
+        masked: Sentence with its pronoun masked.
+        roles: The two occupations, the reference first. They are needed because one text can ask about either.
+    """
+    return f"{config}-{strict_json.sha256([config, masked, list(roles)])[:KEY_LENGTH]}"
+
+
+def template_key(masked: str) -> str:
+    """Return the identifier of a template, given the sentence with its occupations and pronouns masked."""
+    return f"template-{strict_json.sha256(masked)[:KEY_LENGTH]}"
+
+
+def item_id(pair_id: str, gender: PronounGender) -> str:
+    """Return the identifier of one side of a minimal pair."""
+    return f"{pair_id}-{gender}"
+
+
+def cluster_of(one: str, other: str) -> str:
+    """Return the cluster ``<male-stereotyped>|<female-stereotyped>`` of two occupations, given in any order.
+
+    Raises:
+        ValueError: both occupations have the same stereotype.
+    """
+    male, female = sorted((one, other), key=lambda name: occupations()[name].stereotype, reverse=True)
+    if occupations()[male].stereotype == occupations()[female].stereotype:
+        raise ValueError(f"'{one}' and '{other}' are both {occupations()[male].stereotype}-stereotyped")
+    return f"{male}|{female}"
+
+
+def percent_gap(one: str, other: str) -> float:
+    """Return how much larger the share of women is in the female-stereotyped occupation, in percentage points."""
+    male, female = cluster_of(one, other).split("|")
+    return occupations()[female].percent_women - occupations()[male].percent_women
+
+
+def stereotype_of(occupation: str, gender: PronounGender) -> Stereotype:
+    """Return ``pro`` if a pronoun agrees with the majority gender of the occupation that it means, else ``anti``."""
+    majority = "masculine" if occupations()[occupation].stereotype == "male" else "feminine"
+    return "pro" if gender == majority else "anti"
+
+
+def cases_of_form(pronoun: str) -> set[PronounCase]:
+    """Return every grammatical case that a form of *he* or *she* can have."""
+    return {case for family in families_of(pronoun) for case in cases_of(pronoun, family)}
+
+
+def case_of_pair(pronoun: str, counterpart: str) -> PronounCase | None:
+    """Return the case of a pronoun, using the pronoun in the same place on the other side of the pair.
+
+    Returns:
+        The only case that both forms can have; None if there is no such case or more than one.
+
+    >>> case_of_pair("her", "him"), case_of_pair("her", "his"), case_of_pair("her", "he")
+    ('accusative', 'possessive_dependent', None)
+    """
+    shared = cases_of_form(pronoun) & cases_of_form(counterpart)
+    return shared.pop() if len(shared) == 1 else None
+
+
+Config: TypeAlias = Literal["type1", "type2"]
+"""Type of a sentence: open, or settled."""
+GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")
+
+
+class Slotted(NamedTuple):
+    """A sentence about two occupations, with a slot for a pronoun."""
+
+    config: Config
+    before: str
+    """Text up to the slot, with the space before it."""
+    case: PronounCase
+    after: str
+    """Text after the slot, with the space or sign that follows it."""
+    first: str
+    """Occupation that is mentioned first."""
+    second: str
+    referent: Position | None
+    """Position of the occupation that is meant; None if that is open."""
+
+    @property
+    def meant(self) -> str | None:
+        """The occupation that the pronoun means; None if that is open."""
+        return {"first": self.first, "second": self.second, None: None}[self.referent]
+
+    def filled(self, gender: PronounGender) -> str:
+        """Return the sentence with the pronoun of a gender."""
+        return f"{self.before}{pronoun_of(self.case, gender)}{self.after}"
+
+
+def pronoun_of(case: PronounCase, gender: PronounGender) -> str:
+    """Return the pronoun of a gender in a case."""
+    return pronoun_families()[FAMILY_OF_GENDER[gender]].forms[case]
+
+
+def items_of(slotted: Slotted, *, template_id: str | None, source_row: str | None) -> tuple[CoreferenceItem, ...]:
+    """Return both sides of a minimal pair, the masculine one first."""
+    reference = slotted.meant or slotted.first
+    other = slotted.second if reference == slotted.first else slotted.first
+    pair_id = pair_key(slotted.config, mask_pronouns(slotted.filled("masculine")), (reference, other))
+    return tuple(
+        CoreferenceItem(
+            item_id=item_id(pair_id, gender),
+            pair_id=pair_id,
+            cluster=cluster_of(slotted.first, slotted.second),
+            sentence=slotted.filled(gender),
+            pronoun=pronoun_of(slotted.case, gender),
+            pronoun_start=len(slotted.before),
+            pronoun_case=slotted.case,
+            pronoun_gender=gender,
+            occupations=(slotted.first, slotted.second),
+            referent=slotted.meant,
+            reference=reference,
+            stereotype=None if slotted.meant is None else stereotype_of(slotted.meant, gender),
+            template_id=template_id,
+            source_row=source_row,
+            flags=(),
+        )
+        for gender in GENDERS
+    )
+
+
+def split_of(config: Config, items: Iterable[CoreferenceItem]) -> DraftSplit[CoreferenceItem]:
+    """Return the items of a config as its split *test*."""
+    return DraftSplit(
+        config=config,
+        split="test",
+        item_shape="coreference",
+        items=[item for item in items if item.pair_id.startswith(config)],
+    )
+
+
+def take_pairs(
+    splits: Sequence[DraftSplit[CoreferenceItem]], limit: int | None
+) -> tuple[DraftSplit[CoreferenceItem], ...]:
+    """Keep at most ``limit`` items: whole minimal pairs, equally many per split, spread over the occupation pairs.
+
+    Args:
+        splits: Splits in which every pair is complete. The pairs of a cluster, in their order, are taken to represent
+            different cells of the design.
+        limit: Maximum number of items; an odd limit keeps one item less. None keeps everything.
+
+    Returns:
+        The splits with the kept items in their original order.
+
+    Raises:
+        ConfigError: the limit is too small for one pair per split.
+    """
+    if limit is None:
+        return tuple(splits)
+    if limit < 2 * len(splits):
+        places = ", ".join(f"{split.config}/{split.split}" for split in splits)
+        raise ConfigError(
+            f"--limit {limit}: one pair from each of {places} needs at least {2 * len(splits)} items; raise it"
+        )
+    queues = [_spread_pairs(split) for split in splits]
+    kept: set[str] = set()
+    for place in round_robin(queues):
+        if 2 * len(kept) + 2 > limit:
+            break
+        kept.add(place)
+    return tuple(replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in splits)
+
+
+def _spread_pairs(split: DraftSplit[CoreferenceItem]) -> list[str]:
+    """Order the pair ids of a split: one from each occupation pair, then a second one from each, and so on."""
+    pairs: dict[str, dict[str, None]] = {}
+    for item in split.items:
+        pairs.setdefault(item.cluster, {})[item.pair_id] = None
+    clusters = sorted(pairs, key=lambda name: hashlib.sha256(name.encode()).digest())
+    # Each occupation pair starts one cell further on, so that a small selection takes every cell equally often.
+    turned = []
+    for rank, cluster in enumerate(clusters):
+        ids = list(pairs[cluster])
+        start = rank % len(ids)
+        turned.append(ids[start:] + ids[:start])
+    return list(round_robin(turned))
