@@ -137,10 +137,10 @@ def test_the_prompts_of_a_wrong_tokenizer_fail_with_the_remedy(tiny_llama: Path,
 
 _THREADS = """
 import os
-from evaluators.backends.transformers import threads
-torch = threads.import_torch()
+from evaluators.backends.transformers import load
+torch = load.import_torch()
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
-print(threads.set_threads(torch), os.environ.get("OMP_WAIT_POLICY"))
+print(load.set_threads(torch), os.environ.get("OMP_WAIT_POLICY"))
 """
 
 

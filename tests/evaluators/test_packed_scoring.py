@@ -356,7 +356,7 @@ def test_a_stopped_run_goes_on_with_the_way_of_scoring_that_it_chose(
     def never_alike(*arguments: Any) -> str:
         return "it differs"
 
-    monkeypatch.setattr("evaluators.backends.transformers.backend.difference", never_alike)
+    monkeypatch.setattr("evaluators.backends.transformers.option_scoring.difference", never_alike)
     resumed = open_backend(str(llama), BackendOptions(device="cpu"))
     resumed.block_limits = backend.block_limits
     with ResponseStore(tmp_path / "store.sqlite", backend.model) as store:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.backends.transformers import token_tree
-from evaluators.backends.transformers.token_tree import (
+from evaluators.backends.transformers.packed_scoring import (
+    MAX_TREE,
     MIN_PREFIX,
     PrefixGroup,
     TokenTree,
@@ -70,7 +70,7 @@ def test_contexts_that_go_on_together_become_one_tree_within_its_limit() -> None
         rows_of([*sentence, *range(100 * order, 100 * order + 300)], [1], [2]) for order in range(3)
     ]
     assert trees_of(PrefixGroup((0, 1, 2), 0), long) == [(0,), (1,), (2,)]
-    assert token_tree.MAX_TREE < 2 * 300 + 30
+    assert MAX_TREE < 2 * 300 + 30
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), min_size=1, max_size=8))

@@ -31,8 +31,15 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.clip.load import ClipParts, load_clip
 from evaluators.backends.clip.texts import OptionEmbeddings, features, of_length_one
-from evaluators.backends.transformers.load import DTYPES, device_name, precision_of, torch_dtype, usable_device
-from evaluators.backends.transformers.threads import import_torch, set_threads
+from evaluators.backends.transformers.load import (
+    DTYPES,
+    device_name,
+    import_torch,
+    precision_of,
+    set_threads,
+    torch_dtype,
+    usable_device,
+)
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import find_model
 from schemas.documents.result import Model

@@ -1,4 +1,23 @@
-"""Calls any causal language model of the Hub or of a local folder through the library transformers."""
+"""Calls any causal language model of the Hub or of a local folder through the library transformers.
+
+Requests with options are scored packed where the model allows it, and else plain::
+
+    plain:   one row for each option, and all of its tokens are computed
+        Who is meant? Ann: The nurse thanked the guard. "She" is the nurse
+        Who is meant? Ann: The nurse thanked the guard. "She" is the guard
+        Who is meant? Ann: The clerk saw the driver. "He" is the clerk
+        Who is meant? Ann: The clerk saw the driver. "He" is the driver
+    packed:  a prefix, whose keys and values are kept, and rows that are trees of tokens
+        Who is meant? Ann: The ┬─ nurse thanked the guard. "She" is the ─┬─ nurse
+                               │                                         └─ guard
+                               └─ clerk saw the driver. "He" is the ─────┬─ clerk
+                                                                         └─ driver
+
+    backend ──▶ option_scoring ──▶ packed_scoring, plain_scoring ──▶ last_layers
+            └─▶ generation ──▶ next_logits ──▶ last_layers
+                           └─▶ decoding ──▶ sampling
+    load: the model, its device and threads; lora: adapters, and their training
+"""
 
 from __future__ import annotations
 
@@ -8,7 +27,7 @@ from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
     from evaluators.backends.transformers.backend import TransformersBackend
-    from evaluators.backends.transformers.training import LoraTrainer
+    from evaluators.backends.transformers.lora import LoraTrainer
     from schemas.documents.adapters import Hyperparameters
 
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
@@ -25,6 +44,6 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
 
 def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:
     """Load a model to train adapters for; see :func:`evaluators.trainer.open_trainer`."""
-    from evaluators.backends.transformers import training
+    from evaluators.backends.transformers import lora
 
-    return training.open_trainer(model, options, hyperparameters)
+    return lora.open_trainer(model, options, hyperparameters)

@@ -1,13 +1,16 @@
-"""Loads models with transformers, and refuses unsuitable ones before the first request."""
+"""Loads torch and causal language models, and refuses unsuitable ones before the first request."""
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.threads import import_torch, set_threads
+from evaluators.models.machine import chosen_threads
 from evaluators.models.model_files import ModelFiles, find_model
 from evaluators.models.pretrained import load_pretrained
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
@@ -15,7 +18,10 @@ from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+logger = logging.getLogger(__name__)
+
 DTYPES = ("float32", "bfloat16", "float16")
+OUT_OF_MEMORY = "out of memory on a single request; use a smaller model, --dtype bfloat16 or another device"
 
 
 class Loaded(NamedTuple):
@@ -183,3 +189,45 @@ def torch_dtype(torch: Any, wanted: str | None, device: str) -> Any:
     if wanted not in DTYPES:
         raise ConfigError(f"--dtype {wanted} does not exist; have: {', '.join(DTYPES)}")
     return getattr(torch, wanted)
+
+
+_WAITING = "OMP_WAIT_POLICY"
+
+
+def import_torch() -> Any:
+    """Import torch, so that its threads sleep instead of spinning while they wait for each other.
+
+    A spinning thread holds a core that another one needs as soon as anything else runs on the machine. OpenMP reads the
+    variable once, when torch is loaded; a choice of the user stays.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+    """
+    if "torch" in sys.modules or _WAITING in os.environ:
+        return import_extra("torch", "hf")
+    os.environ[_WAITING] = "PASSIVE"
+    try:
+        return import_extra("torch", "hf")
+    finally:
+        # Programs that this one starts decide for themselves.
+        del os.environ[_WAITING]
+
+
+def set_threads(torch: Any) -> int:
+    """Limit the number of torch's threads to the cores that this process may use, and return it.
+
+    A number that the user chose stays: in the environment, or a smaller one by a call of ``torch.set_num_threads``.
+    """
+    chosen = chosen_threads()
+    if chosen.variable is None and chosen.n < torch.get_num_threads():
+        torch.set_num_threads(chosen.n)
+    n = int(torch.get_num_threads())
+    if chosen.variable is not None and n > chosen.n_cores:
+        logger.warning(
+            "%s makes %d threads, and this process may use %d cores; threads that outnumber cores can be ten times "
+            "slower: unset it",
+            chosen.variable,
+            n,
+            chosen.n_cores,
+        )
+    return n

@@ -1,20 +1,38 @@
-"""Adds LoRA adapters to a model that is loaded, and takes them off again. All use of the library peft is in this file.
+"""LoRA adapters: puts them on a loaded model and takes them off, and trains new ones. All use of peft is in this file.
 
 The weights of an adapter are never merged into those of the model, which would round them.
+
+Adapters are trained on labels: the loss is that of the right label and the end token after it, and of nothing else.
+The numbers are those of Reif & Schwartz (NAACL 2024, arXiv:2405.02743) and their code: one item at a time, gradients
+averaged over some of them for each step of AdamW. On CUDA a forward pass runs in bfloat16 where that is safe
+(autocast), elsewhere in the precision of the model.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
+import math
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from biasboard.ground import strict_json
-from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.errors import ConfigError, RunError, import_extra
 from biasboard.ground.strict_json import JsonValue
-from evaluators.adapters import SETTINGS, WEIGHTS
-from schemas.documents.adapters import Hyperparameters
+from evaluators.adapters import SETTINGS, WEIGHTS, base_identity
+from evaluators.backend import GenerateRequest
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.load import Loaded, load_model
+from evaluators.backends.transformers.plain_scoring import PlainScorer
+from evaluators.models.tokenizer import Rows
+from evaluators.trainer import Context, Likelihoods
+from schemas.documents.adapters import BaseModel, Hyperparameters
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -186,3 +204,190 @@ def linear_layers(network: PreTrainedModel) -> tuple[str, ...]:
             "another model"
         )
     return tuple(sorted(names))
+
+
+_USED = ("name", "revision", "dtype", "tokenizer", "chat", "device")
+_BATCH_TOKENS = 2048
+_EPSILON = 1e-8
+
+
+@dataclass
+class LoraTrainer:
+    """A causal language model for which LoRA adapters are trained."""
+
+    loaded: Loaded
+    base: BaseModel
+    hyperparameters: Hyperparameters
+    target_modules: tuple[str, ...]
+    end_id: int
+    _slot: AdapterSlot = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._slot = AdapterSlot(self.loaded.network)
+
+    @property
+    def computation(self) -> str:
+        """The data type of the forward passes, with the type of the device."""
+        kind = self.loaded.device.partition(":")[0]
+        return f"{'bfloat16' if kind == 'cuda' else self.loaded.precision} on {kind}"
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """The versions of the libraries."""
+        names = ("accelerate", "numpy", "peft", "tokenizers", "torch", "transformers")
+        return {name: importlib.metadata.version(name) for name in names}
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a prompt, in the chat template if there is one."""
+        return self.loaded.tokenizer.needed_tokens([GenerateRequest(prompt=text, max_tokens=1)])[0] - 1
+
+    def check(self, contexts: Sequence[Context]) -> None:
+        """Check that the model can be trained on all items of some contexts.
+
+        Raises:
+            ConfigError: an item has more tokens than the model takes, or cannot be split into tokens.
+        """
+        for context in contexts:
+            self._rows(context)
+
+    def train(self, context: Context, folder: Path) -> Likelihoods:
+        """Train the adapter of a context and write it into an existing empty folder, then take it off the model.
+
+        Raises:
+            RunError: the training gives no numbers.
+        """
+        torch, rows = import_extra("torch", "hf"), self._rows(context)
+        seed = _seed(self.hyperparameters.seed, context.name)
+        torch.manual_seed(seed)
+        before = self._likelihood(rows)
+        try:
+            weights = self._slot.begin(self.hyperparameters, self.target_modules)
+            # Also switches on the dropout of models that have some, as in any training.
+            self.loaded.network.train()
+            self._fit(rows, weights, np.random.default_rng(seed), context.name)
+            self.loaded.network.train(False)
+            self._slot.save(folder, self.base.id)
+            # What is measured is what was written, as a run loads it.
+            self._slot.use(folder)
+            after = self._likelihood(rows)
+        except torch.OutOfMemoryError as error:
+            raise RunError(
+                f"{context.name}: out of memory; use a smaller model, --dtype bfloat16, or a --prompt with a smaller "
+                "largest length"
+            ) from error
+        finally:
+            self.loaded.network.train(False)
+            self._slot.free()
+        if not (math.isfinite(before) and math.isfinite(after)):
+            raise RunError(
+                f"{context.name}: the labels have log-probability {before:g} before the training and {after:g} after "
+                "it; give another --dtype or a smaller --learning-rate"
+            )
+        return Likelihoods(before, after)
+
+    def _rows(self, context: Context) -> list[Rows]:
+        """Return the token ids of the prompt and right label of each item.
+
+        Raises:
+            ConfigError: an item has more tokens than the model takes, or cannot be split into tokens.
+        """
+        room = self.loaded.room
+        # One place is for the end token.
+        encoded = self.loaded.tokenizer.rows_of_all(
+            [lesson.request for lesson in context.lessons], None if room is None else room - 1
+        )
+        labels = []
+        for lesson, rows in zip(context.lessons, encoded, strict=True):
+            if isinstance(rows, str):
+                raise ConfigError(
+                    f"item '{lesson.item_id}' of {context.name} cannot be trained on: {rows} and an end token; take a "
+                    "--prompt with a smaller largest length, or another model"
+                )
+            labels.append(rows._replace(ids=(rows.ids[lesson.option],)))
+        return labels
+
+    def _likelihood(self, rows: Sequence[Rows]) -> float:
+        """Return the mean log-probability of the labels with their end tokens, in nats."""
+        scorer = PlainScorer(self.loaded.network, self.end_id, _BATCH_TOKENS)
+        scores = []
+        for batch in scorer.plan(rows):
+            for of_row in scorer.score([[rows[index] for index in tree] for tree in batch.rows]):
+                scores += [score.logprob + (score.end_logprob or 0.0) for score in of_row]
+        return math.fsum(scores) / len(scores)
+
+    def _fit(self, rows: Sequence[Rows], weights: list[Any], rng: np.random.Generator, name: str) -> None:
+        torch, settings = import_extra("torch", "hf"), self.hyperparameters
+        optimizer = torch.optim.AdamW(
+            weights,
+            lr=settings.learning_rate,
+            betas=(settings.beta1, settings.beta2),
+            eps=_EPSILON,
+            weight_decay=settings.weight_decay,
+        )
+        steps = list(_steps(len(rows), settings, rng))
+        for number, indices in enumerate(steps):
+            for group in optimizer.param_groups:
+                group["lr"] = settings.learning_rate * (1 - number / len(steps) if settings.schedule == "linear" else 1)
+            for index in indices:
+                with self._autocast():
+                    loss = self._loss(rows[index]) / len(indices)
+                if not math.isfinite(loss.item()):
+                    raise RunError(f"{name}: the loss is {loss.item():g}; give another --dtype or --learning-rate")
+                loss.backward()
+            torch.nn.utils.clip_grad_norm_(weights, settings.max_gradient_norm)
+            optimizer.step()
+            optimizer.zero_grad()
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        if not self.loaded.device.startswith("cuda"):
+            return nullcontext()
+        torch = import_extra("torch", "hf")
+        context: AbstractContextManager[Any] = torch.autocast("cuda", dtype=torch.bfloat16)
+        return context
+
+    def _loss(self, rows: Rows) -> Any:
+        """Return the mean negative log-probability of the tokens of a label and of the end token."""
+        torch, network = import_extra("torch", "hf"), self.loaded.network
+        ids = [*rows.ids[0], self.end_id]
+        given = torch.tensor([ids[:-1]], device=network.device)
+        wanted = torch.tensor(ids[rows.n_context :], device=network.device)
+        logits = network(input_ids=given, use_cache=False).logits[0, -len(wanted) :]
+        return torch.nn.functional.cross_entropy(logits.float(), wanted)
+
+
+def _seed(seed: int, name: str) -> int:
+    """Return a seed for one context, so that it does not matter which contexts are trained before."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4])
+
+
+def _steps(n_items: int, settings: Hyperparameters, rng: np.random.Generator) -> Iterator[list[int]]:
+    """Yield the items of each step of the optimizer; each epoch has an order of its own."""
+    for _ in range(settings.epochs):
+        order = rng.permutation(n_items).tolist()
+        yield from (order[start : start + settings.accumulation] for start in range(0, n_items, settings.accumulation))
+
+
+def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:
+    """Load a model to train adapters for; see :func:`evaluators.trainer.open_trainer`."""
+    options.refuse_others("transformers", but=_USED)
+    check_installed()
+    loaded = load_model(model, options)
+    end_id = loaded.tokenizer.end_id
+    if end_id is None:
+        raise ConfigError(f"the tokenizer of '{model}' has no end token, which stands after every label; name another")
+    for weights in loaded.network.parameters():
+        weights.requires_grad_(False)
+    return LoraTrainer(
+        loaded=loaded,
+        hyperparameters=hyperparameters,
+        target_modules=linear_layers(loaded.network),
+        end_id=end_id,
+        base=BaseModel(
+            id=options.name or loaded.files.public_name,
+            revision=loaded.files.revision,
+            identity_sha256=base_identity(loaded.files.identity),
+            precision=loaded.precision,
+            tokenizer_sha256=loaded.other_tokenizer_sha256,
+            chat_template_sha256=loaded.tokenizer.chat_template_sha256,
+        ),
+    )

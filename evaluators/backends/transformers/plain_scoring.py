@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from biasboard.ground.errors import import_extra
-from evaluators.backends.transformers.head import Wanted, wanted_logprobs
+from evaluators.backends.transformers.last_layers import Wanted, wanted_logprobs
 from evaluators.models.tokenizer import Rows
 
 if TYPE_CHECKING:

@@ -1,0 +1,273 @@
+"""Scores the options of a block of requests: packed if that gives the values of plain scoring, or else plain.
+
+Both are compared on the first requests of every run, and again when texts get longer: a model that reads positions or
+masks in its own way gives other values without an error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, import_extra
+from evaluators.backend import Answers, ChoiceRequest, Events, Request, Response, Sent
+from evaluators.backends.transformers.load import OUT_OF_MEMORY, room_of, unknown_token
+from evaluators.backends.transformers.packed_scoring import PackedScorer, obstacle
+from evaluators.backends.transformers.plain_scoring import Batch, PlainScorer, Score
+from evaluators.models.tokenizer import ModelTokenizer, Rows
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+logger = logging.getLogger(__name__)
+
+_ROUNDING = {"float16": 0.0125, "bfloat16": 0.1}
+"""Difference in nats that is tolerated in each half precision, per square root of the number of option tokens."""
+_EXACT = 1e-4
+_NOISE = 4.0
+"""Tolerated difference between the two ways of scoring, in multiples of the difference that padding alone makes."""
+_N_HEAD = 4
+_LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
+"""Maximum number of logits computed per batch in packed scoring, by type of device."""
+T = TypeVar("T")
+
+
+class _Choice(NamedTuple):
+    """A choice between packed and plain scoring for a block of requests."""
+
+    longest: int
+    """Number of tokens in the longest text among them."""
+    left_out: str | None
+    """Reason why packed scoring is left out; None if it is used."""
+
+
+@dataclass
+class OptionScorer:
+    """A scorer of the requests with options, which chooses between packed and plain scoring."""
+
+    network: PreTrainedModel
+    tokenizer: ModelTokenizer
+    device: str
+    precision: str | None
+    batch_tokens: int
+    """Maximum number of tokens in a batch."""
+    wanted: str | None
+    """Way to score that the user chose, ``packed`` or ``plain``; None for packed if it gives the same values."""
+    packages: Mapping[str, str]
+    """Versions of the libraries that compute."""
+    settings: dict[str, str]
+    """Settings of the result, in which the choice is noted."""
+    choices: dict[str, str] = field(default_factory=dict, repr=False)
+    """Choices between packed and plain scoring in this run: JSON of a :class:`_Choice`, by the hash of the requests."""
+    keep: Callable[[str, str], None] | None = field(default=None, repr=False)
+    """Function that keeps such a choice for the time after an interruption; None to forget it."""
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """Answer the missing requests of a block that have options; see ``Backend.ask``."""
+        choices = [index for index, request in enumerate(requests) if isinstance(request, ChoiceRequest)]
+        if not choices:
+            return
+        asked = [request for request in requests if isinstance(request, ChoiceRequest)]
+        encoded: list[Rows | None] = [None] * len(requests)
+        unfit: dict[int, Response] = {}
+        for index, rows in zip(choices, self.tokenizer.rows_of_all(asked, room_of(self.network)), strict=True):
+            reason = rows if isinstance(rows, str) else unknown_token(self.network, rows.ids)
+            if isinstance(rows, Rows) and reason is None:
+                encoded[index] = rows
+            elif index in missing:
+                unfit[index] = Response(status="failed", error=reason)
+        if unfit:
+            yield Answers(unfit, 0.0)
+        scorer, plan = self._planned(encoded, [f"{request.sha256}{request.adapter or ''}" for request in asked])
+        for batch in plan:
+            # A batch is stored as a whole. If only a part of it is missing, that part failed before and is asked again.
+            trees = [tuple(index for index in tree if index in missing) for tree in batch.rows]
+            left = Batch(tuple(tree for tree in trees if tree), batch.n_prefix)
+            if left.rows:
+                yield Sent(sum(map(len, left.rows)))
+                start = time.perf_counter()
+                responses = self._answer(scorer, left, encoded)
+                yield Answers(responses, time.perf_counter() - start)
+
+    def _answer(
+        self, scorer: PackedScorer | PlainScorer, batch: Batch, encoded: Sequence[Rows | None]
+    ) -> dict[int, Response]:
+        """Score one batch. If memory runs out, score its halves, down to single requests."""
+        torch = import_extra("torch", "hf")
+        trees = [[rows for index in tree if (rows := encoded[index]) is not None] for tree in batch.rows]
+        try:
+            scores = scorer.score(trees, batch.n_prefix)
+        except torch.OutOfMemoryError:
+            indices = [index for tree in batch.rows for index in tree]
+            if len(indices) == 1:
+                return {indices[0]: Response(status="failed", error=OUT_OF_MEMORY)}
+            logger.warning("out of memory with %d requests in a batch; halving it", len(indices))
+        else:
+            asked = ((index, rows) for tree in batch.rows for index in tree if (rows := encoded[index]) is not None)
+            return {
+                index: rows.response(
+                    [score.logprob for score in of_options],
+                    [score.end_logprob for score in of_options],
+                    precision=self.precision,
+                )
+                for (index, rows), of_options in zip(asked, scores, strict=True)
+            }
+        # Retry outside the except block, where the failed pass no longer holds its memory.
+        parts = batch.rows if len(batch.rows) > 1 else tuple((index,) for index in batch.rows[0])
+        middle = len(parts) // 2
+        halves = [Batch(parts[:middle], batch.n_prefix), Batch(parts[middle:], batch.n_prefix)]
+        return {index: answer for half in halves for index, answer in self._answer(scorer, half, encoded).items()}
+
+    def _planned(
+        self, encoded: Sequence[Rows | None], hashes: Sequence[str]
+    ) -> tuple[PackedScorer | PlainScorer, list[Batch]]:
+        """Choose how options are scored, note it in the settings, and plan the batches.
+
+        Packed and plain scoring are compared on the first requests, and again when texts get longer. A run that was
+        stopped goes on with what it chose.
+
+        Args:
+            encoded: Token ids of each request; None for a request that is not scored.
+            hashes: Hash of each request, with the name of its adapter.
+
+        Returns:
+            The scorer and its batches.
+
+        Raises:
+            ConfigError: ``--scoring packed`` was asked for and cannot be used.
+        """
+        plain = PlainScorer(self.network, self.tokenizer.end_id, self.batch_tokens)
+        self.settings["option_scoring"] = "plain"
+        if self.wanted == "plain":
+            return plain, plain.plan(encoded)
+        vocabulary = self.network.config.get_text_config().vocab_size
+        places = max(64, _LOGITS.get(self.device.partition(":")[0], 2**26) // vocabulary)
+        packed = PackedScorer(self.network, self.tokenizer.end_id, self.batch_tokens, places)
+        longest = max((len(ids) for rows in encoded if rows is not None for ids in rows.ids), default=0)
+        reason = obstacle(self.network, longest)
+        plan = packed.plan(encoded) if reason is None else []
+        if plan:
+            reason = self._chosen(hashes, longest, partial(difference, packed, plain, encoded, plan))
+        if reason is None:
+            self.settings["option_scoring"] = "packed"
+            self.settings.pop("packed_scoring_left_out", None)
+            return packed, plan
+        if self.wanted == "packed":
+            raise ConfigError(f"--scoring packed cannot be used: {reason}; leave it out")
+        self.settings["packed_scoring_left_out"] = reason
+        return plain, plain.plan(encoded)
+
+    def _chosen(self, hashes: Sequence[str], longest: int, compare: Callable[[str], str | None]) -> str | None:
+        """Return why packed scoring is left out for a block of requests; None if it is used.
+
+        Args:
+            hashes: Hashes of the requests.
+            longest: Number of tokens in the longest text among them.
+            compare: Function that compares packed and plain scoring on the requests in a precision.
+        """
+        # Another device or library may compute otherwise, so that a choice made with it says nothing here.
+        key = strict_json.sha256([self.device, dict(self.packages), list(hashes)])
+        if key not in self.choices:
+            earlier = [_Choice(**json.loads(text)) for text in self.choices.values()]
+            packs_up_to = max((choice.longest for choice in earlier if choice.left_out is None), default=0)
+            reason = compare(str(self.precision)) if longest > packs_up_to else None
+            self.choices[key] = json.dumps({"longest": longest, "left_out": reason})
+            if self.keep is not None:
+                self.keep(key, self.choices[key])
+        return _Choice(**json.loads(self.choices[key])).left_out
+
+
+class _Sample(NamedTuple):
+    """A sample of requests that share one row."""
+
+    requests: list[Rows]
+    n_prefix: int
+    compared: list[int]
+    """Indices of the requests that are also scored by plain scoring."""
+
+
+def difference(
+    packed: PackedScorer, plain: PlainScorer, encoded: Sequence[Rows | None], plan: Sequence[Batch], precision: str
+) -> str | None:
+    """Return why packed scoring cannot be relied on for these requests; None if it agrees with plain scoring.
+
+    Args:
+        packed: Packed scorer. It scores rows as in the run: the widest, the one with the most requests, and the last.
+        plain: Plain scorer. It scores some requests of these rows, one option after the other.
+        encoded: Token ids of each request; None for a request that is not scored.
+        plan: Batches that the packed scorer planned.
+        precision: Precision of the model, such as ``bfloat16``.
+    """
+    for sample in [*_real(encoded, plan), *_made(encoded)]:
+        # A model that does not support packing may raise any exception. Plain scoring shows whether it works at all.
+        try:
+            packed_scores = packed.score([sample.requests], sample.n_prefix)
+            packed_ends = [_first_and_last(packed_scores[index]) for index in sample.compared]
+            # The first and last options of a request are at the two ends of its tree.
+            requests = [sample.requests[index] for index in sample.compared]
+            chosen = [rows._replace(ids=tuple(_first_and_last(rows.ids))) for rows in requests]
+            # Plain scoring of all options at once could need more memory than packed scoring, so score one at a time.
+            expected = [[plain.score([[rows._replace(ids=(ids,))]])[0][0] for ids in rows.ids] for rows in chosen]
+            together = plain.score([[rows] for rows in chosen]) if precision in _ROUNDING else expected
+        except Exception as error:
+            return f"{type(packed.network).__name__} fails on it ({' '.join(str(error).split())[:100]})"
+        noise = max(
+            _gap(score, wanted)
+            for scores, wanted_scores in zip(together, expected, strict=True)
+            for score, wanted in zip(scores, wanted_scores, strict=True)
+        )
+        tolerance = _EXACT if precision not in _ROUNDING else _ROUNDING[precision] + _NOISE * noise
+        for rows, scores, wanted_scores in zip(chosen, packed_ends, expected, strict=True):
+            for ids, score, wanted in zip(rows.ids, scores, wanted_scores, strict=True):
+                gap = _gap(score, wanted)
+                # Every comparison with NaN is false. Written with "not", the condition treats NaN as a difference.
+                if not gap <= tolerance * max(1, len(ids) - rows.n_context) ** 0.5:
+                    return f"it differs by {gap:.2g} nats from plain scoring on requests of the run"
+    return None
+
+
+def _real(encoded: Sequence[Rows | None], plan: Sequence[Batch]) -> Iterator[_Sample]:
+    trees = [(tree, batch.n_prefix) for batch in plan for tree in batch.rows]
+    # Batches begin with their widest row.
+    widest = max(
+        ((batch.rows[0], batch.n_prefix) for batch in plan),
+        key=lambda entry: sum(len(ids) for index in entry[0] if (rows := encoded[index]) for ids in rows.ids),
+    )
+    fullest = max(trees, key=lambda entry: len(entry[0]))
+    for tree, n_prefix in dict.fromkeys([widest, fullest, trees[-1]]):
+        requests = [rows for index in tree if (rows := encoded[index]) is not None]
+        yield _Sample(requests, n_prefix, sorted({0, len(requests) - 1}))
+
+
+def _made(encoded: Sequence[Rows | None]) -> Iterator[_Sample]:
+    """Yield one row of made-up texts that part early: a short text after two long ones.
+
+    Some models take the position in the row for the position in the text, or look back a fixed number of positions in
+    the row. Only a row like this one shows it.
+    """
+    longest = max((rows.ids[0] for rows in encoded if rows is not None), key=len)
+    if len(longest) < 2 * _N_HEAD:
+        return
+    head, rest = list(longest[:_N_HEAD]), list(longest[_N_HEAD:])
+    long = [[*head, *rest], [*head, *reversed(rest)]]
+    short = [*head, *rest[len(rest) // 2 :], *rest[: len(rest) // 2]][: 3 * _N_HEAD]
+    requests = [Rows((text,), len(text) - 1, 0) for text in long]
+    requests.append(Rows((short,), _N_HEAD + 1, 0))
+    yield _Sample(requests, _N_HEAD, [1, 2])
+
+
+def _first_and_last(values: Sequence[T]) -> list[T]:
+    return [values[index] for index in sorted({0, len(values) - 1})]
+
+
+def _gap(score: Score, wanted: Score) -> float:
+    """Return the larger of the differences between two scores of an option and of the end token after it, in nats."""
+    pairs = [(score.logprob, wanted.logprob), (score.end_logprob or 0.0, wanted.end_logprob or 0.0)]
+    # Equal infinities count as no difference; subtracting them would give NaN.
+    return max(0.0 if a == b else abs(a - b) for a, b in pairs)
