@@ -21,6 +21,7 @@ of its batches and a function that answers one batch: see :func:`ask_in_batches`
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -42,6 +43,7 @@ from schemas.documents.result import Model
 Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "import"]
 """Abilities of a backend: to score options that continue a text, to generate a text, and to score options that describe
 an image. No backend has ``import``: it marks answers that were given elsewhere."""
+_MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 BACKENDS = PlugIns("backends", "evaluators.backends", word="backend", defines="open_backend")
 
 
@@ -334,6 +336,25 @@ class Backend(ABC):
     def other_ways(self) -> Sequence[str]:
         """Return options with which the same model continues texts and scores options; it may be asked to find out."""
         return ()
+
+
+def check_model_id(model_id: str) -> str:
+    """Return a model id unchanged if a folder can be named after it.
+
+    Raises:
+        ConfigError: the id is neither ``name`` nor ``org/name`` of letters, digits, dots, dashes and single
+            underscores, or it begins like the id of a baseline.
+    """
+    if model_id.startswith("baseline/"):
+        raise ConfigError(
+            f"model id '{model_id}': 'baseline/' is reserved for the baselines; give another name with --name"
+        )
+    if not _MODEL_ID.fullmatch(model_id) or "__" in model_id:
+        raise ConfigError(
+            f"model id '{model_id}' must be NAME or ORG/NAME of letters, digits, '.', '-' and single '_'; "
+            "for a local model give a name with --name"
+        )
+    return model_id
 
 
 def model_identity(fields_of_model: Mapping[str, str | None]) -> str:

@@ -31,10 +31,10 @@ from evaluators.backend import (
     Runtime,
     TokenCount,
     ask_in_batches,
+    check_model_id,
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.models.ids import check_model_id
 from evaluators.stores.read_only import read_answers
 from evaluators.stores.store import STORE
 from schemas.documents.record import ExchangeStatus

@@ -12,13 +12,12 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import working
 from biasboard.ground.strict_json import JsonValue
-from evaluators.backend import Backend, open_backend
+from evaluators.backend import Backend, check_model_id, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.commands.choices import RunChoice
 from evaluators.commands.chosen_plans import plans_of, scorers_of
 from evaluators.commands.printed_results import print_next, report, report_briefly
-from evaluators.models.ids import check_model_id
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.measure.unread_answers import check_read, is_unreadable

@@ -59,8 +59,8 @@ def _finetune(
     """Train, and say what was written and what can be done with it."""
     # Imported when a model is trained: the help of this command needs nothing of it.
     from biasboard.ground.progress import working
+    from evaluators.backend import check_model_id
     from evaluators.commands.chosen_plans import plans_of
-    from evaluators.models.ids import check_model_id
     from evaluators.runs.ask.finetuning import finetune
     from evaluators.trainer import open_trainer
 

@@ -16,13 +16,12 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import progress, steps, working
-from evaluators.backend import ChoiceRequest, GenerateRequest, Runtime
+from evaluators.backend import ChoiceRequest, GenerateRequest, Runtime, check_model_id
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.commands.choices import MAX_FAILURES_HELP, NORMALISATION_HELP, normalisation_named
 from evaluators.commands.chosen_plans import scorers_of
 from evaluators.commands.printed_results import print_next, report
 from evaluators.harness import CountTokens, Harness, HarnessLog, harness_names, load_harness
-from evaluators.models.ids import check_model_id
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
 from evaluators.runs.plan.exported_questions import plan_again
 from evaluators.runs.plan.plan import Plan

@@ -1,9 +1,8 @@
 """Facts about language models that several backends and commands need; nothing here asks a model about an item.
 
-* *model_files*, *adapter_files*, *pretrained*, *ids*: which files a model is, their exact version, and loading them
-  safely.
+* *model_files*, *chosen_adapters*, *pretrained*: which files a model is, their exact version, and loading them safely.
 * *tokenizer*, *chat_template* (with *chat_probe*), *foreign_borders*: the ids of a prompt and where its options
   begin.
 * *blocks*, *machine*: how many requests are asked together, and on how many cores.
-* *prices*, *parity*: what an answer costs; whether a backend gives the scores of plain transformers.
+* *parity*: whether a backend gives the scores of plain transformers.
 """

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import printable
-from evaluators.backend import model_identity
-from evaluators.models.ids import check_model_id
+from evaluators.backend import check_model_id, model_identity
 from evaluators.task import load_task, prompt_of
 from schemas.documents.result import Model, Result
 

@@ -14,7 +14,7 @@ from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.pacing import Patience
-from evaluators.backends.openai.reading import logprob, token_id, usage
+from evaluators.backends.openai.protocol import logprob, token_id, usage
 from tests.evaluators.fake_endpoint import MODEL
 from tests.evaluators.openai_runs import Asked, made
 from tests.evaluators.raw_server import Raw, RawServer, chat, models, plain

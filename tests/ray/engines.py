@@ -29,8 +29,8 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
+from evaluators.backends.ray.backend import RayBackend
 from evaluators.backends.ray.cluster import Needs, join
-from evaluators.backends.ray.fleet import RayBackend
 from evaluators.models.blocks import ask_in_blocks
 from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.plan.plan import Plan

@@ -12,9 +12,9 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from biasboard.ground.errors import DataError, import_extra
+from biasboard.ground.errors import ConfigError, DataError, import_extra
 from evaluators.backend import (
     Backend,
     Capability,
@@ -26,26 +26,141 @@ from evaluators.backend import (
     Runtime,
     TokenCount,
     ask_in_batches,
+    check_model_id,
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.clip.load import ClipParts, load_clip
-from evaluators.backends.clip.texts import OptionEmbeddings, features, of_length_one
 from evaluators.backends.transformers.load import (
     DTYPES,
     device_name,
     import_torch,
+    load_network,
     precision_of,
     set_threads,
     torch_dtype,
     usable_device,
 )
-from evaluators.models.ids import check_model_id
-from evaluators.models.model_files import find_model
+from evaluators.models.model_files import ModelFiles, find_model
+from evaluators.models.pretrained import load_pretrained
 from schemas.documents.result import Model
-from schemas.files.pictures import decoded
+from schemas.files.pictures import check_library, decoded
+
+if TYPE_CHECKING:
+    from transformers import CLIPModel, PreTrainedTokenizerBase
 
 logger = logging.getLogger(__name__)
+
+_TYPE = "clip"
+"""Type of a model in its configuration."""
+_PLAIN = "give a CLIP model that transformers knows itself; no other backend asks about images"
+_EXAMPLE = "openai/clip-vit-base-patch32"
+
+
+class ClipParts(NamedTuple):
+    """A model with what prepares its inputs."""
+
+    network: CLIPModel
+    tokenizer: PreTrainedTokenizerBase
+    processor: Any
+    """Image processor of transformers that computes with Pillow: one that uses torchvision gives other pixels, and
+    which of both there is must not depend on the machine."""
+
+
+def load_clip(model: str, files: ModelFiles, dtype: Any) -> ClipParts:
+    """Load a model, its tokenizer and its image processor.
+
+    Raises:
+        ConfigError: a part cannot be found or loaded, the model lacks weights, or it is no CLIP model.
+        MissingExtraError: transformers or Pillow is not installed.
+    """
+    check_library()
+    _check_type(model, files.commit)
+    remedy = "save both there with CLIPProcessor.from_pretrained(ID).save_pretrained(FOLDER)"
+    what = f"model '{model}': its tokenizer or image processor"
+    tokenizer = load_pretrained("AutoTokenizer", model, files.commit, what=what, remedy=remedy, own_code=_PLAIN)
+    processor = load_pretrained(
+        "AutoImageProcessor", model, files.commit, what=what, remedy=remedy, own_code=_PLAIN, backend="pil"
+    )
+    network = load_network(model, files.commit, dtype, loader="CLIPModel", kind="CLIP model")
+    return ClipParts(cast("CLIPModel", network), tokenizer, processor)
+
+
+def _check_type(model: str, revision: str | None) -> None:
+    remedy = "check the id, or give a local folder"
+    kind = load_pretrained(
+        "AutoConfig", model, revision, what=f"model '{model}'", remedy=remedy, own_code=_PLAIN
+    ).model_type
+    if kind != _TYPE:
+        raise ConfigError(
+            f"model '{model}' is of the type '{kind}', and no CLIP model, which compares images with texts; give one "
+            f"such as {_EXAMPLE}, or ask a language model about texts with another --backend"
+        )
+
+
+_AT_A_TIME = 128
+"""Number of texts that are embedded together."""
+
+
+def features(output: Any) -> Any:
+    """Return the embeddings that a model gives, which some versions of transformers wrap in an object."""
+    return getattr(output, "pooler_output", output)
+
+
+def of_length_one(embeddings: Any) -> Any:
+    """Return embeddings in float32, each divided by its length."""
+    exact = embeddings.float()
+    return exact / exact.norm(dim=-1, keepdim=True)
+
+
+@dataclass
+class OptionEmbeddings:
+    """The embeddings of options by their texts, shape (k, d) for each set of k options."""
+
+    network: CLIPModel
+    tokenizer: PreTrainedTokenizerBase
+    device: str
+    most_tokens: int
+    """Largest number of tokens of a text, with those that mark its ends."""
+    _known: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False)
+    _lengths: dict[tuple[str, ...], int] = field(default_factory=dict, repr=False)
+
+    def longest(self, request: Request) -> int:
+        """Return the largest number of tokens of any text that a request compares with its image."""
+        texts = request.options if isinstance(request, ChoiceRequest) else (request.prompt,)
+        if texts not in self._lengths:
+            lines = [line for text in texts for line in text.split("\n")]
+            self._lengths[texts] = max(map(len, self.tokenizer(lines, verbose=False).input_ids))
+        return self._lengths[texts]
+
+    def of(self, options: tuple[str, ...]) -> Any:
+        """Return the embeddings of options, each of length one.
+
+        An option of several lines has the mean of their embeddings, of length one again, as the authors of CLIP take
+        several templates together.
+        """
+        if options not in self._known:
+            lines = [option.split("\n") for option in options]
+            embedded = self._embedded([line for of_option in lines for line in of_option])
+            means, start = [], 0
+            for of_option in lines:
+                means.append(embedded[start : start + len(of_option)].mean(dim=0))
+                start += len(of_option)
+            self._known[options] = of_length_one(import_extra("torch", "hf").stack(means))
+        return self._known[options]
+
+    def _embedded(self, texts: Sequence[str]) -> Any:
+        """Return the embeddings of texts, each of length one, shape (n, d)."""
+        torch = import_extra("torch", "hf")
+        parts = []
+        for start in range(0, len(texts), _AT_A_TIME):
+            inputs = self.tokenizer(list(texts[start : start + _AT_A_TIME]), padding=True, return_tensors="pt")
+            with torch.inference_mode():
+                output = self.network.get_text_features(
+                    input_ids=inputs.input_ids.to(self.device), attention_mask=inputs.attention_mask.to(self.device)
+                )
+            parts.append(of_length_one(features(output)))
+        return torch.cat(parts)
+
 
 BATCH = {"cpu": 32, "mps": 64, "cuda": 256}
 """Number of images per batch, by type of device."""

@@ -1,4 +1,13 @@
-"""A backend for any endpoint that speaks OpenAI's protocol."""
+"""A backend for any endpoint that speaks OpenAI's protocol.
+
+The way of a request, and of the test calls that ``probe`` sends before the first one::
+
+    backend ──▶ concurrency ──▶ methods ──▶ scoring       the calls for a request, its response from the replies
+            │                └─▶ pacing ──▶ client        each call, again and again, at the pace the endpoint bears
+            │                           └─▶ costs         what was sent and spent, and the limit on it
+            └─▶ batch ────────────────────▶ client        or all calls as a file, answered within a day
+    protocol: routes, calls and the reading of replies, for all of them
+"""
 
 from __future__ import annotations
 

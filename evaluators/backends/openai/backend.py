@@ -28,22 +28,19 @@ from evaluators.backend import (
     RunContext,
     Runtime,
     TokenCount,
+    check_model_id,
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.address import parse_address
 from evaluators.backends.openai.batch import BatchLimits, BatchRun
-from evaluators.backends.openai.client import Call, Connection
-from evaluators.backends.openai.engine import Engine
-from evaluators.backends.openai.generation import Generation
-from evaluators.backends.openai.ledger import Ledger, most_prompt_tokens
-from evaluators.backends.openai.methods import Methods
+from evaluators.backends.openai.client import Connection, parse_address
+from evaluators.backends.openai.concurrency import Engine
+from evaluators.backends.openai.costs import Ledger, Price, most_prompt_tokens, read_price
+from evaluators.backends.openai.methods import Generation, Methods
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probe
-from evaluators.backends.openai.reading import AnswerError
+from evaluators.backends.openai.protocol import AnswerError, Call
 from evaluators.backends.openai.scoring import scoring_methods
-from evaluators.models.ids import check_model_id
-from evaluators.models.prices import Price, read_price
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
 from schemas.documents.result import Model
 

@@ -21,7 +21,6 @@ from biasboard.ground.progress import note
 from evaluators.backend import Answers, Events, Request, Response, Sent
 from evaluators.backends.openai.client import (
     MOST_BYTES_OF_FILE,
-    Call,
     Client,
     Connection,
     FaultError,
@@ -29,11 +28,10 @@ from evaluators.backends.openai.client import (
     error_text,
     read_json,
 )
-from evaluators.backends.openai.engine import run_in_thread
-from evaluators.backends.openai.generation import CHAT, COMPLETIONS
-from evaluators.backends.openai.ledger import Ledger
+from evaluators.backends.openai.concurrency import run_in_thread
+from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.methods import Methods, failed, rejected
-from evaluators.backends.openai.reading import AnswerError
+from evaluators.backends.openai.protocol import CHAT, COMPLETIONS, AnswerError, Call
 
 _HAND_OVER = 1024
 _KEY_LENGTH = 40

@@ -1,17 +1,162 @@
-"""The methods by which an endpoint is asked for choices and for texts."""
+"""The methods that work at one endpoint: how texts are generated, and how options are scored.
+
+A text is held to a JSON Schema where a request has one.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from biasboard.ground.errors import RunError
-from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.backends.openai.client import Call, RejectedError
-from evaluators.backends.openai.generation import Generation
-from evaluators.backends.openai.reading import AnswerError, RefusalError, total_usage
+from biasboard.ground.progress import note
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
+from evaluators.backends.openai.client import RejectedError
+from evaluators.backends.openai.protocol import (
+    CHAT,
+    COMPLETIONS,
+    MAX_TOKENS,
+    AnswerError,
+    Call,
+    RefusalError,
+    chat_tokens,
+    check_refusal,
+    choices,
+    shown,
+    total_usage,
+)
 from evaluators.backends.openai.scoring import FirstToken, ScoringMethod
+from evaluators.models.tokenizer import ModelTokenizer
+
+# Switched off, because vLLM's server otherwise takes the defaults of the model's generation config.
+VLLM_SAMPLING: Mapping[str, Any] = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+_FORMS = ("json_schema", "json_object", "none")
+_FORM_NAMES = ("response_format", "json_schema", "json_object", "schema", "structured", "guided", "grammar")
+"""Words by which an endpoint names what it refuses."""
+_FORM_REFUSED = (400, 404, 422, 501)
+
+
+@dataclass
+class JsonForm:
+    """The strictest way to hold texts to a JSON Schema that the endpoint accepts, and the same from then on.
+
+    Some endpoints accept a schema, some only the wish for any JSON object, some neither, and those that refuse say so
+    in the answer to a call. The first call tries the strictest; a refusal that names it leads to the next one.
+    """
+
+    kind: str = _FORMS[0]
+    is_used: bool = False
+    """True once a schema was asked for."""
+
+    def parameters(self, json_schema: str | None) -> Mapping[str, Any]:
+        """Return the parameters of a call for a text that satisfies a schema; none for any text."""
+        if json_schema is None:
+            return {}
+        self.is_used = True
+        if self.kind == "json_schema":
+            schema = {"name": "answer", "schema": json.loads(json_schema), "strict": True}
+            return {"response_format": {"type": "json_schema", "json_schema": schema}}
+        return {"response_format": {"type": "json_object"}} if self.kind == "json_object" else {}
+
+    def falls_back(self, kind: str, error: RejectedError) -> bool:
+        """Take the next kind if a refusal is about the present one, and return True if the call is worth sending again.
+
+        Args:
+            kind: The kind with which the refused call was sent. Another call may have changed it since.
+            error: The refusal.
+        """
+        words = f"{error.parameter} {error.reason}".lower()
+        is_about_form = error.status in _FORM_REFUSED and any(name in words for name in _FORM_NAMES)
+        if kind == _FORMS[-1] or error.remedy is not None or not is_about_form:
+            return False
+        if kind == self.kind:
+            self.kind = _FORMS[_FORMS.index(kind) + 1]
+            instead = "any JSON object" if self.kind == "json_object" else "JSON by the prompt alone"
+            note(f"the endpoint refuses the parameter response_format as {kind} ({error.reason}); asking for {instead}")
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generation:
+    """The way in which one endpoint is asked to generate text."""
+
+    model: str
+    api: str
+    """``chat`` or ``completions``."""
+    tokenizer: ModelTokenizer | None
+    """Tokenizer that makes the prompts of completions and counts those of chat; the endpoint tokenises if None."""
+    room: int | None = None
+    """Largest number of tokens in prompt and answer together; None if unknown."""
+    max_tokens: str = MAX_TOKENS[0]
+    """Name of the endpoint's parameter for the largest number of tokens to generate."""
+    unknown: frozenset[str] = frozenset()
+    """Sampling parameters that the endpoint refuses and that may be left out, such as ``seed``."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further sampling parameters to send, which override the server's own defaults."""
+    form: JsonForm = field(default_factory=JsonForm)
+
+    def calls(self, request: GenerateRequest) -> list[Call]:
+        """Return the one call that asks for the text.
+
+        Raises:
+            AnswerError: the request cannot be asked.
+        """
+        body: dict[str, Any] = {
+            "model": self.model,
+            self.max_tokens: request.max_tokens,
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "seed": request.sampling_seed,
+            **self.extra,
+            **self.form.parameters(request.json_schema),
+        }
+        if request.stop:
+            body["stop"] = list(request.stop)
+        for name in self.unknown:
+            # A top_p is left out only if it is 1, which changes nothing.
+            if name != "top_p" or request.top_p == 1.0:
+                del body[name]
+        if self.api == "chat":
+            body["messages"] = [{"role": "user", "content": request.prompt}]
+            return [Call(CHAT, body, chat_tokens(self.tokenizer, request.prompt), request.max_tokens)]
+        prompt = request.prompt if self.tokenizer is None else self.tokenizer.context_ids(request.prompt)
+        n_prompt = None if isinstance(prompt, str) else len(prompt)
+        if not prompt:
+            raise AnswerError("the prompt is empty, and the tokenizer puts nothing before it")
+        if self.room is not None and n_prompt is not None and n_prompt >= self.room:
+            raise AnswerError(
+                f"the prompt takes {n_prompt} tokens, the model {self.room}; nothing is left for an answer"
+            )
+        return [Call(COMPLETIONS, {**body, "prompt": prompt}, n_prompt, request.max_tokens)]
+
+    def read(self, request: GenerateRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
+        """Read the generated text and the token counts from the reply.
+
+        Raises:
+            AnswerError: the reply holds no text.
+            RefusalError: the endpoint declined to answer.
+        """
+        (choice,) = choices(replies[0], 1)
+        check_refusal(choice)
+        message, finish = choice.get("message"), choice.get("finish_reason")
+        text = choice.get("text") if self.api == "completions" else None
+        if self.api == "chat" and isinstance(message, Mapping):
+            text = message.get("content")
+        if not isinstance(text, str):
+            raise AnswerError(f"the answer holds no text (finish_reason {shown(finish)})")
+        if not text and finish == "length":
+            raise AnswerError(f"all {request.max_tokens} tokens were generated without visible text; allow more tokens")
+        n_prompt, n_completion = total_usage(replies)
+        return Response(
+            status="answered",
+            text=text,
+            finish_reason=finish if isinstance(finish, str) else None,
+            n_prompt_tokens=n_prompt,
+            n_completion_tokens=n_completion,
+        )
+
 
 _FILTERED = ("content_filter", "content_policy_violation")
 

@@ -22,8 +22,9 @@ import numpy as np
 
 from biasboard.ground.errors import RunError
 from biasboard.ground.progress import note
-from evaluators.backends.openai.client import Call, Client, Connection, FaultError, RejectedError
-from evaluators.backends.openai.ledger import Ledger
+from evaluators.backends.openai.client import Client, Connection, FaultError, RejectedError
+from evaluators.backends.openai.costs import Ledger
+from evaluators.backends.openai.protocol import Call
 
 _START = 8
 _SHORTEST_PAUSE = 0.25

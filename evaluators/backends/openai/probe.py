@@ -16,13 +16,12 @@ from urllib.parse import urlsplit, urlunsplit
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.progress import note
 from evaluators.backend import ChoiceRequest, GenerateRequest
-from evaluators.backends.openai.client import Call, Client, Connection, FaultError, RejectedError
-from evaluators.backends.openai.engine import run_in_thread
-from evaluators.backends.openai.generation import MAX_TOKENS, VLLM_SAMPLING, Generation
-from evaluators.backends.openai.ledger import Ledger
-from evaluators.backends.openai.methods import Methods
+from evaluators.backends.openai.client import Client, Connection, FaultError, RejectedError
+from evaluators.backends.openai.concurrency import run_in_thread
+from evaluators.backends.openai.costs import Ledger
+from evaluators.backends.openai.methods import VLLM_SAMPLING, Generation, Methods
 from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
-from evaluators.backends.openai.reading import AnswerError, RefusalError, count, total_usage
+from evaluators.backends.openai.protocol import MAX_TOKENS, AnswerError, Call, RefusalError, count, total_usage
 from evaluators.backends.openai.scoring import (
     EchoText,
     FirstToken,

@@ -25,11 +25,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from evaluators.backend import ChoiceRequest, Response
-from evaluators.backends.openai.client import Call
-from evaluators.backends.openai.generation import CHAT, COMPLETIONS, MAX_TOKENS, chat_tokens
-from evaluators.backends.openai.reading import (
+from evaluators.backends.openai.protocol import (
+    CHAT,
+    COMPLETIONS,
+    MAX_TOKENS,
     AnswerError,
+    Call,
     Echo,
+    chat_tokens,
     check_refusal,
     choices,
     echo,

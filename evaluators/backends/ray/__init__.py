@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
-    from evaluators.backends.ray.fleet import RayBackend
+    from evaluators.backends.ray.backend import RayBackend
 
 SUMMARY = "another backend on every worker of a Ray cluster: --engine transformers, vllm or http"
 EXTRA = "ray"

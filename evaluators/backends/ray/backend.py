@@ -4,22 +4,302 @@ Each worker opens the ordinary backend and answers blocks of requests. Planning,
 process that was started, and are those of a run without a cluster. The model has the identity that the other backend,
 the engine, gives it. The answers are the same too, because requests are put together as the engine alone would do it. A
 run can therefore begin on one machine and continue on many. The settings of the result say that it was on a cluster.
+
+Each worker has one block in hand and one waiting, so that it never idles and little is lost if it dies. After any
+failure in a block, its worker is replaced: the engine may be broken, and a new worker may run on another machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import BiasboardError, ConfigError, MissingExtraError, RunError
 from evaluators.adapters import is_adapter_set
-from evaluators.backend import Backend
+from evaluators.backend import (
+    Answers,
+    Backend,
+    BlockLimits,
+    Capability,
+    Events,
+    Request,
+    Response,
+    Runtime,
+    Sent,
+    TokenCount,
+)
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.ray.cluster import Cluster, Needs, join
-from evaluators.backends.ray.fleet import RayBackend
-from evaluators.backends.ray.worker import open_engine
+from evaluators.backends.ray.cluster import Call, Cluster, Lost, Needs, RemoteWorker, join
+from evaluators.backends.ray.worker import Counted, Here, Message, Opened, Progress, environment, open_engine, versions
+from evaluators.models.blocks import in_run, plan_blocks
+from schemas.documents.result import Model
+
+logger = logging.getLogger(__name__)
+
+MOST_TRIES = 3
+"""Number of tries of a block before its requests fail, and of workers in a row for one seat before it is given up."""
+_IN_HAND = 2
+_PATIENCE_SECONDS = 60.0
+
+
+@dataclass(eq=False)
+class _Block:
+    indices: list[int]
+    """Indices of the requests among all requests of the run."""
+    left: set[int]
+    """Indices of the requests that still need an answer."""
+    n_failures: int = 0
+
+
+@dataclass(eq=False)
+class _Seat:
+    """A seat for one worker, which may be replaced."""
+
+    worker: RemoteWorker | None = None
+    opening: Call | None = None
+    machine: str = ""
+    in_hand: deque[tuple[Call, _Block]] = field(default_factory=deque)
+    n_failures: int = 0
+    """Number of workers in a row that were lost before they had opened the model."""
+
+    @property
+    def call(self) -> Call | None:
+        """The call that the worker is busy with, as it handles one at a time; None if it is idle."""
+        return self.opening or (self.in_hand[0][0] if self.in_hand else None)
+
+    def dismiss(self) -> None:
+        """End the worker, whatever it is doing."""
+        if self.worker is not None:
+            self.worker.stop()
+        self.worker, self.opening, self.machine = None, None, ""
+        self.in_hand.clear()
+
+
+class RayBackend(Backend):
+    """A model that workers have opened. The first of them starts at once, the others with the first request.
+
+    The model, the options that open it, and what the backend can do are those of the engine, because requests are asked
+    as the engine alone would ask them. The runtime is that of the worker that answered last.
+    """
+
+    model: Model
+    runtime: Runtime
+    arguments: tuple[str, ...]
+    capabilities: frozenset[Capability]
+    reads_facts: bool
+    block_limits: BlockLimits
+    _opened: Opened | None = None
+    """What the first worker has opened."""
+
+    def __init__(self, cluster: Cluster, opener: Callable[[], Backend], needs: Needs, n_workers: int) -> None:
+        """Start the first worker, and wait until it has opened its backend.
+
+        Raises:
+            ConfigError: the worker refuses the model or an option.
+            MissingExtraError: a library is missing on the worker's machine.
+            RunError: each of several workers in a row dies.
+        """
+        self._cluster, self._opener, self._needs = cluster, opener, needs
+        self._seats = [_Seat() for _ in range(n_workers)]
+        self._n_failures = 0
+        """Number of tries in a row that failed, of any block."""
+        self._packages: dict[str, str] = {}
+        waiting: deque[_Block] = deque()
+        try:
+            while self._opened is None:
+                self._start(self._seats[:1])
+                for _ in self._events(waiting):
+                    pass
+        except BaseException:
+            self.close()
+            raise
+        self.model = self._opened.model
+        self.arguments = self._opened.arguments
+        self.capabilities = self._opened.capabilities
+        self.reads_facts = self._opened.reads_facts
+        self.block_limits = self._opened.limits
+        self._note(self._seats[0], self._opened.runtime)
+
+    def close(self) -> None:
+        """End all workers."""
+        for seat in self._seats:
+            seat.dismiss()
+
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
+        """Count the tokens that all requests would take, on one worker; return None if it cannot tell.
+
+        Raises:
+            RunError: counting failed, or the worker is gone.
+        """
+        total = TokenCount(0, 0)
+        for indices in plan_blocks(requests, self.block_limits):
+            worker = self._seats[0].worker
+            block = [requests[index] for index in indices]
+            message = None if worker is None else worker.call("count_tokens", block).next()
+            if isinstance(message, BiasboardError):
+                raise message
+            if not isinstance(message, Counted):
+                raise RunError("the worker that counted tokens is gone; run the same command again")
+            tokens = message.tokens
+            if tokens is None:
+                return None
+            total = TokenCount(total.n_prompt + tokens.n_prompt, total.n_completion + tokens.n_completion)
+        return total
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """Answer the missing requests; see ``Backend.ask``.
+
+        Raises:
+            ConfigError: a worker refuses what is asked.
+            MissingExtraError: a library is missing on a worker's machine.
+            RunError: no worker is left, too many tries in a row failed, or the workers differ in versions or model.
+        """
+        planned = plan_blocks(requests, self.block_limits)
+        blocks = [_Block(indices, set(missing.intersection(indices))) for indices in planned]
+        waiting = deque(block for block in blocks if block.left)
+        since = time.perf_counter()
+        try:
+            while n_left := len(waiting) + sum(len(seat.in_hand) for seat in self._seats):
+                self._start(self._seats[:n_left])
+                self._hand_out(waiting, requests)
+                for event in self._events(waiting):
+                    if isinstance(event, Answers):
+                        now = time.perf_counter()
+                        event, since = event._replace(seconds=now - since), now
+                    yield event
+        finally:
+            # A worker that is still busy was given up, and would keep the next requests waiting.
+            for seat in self._seats:
+                if seat.in_hand:
+                    seat.dismiss()
+
+    def _start(self, seats: Sequence[_Seat]) -> None:
+        for seat in seats:
+            if seat.worker is None and seat.n_failures < MOST_TRIES:
+                seat.worker = self._cluster.start(self._needs)
+                seat.opening = seat.worker.call("open", self._opener, environment())
+        if not any(seat.worker for seat in self._seats):
+            raise RunError(
+                f"no worker is left: {MOST_TRIES} in a row died while they opened the model; if memory ran "
+                "out, give fewer --workers or more --worker-cpus. What was answered is kept"
+            )
+
+    def _hand_out(self, waiting: deque[_Block], requests: Sequence[Request]) -> None:
+        for n_before in range(_IN_HAND):
+            # Every worker gets a first block before any worker gets a second.
+            for seat in self._seats:
+                if waiting and seat.worker and not seat.opening and len(seat.in_hand) == n_before:
+                    block = waiting.popleft()
+                    asked = [requests[index] for index in block.indices]
+                    missing = frozenset(at for at, index in enumerate(block.indices) if index in block.left)
+                    seat.in_hand.append((seat.worker.call("answer", asked, missing), block))
+
+    def _events(self, waiting: deque[_Block]) -> Events:
+        """Wait until workers send messages, and yield the events in them."""
+        seats = {call: seat for seat in self._seats if (call := seat.call) is not None}
+        ready = self._cluster.wait(list(seats), _PATIENCE_SECONDS)
+        if not ready and not any(seat.machine for seat in self._seats):
+            logger.warning(
+                "waiting for a worker: each needs %s, and the cluster has room for %d; if that will not change, stop, "
+                "and give other --worker-cpus or --worker-gpus",
+                self._needs,
+                self._cluster.room(self._needs),
+            )
+        for call in ready:
+            seat, message = seats[call], call.next()
+            if seat.opening is not None:
+                self._take_opening(seat, message)
+            else:
+                yield from self._take(seat, message, waiting)
+
+    def _take_opening(self, seat: _Seat, message: Message | Lost | None) -> None:
+        if isinstance(message, Here):
+            seat.machine = message.machine
+        elif isinstance(message, Opened):
+            seat.opening, seat.n_failures = None, 0
+            self._opened = self._opened or message
+            self._refuse_difference(seat, versions(), message.versions)
+            identities = [opened.model.identity_sha256 for opened in (self._opened, message)]
+            self._refuse_difference(seat, *({"model identity": identity} for identity in identities))
+        elif isinstance(message, BiasboardError):
+            where = "" if self._cluster.is_local else f"worker on {seat.machine}: "
+            raise type(message)(f"{where}{message}")
+        else:
+            reason = message.reason if isinstance(message, Lost) else "it ended"
+            logger.warning("a worker was lost while it opened the model: %s", reason)
+            seat.n_failures += 1
+            seat.dismiss()
+
+    def _take(self, seat: _Seat, message: Message | Lost | None, waiting: deque[_Block]) -> Iterator[Sent | Answers]:
+        block = seat.in_hand[0][1]
+        if isinstance(message, Progress):
+            self._note(seat, message.runtime)
+            for event in message.events:
+                in_block = in_run(event, block.indices)
+                block.left.difference_update(in_block.responses if isinstance(in_block, Answers) else ())
+                yield in_block
+        elif message is None and not block.left:
+            seat.in_hand.popleft()
+            self._n_failures = 0
+        elif isinstance(message, ConfigError | MissingExtraError):
+            raise message
+        elif isinstance(message, BiasboardError):
+            yield from self._failed(seat, str(message), waiting)
+        elif isinstance(message, Lost):
+            yield from self._failed(seat, f"a worker was lost: {message.reason}", waiting)
+        else:
+            yield from self._failed(seat, "a worker left requests without an answer", waiting)
+
+    def _failed(self, seat: _Seat, reason: str, waiting: deque[_Block]) -> Iterator[Answers]:
+        """End the worker and hand its blocks to others.
+
+        After ``MOST_TRIES`` tries of the block in which it failed, the requests of that block fail.
+
+        Yields:
+            The failed responses if there were too many tries.
+
+        Raises:
+            RunError: too many tries in a row failed, whatever was asked.
+        """
+        _, block = seat.in_hand.popleft()
+        waiting.extendleft(other for _, other in reversed(seat.in_hand))
+        seat.dismiss()
+        block.n_failures += 1
+        self._n_failures += 1
+        if self._n_failures > MOST_TRIES * len(self._seats):
+            raise RunError(
+                f"{self._n_failures} tries in a row failed, whatever was asked; the last: {reason}. What was answered "
+                "is kept: mend the cause and run the same command again"
+            )
+        if block.n_failures < MOST_TRIES:
+            logger.warning("%s; %d requests are asked again", reason, len(block.left))
+            waiting.appendleft(block)
+        else:
+            failed = Response(status="failed", error=f"failed on {MOST_TRIES} workers one after the other: {reason}")
+            yield Answers(dict.fromkeys(sorted(block.left), failed), 0.0)
+
+    def _note(self, seat: _Seat, runtime: Runtime) -> None:
+        """Note where the last answers came from, and refuse a worker whose package versions differ."""
+        packages = dict(runtime.packages)
+        self._packages = self._packages or packages
+        if packages:
+            self._refuse_difference(seat, self._packages, packages)
+        settings = {**runtime.settings, "cluster": "ray", "workers": str(len(self._seats))}
+        self.runtime = replace(runtime, packages={**packages, "ray": self._cluster.version}, settings=settings)
+
+    def _refuse_difference(self, seat: _Seat, expected: Mapping[str, str], given: Mapping[str, str]) -> None:
+        for name in sorted({*expected, *given}):
+            if expected.get(name) != given.get(name):
+                raise RunError(
+                    f"the worker on {seat.machine} has {name} {given.get(name)}, others {expected.get(name)}: their "
+                    "answers may differ; install the same on every machine. What was answered is kept"
+                )
+
 
 ENGINES = {"transformers": "transformers", "vllm": "vllm", "http": "openai"}
 

@@ -28,6 +28,7 @@ from evaluators.backend import (
     RunContext,
     Runtime,
     TokenCount,
+    check_model_id,
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
@@ -35,9 +36,8 @@ from evaluators.backends.transformers.generation import generate, room_for_texts
 from evaluators.backends.transformers.load import DTYPES, Loaded, device_name, load_model, room_of
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed
 from evaluators.backends.transformers.option_scoring import OptionScorer
-from evaluators.models.adapter_files import NO_ADAPTERS, ChosenAdapters, chosen_adapters
 from evaluators.models.blocks import ask_in_blocks
-from evaluators.models.ids import check_model_id
+from evaluators.models.chosen_adapters import NO_ADAPTERS, ChosenAdapters, chosen_adapters
 from evaluators.models.tokenizer import ModelTokenizer, local_name
 from schemas.documents.result import Model
 

@@ -32,10 +32,10 @@ from evaluators.backend import (
     Runtime,
     Sent,
     TokenCount,
+    check_model_id,
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.vllm.devices import environments_of
 from evaluators.backends.vllm.engine import (
     DTYPES,
     Continuation,
@@ -46,11 +46,10 @@ from evaluators.backends.vllm.engine import (
     Work,
     look,
 )
-from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers
+from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers, environments_of
 from evaluators.backends.vllm.trie import end_logprobs, option_logprobs, questions
-from evaluators.models.adapter_files import ChosenAdapters, chosen_adapters
 from evaluators.models.blocks import plan_blocks
-from evaluators.models.ids import check_model_id
+from evaluators.models.chosen_adapters import ChosenAdapters, chosen_adapters
 from evaluators.models.model_files import ModelFiles, find_files, find_model
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer
 from schemas.documents.result import Model

@@ -1,4 +1,4 @@
-"""Runs vLLM engines: one in this process, or several in processes of their own.
+"""Runs vLLM engines, one in this process or several in processes of their own, and gives each its devices.
 
 Both kinds of pool take pieces of work one after the other and yield the answers to each. What is computed together is
 fixed beforehand, so the answers do not depend on which engine was free. If a process dies, another one repeats its
@@ -21,7 +21,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from evaluators.backend import Runtime
-from evaluators.backends.vllm.engine import Done, Engine, EngineSettings, Work
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.vllm.engine import Done, Engine, EngineSettings, Looked, Work
 
 _GRACE_SECONDS = 5
 MOST_DEATHS = 2
@@ -233,3 +234,41 @@ def serve(connection: Connection, settings: EngineSettings) -> None:
                 connection.send((ticket, engine.compute(work)))
             except BiasboardError as error:
                 connection.send((ticket, type(error)(*error.args)))
+
+
+def environments_of(looked: Looked, options: BackendOptions) -> list[dict[str, str]]:
+    """Return the environment variables that give each worker process its devices.
+
+    Returns:
+        One entry per process; empty if a single engine in this process does all the work.
+
+    Raises:
+        ConfigError: there are not enough devices.
+    """
+    n_copies, n_each = options.data_parallel or 1, options.tensor_parallel or 1
+    if looked.device_type == "cpu":
+        if n_each > 1:
+            raise ConfigError("--tensor-parallel needs a GPU for every part; leave it out on a CPU")
+        return _cores(n_copies) if n_copies > 1 else []
+    if n_copies * n_each > looked.n_devices:
+        raise ConfigError(
+            f"--data-parallel {n_copies} times --tensor-parallel {n_each} needs {n_copies * n_each} GPUs, "
+            f"{looked.n_devices} are available; give smaller numbers"
+        )
+    if n_copies == 1:
+        return []
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    devices = visible if visible != [""] else [str(number) for number in range(looked.n_devices)]
+    return [
+        {"CUDA_VISIBLE_DEVICES": ",".join(devices[start : start + n_each])}
+        for start in range(0, n_copies * n_each, n_each)
+    ]
+
+
+def _cores(n_copies: int) -> list[dict[str, str]]:
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    if n_copies > len(cores):
+        raise ConfigError(
+            f"--data-parallel {n_copies} needs as many cores, {len(cores)} are available; give a smaller number"
+        )
+    return [{"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores[copy::n_copies]))} for copy in range(n_copies)]

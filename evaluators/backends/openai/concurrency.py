@@ -19,10 +19,10 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response
 from evaluators.backends.openai.client import Client, Connection, FaultError, RejectedError
-from evaluators.backends.openai.ledger import Ledger
+from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.methods import Methods, failed, rejected
 from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
-from evaluators.backends.openai.reading import AnswerError
+from evaluators.backends.openai.protocol import AnswerError
 
 _TICK_SECONDS = 0.2
 _GATHER_SECONDS = 0.01

@@ -1,10 +1,12 @@
-"""Reads and checks the choices, log-probabilities and token counts in replies, since servers differ and omit fields."""
+"""The calls of OpenAI's protocol, and what their replies hold, checked because servers differ and omit fields."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from evaluators.models.tokenizer import ModelTokenizer
 
 # Servers write this for a probability of zero, since JSON has no infinity.
 _ZERO = -9999.0
@@ -13,6 +15,24 @@ _LONGEST_ID = 9
 _LONGEST_VALUE = 80
 _MOST = 2**31 - 1
 """Largest number that counts as a count: what is above comes from a broken server, and would break sums and prices."""
+COMPLETIONS = "/completions"
+CHAT = "/chat/completions"
+MAX_TOKENS = ("max_tokens", "max_completion_tokens")
+"""Names of the parameter for the largest number of tokens to generate: newer models of OpenAI refuse the first."""
+_CHAT_FRAME = 7
+"""Number of tokens that OpenAI's chat format adds around a single message."""
+
+
+class Call(NamedTuple):
+    """An HTTP call to an endpoint."""
+
+    route: str
+    """Path below the base URL, such as ``/completions``."""
+    body: Mapping[str, Any]
+    n_prompt: int | None = None
+    """Number of prompt tokens; None if unknown."""
+    n_completion: int = 1
+    """Largest number of completion tokens."""
 
 
 class AnswerError(Exception):
@@ -26,6 +46,16 @@ class RefusalError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.finish_reason = finish_reason
+
+
+def chat_tokens(tokenizer: ModelTokenizer | None, prompt: str) -> int | None:
+    """Return the number of tokens of a prompt that is sent as a message; None without a tokenizer."""
+    if tokenizer is None:
+        return None
+    if tokenizer.pretrained.chat_template:
+        return len(ModelTokenizer(tokenizer.pretrained, chat=True).context_ids(prompt))
+    ids: list[int] = tokenizer.pretrained(prompt, add_special_tokens=False)["input_ids"]
+    return len(ids) + _CHAT_FRAME
 
 
 class Usage(NamedTuple):

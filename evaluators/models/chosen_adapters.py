@@ -1,4 +1,4 @@
-"""Finds a LoRA adapter that answers everything, and names models that answer with adapters."""
+"""The LoRA adapters that a command line names, and what a model that answers with them is called."""
 
 from __future__ import annotations
 
