@@ -13,12 +13,11 @@ from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.statistics.bootstrap import N_RESAMPLES, PERCENTILE, interval_of, resample, resampled_sums
 from evaluators.statistics.record_tables import GroupedTable, Statistics, mean
 from evaluators.text_scores import NO_SCORES, TextScores
-from schemas.documents.corrections import FittedCorrection
-from schemas.documents.metric_comparison import TOLERANCE
-from schemas.documents.result import Interval, Metric, within
+from schemas.documents.result import TOLERANCE, Interval, Metric, within
+from schemas.documents.run_files import FittedCorrection
 
 if TYPE_CHECKING:
-    from schemas.documents.corrections import FittedCorrection
+    from schemas.documents.run_files import FittedCorrection
 
 
 class MetricInputs(NamedTuple):

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, cast, get_args
 
 from biasboard.ground.errors import ConfigError, MissingExtraError
 from biasboard.ground.plugins import PlugIns
-from schemas.documents.score import Scorer, ScorerKind
+from schemas.documents.run_files import Scorer, ScorerKind
 
 KINDS: tuple[ScorerKind, ...] = get_args(ScorerKind)
 DEFAULT, REFERENCE, NONE = "default", "reference", "none"

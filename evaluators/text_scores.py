@@ -20,8 +20,8 @@ from biasboard.ground.progress import progress
 from biasboard.ground.strict_json import JsonValue
 from evaluators.scorer import TextScorer
 from schemas.documents.result import ScoresFile
-from schemas.documents.score import Scorer, ScorerKind, TextScore, text_sha256
-from schemas.files import contract, tables
+from schemas.documents.run_files import Scorer, ScorerKind, TextScore, text_sha256
+from schemas.files import contract, row_files
 from schemas.folders.run_folder import SCORES, read_score_rows
 
 _PENDING = "pending-scores-*.parquet"
@@ -117,7 +117,7 @@ def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:
         path.unlink(missing_ok=True)
         return None
     rows = scores.rows()
-    tables.write_rows(path, rows, TextScore)
+    row_files.write_rows(path, rows, TextScore)
     named = tuple(scores.scorers[kind] for kind in sorted(scores.scorers))
     return ScoresFile(path=SCORES, sha256=sha256_file(path), n_rows=len(rows), scorers=named)
 
@@ -219,14 +219,14 @@ def _from_memory(value: JsonValue | None, hashes: Sequence[str]) -> dict[str, tu
 def _save(folder: Path, scores: TextScores) -> None:
     """Save intermediate scores in a new file."""
     number = 1 + max((int(path.stem.rpartition("-")[2]) for path in folder.glob(_PENDING)), default=0)
-    tables.write_rows(folder / _PENDING.replace("*", f"{number:06}"), scores.rows(), TextScore)
+    row_files.write_rows(folder / _PENDING.replace("*", f"{number:06}"), scores.rows(), TextScore)
 
 
 def _pending(folder: Path | None) -> dict[tuple[ScorerKind, str], dict[str, tuple[float, ...]]]:
     kept: dict[tuple[ScorerKind, str], dict[str, tuple[float, ...]]] = {}
     for path in sorted(folder.glob(_PENDING)) if folder is not None else ():
         try:
-            rows = tables.read_rows(path, TextScore)
+            rows = row_files.read_rows(path, TextScore)
         except DataError:
             continue  # Texts whose scores cannot be read are scored again.
         for row in rows:

@@ -14,10 +14,9 @@ from typing import NamedTuple, Protocol
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plugins import PlugIns
 from leaderboard.verify.entries import Entry
+from schemas.documents.board import Submission
 from schemas.documents.dataset import Manifest
-from schemas.documents.metric_comparison import metric_key
-from schemas.documents.result import Metric, Result
-from schemas.documents.submission import Submission
+from schemas.documents.result import Metric, Result, metric_key
 
 FORMATS = PlugIns("formats", "leaderboard.formats", word="format", defines="FORMAT")
 

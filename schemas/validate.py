@@ -18,15 +18,12 @@ from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report, steps
 from schemas.documents.adapters import Adapters
-from schemas.documents.cluster_sums import ClusterSums
-from schemas.documents.corrections import Corrections
+from schemas.documents.board import Register, Submission
 from schemas.documents.dataset import Manifest, Reject
-from schemas.documents.register import Register
 from schemas.documents.result import Result
-from schemas.documents.submission import Submission
-from schemas.files import contract, tables
-from schemas.files.record_counts import RepeatedItems
-from schemas.files.score_files import checked_text_scores
+from schemas.documents.run_files import ClusterSums, Corrections
+from schemas.files import contract, row_files
+from schemas.files.row_files import checked_text_scores
 from schemas.folders.dataset_folder import MANIFEST, REJECTS, dataset_problems, split_problems
 from schemas.folders.run_folder import (
     ADAPTERS,
@@ -41,13 +38,21 @@ from schemas.folders.run_folder import (
     run_problems,
 )
 
+
+def _record_file_problems(path: Path) -> Iterator[str]:
+    # Loading pyarrow takes longer than the check of a file of JSON.
+    from schemas.files.record_columns import RepeatedItems
+
+    yield from record_file_problems(path, RepeatedItems(path).add)
+
+
 _CHECKS: Mapping[str, Callable[[Path], Iterator[str]]] = {
     MANIFEST: lambda path: contract.checked(path, Manifest),
     RESULT: lambda path: contract.checked(path, Result),
-    RECORDS: lambda path: record_file_problems(path, RepeatedItems(path).add),
+    RECORDS: _record_file_problems,
     SCORES: checked_text_scores,
-    SUMS: lambda path: tables.checked_rows(path, ClusterSums),
-    REJECTS: lambda path: tables.checked_rows(path, Reject),
+    SUMS: lambda path: row_files.checked_rows(path, ClusterSums),
+    REJECTS: lambda path: row_files.checked_rows(path, Reject),
     SUBMISSION: lambda path: contract.checked(path, Submission),
     REGISTER: lambda path: contract.checked(path, Register),
     ADAPTERS: lambda path: contract.checked(path, Adapters),

@@ -19,8 +19,8 @@ from biasboard.ground.progress import Report, silent
 from builders.dataset.card import Card, render_card
 from builders.dataset.croissant import CROISSANT_FILE, render_croissant
 from builders.dataset.hub_benchmark import BENCHMARK_FILE, render_benchmark
+from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.dataset import (
-    SCHEMA_VERSION,
     FileEntry,
     Manifest,
     Parameter,
@@ -31,7 +31,7 @@ from schemas.documents.dataset import (
     Suite,
 )
 from schemas.documents.item_shape import Item, shape_of
-from schemas.files import contract, tables
+from schemas.files import contract, row_files
 from schemas.folders.dataset_folder import MANIFEST, REJECTS
 
 VERSION_PARAMETER = "dataset_version"
@@ -167,7 +167,7 @@ def write_dataset(
             report(f"writing {split.config}/{split.split}", sum(entry.n_items for entry in entries), n_items)
             entries.append(_write_split(split, temporary, counts))
         _check_ids(draft, counts.ids)
-        tables.write_rows(temporary / REJECTS, draft.rejects, Reject)
+        row_files.write_rows(temporary / REJECTS, draft.rejects, Reject)
         manifest = _manifest(draft, tuple(entries), counts.flags)
         for file in draft.extra_files:
             (temporary / file.name).parent.mkdir(parents=True, exist_ok=True)
@@ -195,14 +195,14 @@ def _write_split(split: DraftSplit[Item], folder: Path, counts: _Counts) -> Spli
     counts.ids.update(item.item_id for item in items)
     counts.flags.update(flag for item in items for flag in item.flags)
     row_type = shape_of(split.item_shape, where=f"config {split.config}").row_type
-    tables.write_rows(folder / split.path, items, row_type)
+    row_files.write_rows(folder / split.path, items, row_type)
     return SplitEntry(
         config=split.config,
         split=split.split,
         item_shape=split.item_shape,
         path=split.path,
         n_items=len(items),
-        content_sha256=tables.content_sha256(items),
+        content_sha256=row_files.content_sha256(items),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.image_labels.checking import Checked, Sound
-from schemas.documents.encoded_image import EncodedImage
+from schemas.documents.base import EncodedImage
 from schemas.files import pictures
 from schemas.items.image import ImageItem, NoContent
 

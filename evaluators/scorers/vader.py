@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from biasboard.ground.errors import ConfigError, import_extra
-from schemas.documents.score import Scorer, ScorerKind
+from schemas.documents.run_files import Scorer, ScorerKind
 
 SUMMARY = "VADER's compound score, mean over the sentences (Hutto and Gilbert 2014); extra 'scorers'"
 KINDS: tuple[ScorerKind, ...] = ("sentiment",)

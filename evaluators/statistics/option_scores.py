@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, Column, FloatArray
-from schemas.documents.metric_comparison import TOLERANCE
 from schemas.documents.record import Exchange
-from schemas.documents.result import Normalisation
+from schemas.documents.result import TOLERANCE, Normalisation
 from schemas.files.record_columns import RecordColumns
 
 _MERGED = (

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, Coded, FloatArray, IntArray
 from evaluators.statistics.bootstrap import ratio, sums_and_numbers
-from schemas.documents.corrections import FittedCorrection
 from schemas.documents.record import Record
+from schemas.documents.run_files import FittedCorrection
 from schemas.files.record_columns import RecordColumns
 
 

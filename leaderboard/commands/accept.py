@@ -16,8 +16,8 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.verify.register import acceptances, check_owner, read_register, write_register
-from schemas.documents.conversion import from_values
-from schemas.documents.register import Acceptance, Decision, Rerun
+from schemas.documents.base import from_values
+from schemas.documents.board import Acceptance, Decision, Rerun
 from schemas.folders.run_folder import RESULT
 
 

@@ -14,7 +14,8 @@ import typer
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
-from schemas.documents.scoring_request import SCHEMA_VERSION, ScoringRequest
+from schemas.documents.base import SCHEMA_VERSION
+from schemas.documents.board import ScoringRequest
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT
 

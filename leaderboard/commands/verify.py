@@ -29,7 +29,7 @@ from leaderboard.verify.refitting import refit as refit_again
 from leaderboard.verify.register import read_register
 from leaderboard.verify.rerunning import rerun as repeat
 from leaderboard.verify.verdicts import UNCOMPARED, Verdict, judge, owned
-from schemas.documents.register import Register
+from schemas.documents.board import Register
 from schemas.folders.run_folder import RESULT, read_result
 
 Format: TypeAlias = Literal["text", "json", "github"]

@@ -23,7 +23,7 @@ from leaderboard.pages.item_errors import MISSED_COLUMNS, Missed, missed_items
 from leaderboard.pages.listings import data_lines
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.sections import Files, Section
-from schemas.documents.answer_key import AnswerKey
+from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest
 from schemas.files import contract
 from schemas.folders.dataset_folder import MANIFEST, read_manifest

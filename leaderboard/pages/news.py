@@ -12,7 +12,7 @@ from leaderboard.pages.exports import Columns, Line
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.verify.entries import LeftOut
-from schemas.documents.register import Acceptance, Register
+from schemas.documents.board import Acceptance, Register
 
 Event: TypeAlias = Literal["accepted", "asked again", "preferred", "withdrawn", "disputed", "replaced"]
 

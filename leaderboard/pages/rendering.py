@@ -44,9 +44,8 @@ from leaderboard.pages.set_aside import APART_COLUMNS, ApartGroup, apart_lines, 
 from leaderboard.pages.suites import Suites, make_suites, suite_page, suite_tables
 from leaderboard.ranking.boards import Board
 from leaderboard.verify.entries import LeftOut
-from schemas.documents.answer_key import AnswerKey
+from schemas.documents.board import AnswerKey, Register
 from schemas.documents.dataset import Manifest
-from schemas.documents.register import Register
 from schemas.documents.result import Interval, Metric
 
 _MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from leaderboard.pages.markup import interval_text, metric_number, number
-from schemas.documents.metric_comparison import TOLERANCE
-from schemas.documents.result import Metric
+from schemas.documents.result import TOLERANCE, Metric
 
 Verdict: TypeAlias = Literal["well", "badly", "uneven", "neither", "trivial", "alone", "unknown"]
 VERDICTS: dict[Verdict, str] = {

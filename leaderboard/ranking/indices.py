@@ -15,7 +15,7 @@ from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
 from leaderboard.verify.entries import MIN_COVERAGE, Entry, model_label, why_unranked
 from schemas.documents.result import Metric, Model, Result
-from schemas.documents.score import Scorer
+from schemas.documents.run_files import Scorer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,9 +20,8 @@ from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.recomputing import differences
 from leaderboard.verify.submissions import hides_prompts, place_for
 from leaderboard.verify.verification import verified_entry
-from schemas.documents.cluster_sums import ClusterSums
-from schemas.documents.metric_comparison import TOLERANCE
-from schemas.documents.result import Result
+from schemas.documents.result import TOLERANCE, Result
+from schemas.documents.run_files import ClusterSums
 from schemas.folders.run_folder import RESULT, SUBMIT_AGAIN, StoredParts, read_result, read_sums
 
 _COMPARED_APART = ("records", "scores", "metrics", "withheld")

@@ -13,9 +13,8 @@ from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.task import load_task
 from leaderboard.verify.commands import plain_command
 from leaderboard.verify.examples import Examples
-from schemas.documents.metric_comparison import MetricKey, key_of
-from schemas.documents.register import Acceptance
-from schemas.documents.result import Metric, Result, SplitCounts
+from schemas.documents.board import Acceptance
+from schemas.documents.result import Metric, MetricKey, Result, SplitCounts, key_of
 
 MIN_COVERAGE = 0.95
 """Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked."""

@@ -11,10 +11,9 @@ from typing import NamedTuple
 from biasboard.ground.errors import DataError
 from biasboard.ground.plain_text import printable
 from evaluators.stores.store import STORE
-from schemas.documents.cluster_sums import ClusterSums
 from schemas.documents.record import Record
 from schemas.documents.result import RecordsFile, Result, ScoresFile, SumsFile
-from schemas.documents.score import TextScore
+from schemas.documents.run_files import ClusterSums, TextScore
 from schemas.files import arrow_files
 from schemas.folders.run_folder import ADAPTERS, CORRECTIONS, RECORDS, RESULT, SCORES, SUBMISSION, SUMS, TableOfRun
 

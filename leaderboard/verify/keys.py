@@ -30,7 +30,7 @@ from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import load_task, prompt_of
 from leaderboard.verify.entries import Match
-from schemas.documents.answer_key import AnswerKey, KeyExtent
+from schemas.documents.board import AnswerKey, KeyExtent
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Signature
 from schemas.files import contract

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from biasboard.ground.plugins import HINT
-from schemas.documents.metric_comparison import is_close, label, metric_key, same_interval
-from schemas.documents.result import Interval, Metric
+from schemas.documents.result import Interval, Metric, is_close, metric_key, name_with_group, same_interval
 
 
 def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterator[str]:
@@ -26,19 +25,19 @@ def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterato
     theirs = {metric_key(metric): metric for metric in stored}
     for key, metric in theirs.items():
         if key not in ours:
-            name = label(metric.name, metric.group)
+            name = name_with_group(metric.name, metric.group)
             yield f"metric {name} cannot be computed from the records; rescore the run; {HINT}"
         elif metric.version == ours[key].version:
             yield from _field_differences(metric, ours[key])
     versions = {metric.name: metric.version for metric in theirs.values()}
     for key, metric in ours.items():
         if key not in theirs and versions.get(metric.name) == metric.version:
-            name = label(metric.name, metric.group)
+            name = name_with_group(metric.name, metric.group)
             yield f"metric {name} follows from the records but is not in the result; rescore the run"
 
 
 def _field_differences(stored: Metric, computed: Metric) -> Iterator[str]:
-    name = label(stored.name, stored.group)
+    name = name_with_group(stored.name, stored.group)
     if not is_close(stored.value, computed.value):
         yield f"metric {name} is {stored.value}, the records give {computed.value}; rescore the run"
     for field in ("n", "n_excluded", "unit", "ideal", "minimum", "maximum"):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from evaluators.adapters import trained_items
 from evaluators.metric import MetricInputs
 from evaluators.runs.measure.measuring import Measurement
-from schemas.documents.corrections import FittedCorrection
+from schemas.documents.run_files import FittedCorrection
 from schemas.folders.run_folder import read_corrections, read_parts, read_result
 
 _SAME = 1e-6

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from schemas.documents.register import SCHEMA_VERSION, Acceptance, Register
+from schemas.documents.base import SCHEMA_VERSION
+from schemas.documents.board import Acceptance, Register
 from schemas.files import contract
 from schemas.folders.run_folder import REGISTER
 

@@ -21,11 +21,9 @@ from leaderboard.verify.examples import Example, Examples, Kind
 from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.verification import verified_entry
-from schemas.documents.base import Document
-from schemas.documents.conversion import as_row, from_values
-from schemas.documents.metric_comparison import metric_key
+from schemas.documents.base import Document, as_row, from_values
 from schemas.documents.record import Record
-from schemas.documents.result import Metric, Result, SplitCounts
+from schemas.documents.result import Metric, Result, SplitCounts, metric_key
 from schemas.files import contract
 from schemas.folders.run_folder import FileOfRun, place_of, read_result
 

@@ -14,11 +14,10 @@ from biasboard.ground.columns import BoolArray, Column
 from biasboard.ground.errors import DataError
 from evaluators.backend import GenerateRequest, choice_sha256
 from evaluators.task import Prompt, Task, load_task, prompt_of
-from schemas.documents.metric_comparison import TOLERANCE
 from schemas.documents.record import Exchange, Record
-from schemas.documents.result import Model, Result, Signature
+from schemas.documents.result import TOLERANCE, Model, Result, Signature
 from schemas.files.record_columns import RecordColumns
-from schemas.files.withheld_texts import is_hashed
+from schemas.files.record_hashes import is_hashed
 from schemas.folders.run_folder import SUBMIT_AGAIN
 
 _MOST_TOGETHER = 1.02

@@ -14,10 +14,10 @@ from evaluators.models.parity import answers, compare, tolerance_for
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import load_task, prompt_of
+from schemas.documents.board import Rerun
 from schemas.documents.record import Exchange, Record
-from schemas.documents.register import Rerun
 from schemas.documents.result import Model, Result
-from schemas.files.withheld_texts import as_hash
+from schemas.files.record_hashes import as_hash
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.folders.run_folder import StoredParts, read_result
 

@@ -15,8 +15,9 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.stored_results import write_without_texts
 from evaluators.runs.plan.plan import run_folder
 from leaderboard.verify.intake import check_own_file
+from schemas.documents.base import SCHEMA_VERSION
+from schemas.documents.board import Submission
 from schemas.documents.result import Result, Signature
-from schemas.documents.submission import SCHEMA_VERSION, Submission
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT, SUBMISSION, place_of, read_result
 

@@ -19,8 +19,8 @@ from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import verified_outcome
 from leaderboard.verify.register import check_owner
 from leaderboard.verify.submissions import place_for, read_submission
-from schemas.documents.metric_comparison import metric_key
-from schemas.documents.register import Register, Rerun
+from schemas.documents.board import Register, Rerun
+from schemas.documents.result import metric_key
 from schemas.folders.run_folder import REGISTER, RESULT, find_runs
 
 UNCOMPARED = f"its numbers rest on claims: {TEXTS_ELSEWHERE}"

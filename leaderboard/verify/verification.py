@@ -24,12 +24,10 @@ from leaderboard.verify.keys import KeyBook, KeyCheck
 from leaderboard.verify.recomputing import differences, earlier_metrics
 from leaderboard.verify.requests import brings_options, check_requests
 from leaderboard.verify.training import TrainingCheck
-from schemas.documents.metric_comparison import TOLERANCE, key_of, metric_key
 from schemas.documents.record import Record
-from schemas.documents.result import Result, Signature
-from schemas.documents.score import text_sha256
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_counts import Tally
+from schemas.documents.result import TOLERANCE, Result, Signature, key_of, metric_key
+from schemas.documents.run_files import text_sha256
+from schemas.files.record_columns import RecordColumns, Tally
 from schemas.files.record_hashes import answers_sha256, items_sha256, joined_sha256
 from schemas.folders.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result, read_sums
 

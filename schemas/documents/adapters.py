@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import StringConstraints
@@ -21,8 +21,6 @@ from schemas.documents.base import (
     Version,
     repeated,
 )
-
-SCHEMA_VERSION: Final = "1.0"
 
 Schedule: TypeAlias = Literal["constant", "linear"]
 

@@ -8,18 +8,21 @@ Everything else follows from the annotations::
                                        └─> checks of millions of rows, as columns    (schemas.files.column_checks)
 
 A rule that joins several fields is no matter of a type: a document says it in :meth:`Document.problems`, but those with
-millions of rows say it over whole columns (:mod:`schemas.files.record_checks`, :mod:`schemas.files.score_checks`).
+millions of rows say it over whole columns (:mod:`schemas.files.column_checks`).
 :func:`schemas.files.contract.problems_of` asks whichever it is.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Annotated, Any, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
 
-from annotated_types import Ge, Le, Lt
+from annotated_types import Ge, Le, Lt, MinLen
 from pydantic import (
     AllowInfNan,
     BeforeValidator,
@@ -28,11 +31,13 @@ from pydantic import (
     GetJsonSchemaHandler,
     PlainSerializer,
     StringConstraints,
+    TypeAdapter,
     WithJsonSchema,
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 H = TypeVar("H", bound=Hashable)
+D = TypeVar("D", bound="Document")
 
 
 class Document:
@@ -48,6 +53,8 @@ class Document:
         yield from ()
 
 
+SCHEMA_VERSION: Final = "1.0"
+"""Version that every document with the field ``schema_version`` is written with."""
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
@@ -122,3 +129,69 @@ def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(set(values)) < len(values):
         raise PydanticCustomError("not_distinct", "has non-unique elements")
     return values
+
+
+# Making an adapter takes milliseconds, and every row of a file asks for that of its type. A dictionary: mypy takes the
+# hash of a class for that of its instances, which may have none, and refuses functools.cache.
+_ADAPTERS: dict[type[Document], TypeAdapter[Any]] = {}
+
+
+def adapter_of(document_type: type[Document]) -> TypeAdapter[Any]:
+    """Return what converts and checks a type of document."""
+    if document_type not in _ADAPTERS:
+        _ADAPTERS[document_type] = TypeAdapter(document_type)
+    return _ADAPTERS[document_type]
+
+
+def as_row(document: Document) -> dict[str, Any]:
+    """Return a document as nested dictionaries and sequences for a parquet file."""
+    # Several times faster than dataclasses.asdict, which copies every string. Wrong types are refused elsewhere:
+    # by Arrow, and by whoever writes.
+    return cast(dict[str, Any], adapter_of(type(document)).dump_python(document, warnings=False))
+
+
+def from_values(values: Any, document_type: type[D]) -> D:
+    """Return a document without looking at the rules that join several fields.
+
+    Args:
+        values: Nested dictionaries and sequences, as a row of a parquet file or what this machine remembers has them.
+        document_type: Document to make.
+
+    Raises:
+        ValidationError: a value breaks the annotation of its field.
+    """
+    # Tuples come as lists and documents as dictionaries; Arrow has said that a number is one.
+    return cast(D, adapter_of(document_type).validate_python(values, strict=False))
+
+
+def to_base64(content: bytes) -> str:
+    """Return bytes as a text, which JSON can hold."""
+    return base64.b64encode(content).decode("ascii")
+
+
+def _to_bytes(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"is no Base64 ({error})") from error
+
+
+_Binary: TypeAlias = Annotated[
+    bytes,
+    MinLen(1),
+    BeforeValidator(_to_bytes),
+    PlainSerializer(to_base64, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "contentEncoding": "base64", "contentMediaType": "image/png", "minLength": 1}),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedImage(Document):
+    """The bytes of an image file."""
+
+    # The names and their order are those that the library datasets gives an image in parquet.
+    bytes: _Binary
+    path: Text | None
+    """Name of the file; None if it does not matter, since the bytes are here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from annotated_types import MinLen
 from pydantic import GetCoreSchemaHandler, StringConstraints
@@ -25,8 +25,6 @@ from schemas.documents.base import (
     Version,
     repeated,
 )
-
-SCHEMA_VERSION: Final = "1.0"
 
 
 class _Scalar:

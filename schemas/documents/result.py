@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Lt, MaxLen, MinLen
 from pydantic import StringConstraints
@@ -24,9 +24,8 @@ from schemas.documents.base import (
     Version,
     repeated,
 )
-from schemas.documents.score import Scorer
+from schemas.documents.run_files import Scorer
 
-SCHEMA_VERSION: Final = "1.0"
 CORRUPTED = "corrupted"
 """Setting of an environment that says why answers cannot be the model's own."""
 
@@ -402,3 +401,55 @@ class Result(Document):
         """The scorers of the texts, wherever the scores are."""
         file = self.scores if self.withheld is None else self.withheld.scores
         return () if file is None else file.scorers
+
+
+MetricKey: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+"""Name and sorted group of a metric; unique within a result."""
+
+TOLERANCE = 1e-9
+"""Largest absolute difference that the order of floating-point sums can explain."""
+
+
+def metric_key(metric: Metric) -> MetricKey:
+    """Return the key of a metric."""
+    return key_of(metric.name, metric.group)
+
+
+def key_of(name: str, group: Mapping[str, str]) -> MetricKey:
+    """Return the key of a metric, given its name and group.
+
+    >>> key_of("accuracy", {"stereotype": "pro"})
+    ('accuracy', (('stereotype', 'pro'),))
+    """
+    return name, tuple(sorted(group.items()))
+
+
+def name_with_group(name: str, group: Mapping[str, str]) -> str:
+    """Return the name of a metric with its group, as shown in errors and tables.
+
+    >>> name_with_group("accuracy", {"stereotype": "pro"})
+    'accuracy (stereotype=pro)'
+    """
+    if not group:
+        return name
+    return f"{name} ({', '.join(f'{key}={value}' for key, value in sorted(group.items()))})"
+
+
+def same_interval(stored: Interval | None, computed: Interval | None) -> bool:
+    """Return True if two intervals are equal up to the order of floating-point sums."""
+    if stored is None or computed is None:
+        return stored is computed
+    same_method = (stored.level, stored.method, stored.n_clusters, stored.n_resamples) == (
+        computed.level,
+        computed.method,
+        computed.n_clusters,
+        computed.n_resamples,
+    )
+    return same_method and is_close(stored.low, computed.low) and is_close(stored.high, computed.high)
+
+
+def is_close(stored: float | None, computed: float | None) -> bool:
+    """Return True if two values are equal up to the order of floating-point sums; None equals only None."""
+    if stored is None or computed is None:
+        return stored is computed
+    return abs(stored - computed) <= TOLERANCE

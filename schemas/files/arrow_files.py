@@ -1,4 +1,4 @@
-"""Parquet files whose columns are the fields of a dataclass; :mod:`schemas.files.tables` checks the rows."""
+"""Parquet files whose columns are the fields of a dataclass; :mod:`schemas.files.row_files` checks the rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biasboard.ground.errors import DataError
-from schemas.documents.encoded_image import FEATURE, EncodedImage
+from schemas.documents.base import EncodedImage
 
 SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 """Arrow type of a column by the Python type of its values."""
@@ -23,12 +23,20 @@ IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 """Arrow type of an image, exactly as the library datasets has it."""
 
 
+# A dictionary for the reason of schemas.documents.base._ADAPTERS.
+_SCHEMAS: dict[type, pa.Schema] = {}
+
+
 def arrow_schema(row_type: type) -> pa.Schema:
     """Return the Arrow schema of a dataclass, with one column per field."""
-    images = [name for name, hint in get_type_hints(row_type).items() if hint is EncodedImage]
-    # The library datasets shows a column as images if the metadata of the file calls it so.
-    features = json.dumps({"info": {"features": dict.fromkeys(images, FEATURE)}}, sort_keys=True)
-    return pa.schema(_struct_fields(row_type), metadata={"huggingface": features} if images else None)
+    # The check of a single record makes a table with one row: building the schema for each takes 45 % of `write_rows`.
+    if row_type not in _SCHEMAS:
+        images = [name for name, hint in get_type_hints(row_type).items() if hint is EncodedImage]
+        # The library datasets shows a column as images if the metadata of the file calls it so.
+        features = json.dumps({"info": {"features": {name: {"_type": "Image"} for name in images}}}, sort_keys=True)
+        metadata = {"huggingface": features} if images else None
+        _SCHEMAS[row_type] = pa.schema(_struct_fields(row_type), metadata=metadata)
+    return _SCHEMAS[row_type]
 
 
 def _struct_fields(row_type: type) -> list[pa.Field]:
@@ -203,7 +211,8 @@ def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
         stored = schema.field(field.name).type
         if stored != field.type:
             raise DataError(
-                f"{path}: column {field.name} is of type {stored}, not {field.type}; write it with schemas.files.tables"
+                f"{path}: column {field.name} is of type {stored}, not {field.type}; "
+                "write it with schemas.files.row_files"
             )
 
 

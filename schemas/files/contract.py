@@ -22,21 +22,14 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.strict_json import JsonValue
 from schemas.documents.adapters import Adapters
-from schemas.documents.answer_key import AnswerKey
-from schemas.documents.base import Document, shown
-from schemas.documents.cluster_sums import ClusterSums
-from schemas.documents.conversion import adapter_of, from_values
-from schemas.documents.corrections import Corrections
+from schemas.documents.base import Document, adapter_of, from_values, shown, to_base64
+from schemas.documents.board import AnswerKey, Register, ScoringRequest, Submission
 from schemas.documents.dataset import Manifest, Reject
-from schemas.documents.encoded_image import to_text
 from schemas.documents.item_shape import item_shapes
 from schemas.documents.record import Record
-from schemas.documents.register import Register
 from schemas.documents.result import Result
 from schemas.documents.reweighting import Reweighting
-from schemas.documents.score import TextScore
-from schemas.documents.scoring_request import ScoringRequest
-from schemas.documents.submission import Submission
+from schemas.documents.run_files import ClusterSums, Corrections, TextScore
 
 D = TypeVar("D", bound=Document)
 T = TypeVar("T")
@@ -182,14 +175,12 @@ def from_row(row: Mapping[str, Any], row_type: type[D]) -> tuple[D | None, Itera
 def problems_of(document: Document) -> Iterator[str]:
     """Return the lines for the rules that join several fields and that a document breaks."""
     # Rows that come by the million have their rules over columns. These load pyarrow, which other documents do without.
-    if isinstance(document, Record):
-        from schemas.files import record_checks
+    if isinstance(document, Record | TextScore):
+        from schemas.files import column_checks
 
-        return record_checks.problems_of(document)
-    if isinstance(document, TextScore):
-        from schemas.files import score_checks
-
-        return score_checks.problems_of(document)
+        if isinstance(document, Record):
+            return column_checks.record_problems(document)
+        return column_checks.score_problems(document)
     return document.problems()
 
 
@@ -237,7 +228,7 @@ def plain(value: object) -> JsonValue:
     if isinstance(value, float) and value == float("-inf"):
         return "-inf"
     if isinstance(value, bytes):
-        return to_text(value)
+        return to_base64(value)
     return cast(JsonValue, value)
 
 

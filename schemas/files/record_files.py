@@ -19,10 +19,10 @@ from biasboard.ground.columns import Column
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import replacing
 from schemas.documents.record import Record
-from schemas.files import arrow_files, tables
+from schemas.files import arrow_files, row_files
 from schemas.files.arrow_files import arrow_schema
+from schemas.files.column_checks import broken_rows
 from schemas.files.contract import Check
-from schemas.files.record_checks import broken_rows
 from schemas.files.record_columns import RecordColumns
 
 AddRecords: TypeAlias = Callable[[Sequence[Record]], RecordColumns]
@@ -102,7 +102,9 @@ def row_problems(path: Path, records: RecordColumns) -> Check[bool]:
     Raises:
         DataError: a map has a key twice.
     """
-    return tables.lines_of_rows(path, records.table, broken_rows(records).tolist(), Record, first_row=records.first_row)
+    return row_files.lines_of_rows(
+        path, records.table, broken_rows(records).tolist(), Record, first_row=records.first_row
+    )
 
 
 def write_records(path: Path, records: Sequence[Record]) -> RecordColumns:

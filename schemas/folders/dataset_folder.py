@@ -11,9 +11,8 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from schemas.documents.dataset import Manifest, Reject, SplitEntry
 from schemas.documents.item_shape import Item, shape_of
-from schemas.files import contract, tables
+from schemas.files import contract, row_files
 from schemas.files.contract import Check, sound
-from schemas.files.record_counts import repeated_items
 
 MANIFEST = "dataset.json"
 REJECTS = "rejects.parquet"
@@ -81,6 +80,8 @@ def split_problems(folder: Path, manifest: Manifest, entry: SplitEntry) -> Itera
     path = folder / entry.path
     items = yield from _checked_split(folder, entry)
     if items is not None:
+        from schemas.files.record_columns import repeated_items
+
         yield from repeated_items(path, [item.item_id for item in items])
         yield from _flag_problems(path, manifest, items)
 
@@ -89,14 +90,14 @@ def _checked_split(folder: Path, entry: SplitEntry) -> Check[list[Item] | None]:
     path = folder / entry.path
     try:
         row_type: type[Item] = shape_of(entry.item_shape, where=str(folder / MANIFEST)).row_type
-        n_rows = tables.n_rows(path)
+        n_rows = row_files.n_rows(path)
     except DataError as error:
         yield str(error)
         return None
     if n_rows != entry.n_items:
         yield f"{path}: {n_rows} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
-    items = yield from tables.checked_rows(path, row_type)
-    if items is not None and (sha256 := tables.content_sha256(items)) != entry.content_sha256:
+    items = yield from row_files.checked_rows(path, row_type)
+    if items is not None and (sha256 := row_files.content_sha256(items)) != entry.content_sha256:
         yield (
             f"{path}: content sha256 {sha256[:12]} is not the {entry.content_sha256[:12]} of {MANIFEST}; "
             "the items were changed after the build: build the dataset again"
@@ -115,7 +116,7 @@ def _flag_problems(path: Path, manifest: Manifest, items: Sequence[Item]) -> Ite
 
 def _reject_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
     path = folder / REJECTS
-    rejects = yield from tables.checked_rows(path, Reject)
+    rejects = yield from row_files.checked_rows(path, Reject)
     if rejects is None:
         return
     counted = Counter(reject.rule for reject in rejects)

@@ -17,15 +17,12 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from schemas.documents.adapters import Adapters
 from schemas.documents.base import repeated
-from schemas.documents.cluster_sums import ClusterSums
-from schemas.documents.corrections import Corrections
+from schemas.documents.board import Submission
 from schemas.documents.result import AdaptersFile, CorrectionsFile, Counts, RecordsFile, Result, ScoresFile, SumsFile
-from schemas.documents.score import TextScore
-from schemas.documents.submission import Submission
-from schemas.files import contract, tables
+from schemas.documents.run_files import ClusterSums, Corrections, TextScore
+from schemas.files import contract, row_files
 from schemas.files.contract import Check, D, sound
-from schemas.files.record_counts import RepeatedItems, Tally
-from schemas.files.score_files import checked_text_scores
+from schemas.files.row_files import checked_text_scores
 
 if TYPE_CHECKING:
     from schemas.files.record_columns import RecordColumns
@@ -289,7 +286,7 @@ def _checked_sums(folder: Path, file: SumsFile) -> Check[list[ClusterSums] | Non
     path = yield from _checked_file(folder, file)
     if path is None:
         return None
-    rows = yield from tables.checked_rows(path, ClusterSums)
+    rows = yield from row_files.checked_rows(path, ClusterSums)
     if rows is not None:
         for metric, *_ in repeated((row.metric, row.baseline, *sorted(row.group.items())) for row in rows):
             yield f"{path}: metric {metric} has sums twice for one slice; {SUBMIT_AGAIN}"
@@ -326,7 +323,7 @@ def _checked_file(folder: Path, file: FileOfRun) -> Check[Path | None]:
     try:
         path = place_of(folder, file)
         yield from hash_problems(folder, file)
-        if isinstance(file, TableOfRun) and (n_rows := tables.n_rows(path)) != file.n_rows:
+        if isinstance(file, TableOfRun) and (n_rows := row_files.n_rows(path)) != file.n_rows:
             yield f"{path}: {n_rows} rows, {RESULT} says {file.n_rows}; {_REMEDIES[type(file)]}"
     except DataError as error:
         yield str(error)
@@ -367,6 +364,8 @@ class RecordCheck:
             result: The result of the run.
             recount: False to accept wrong counts.
         """
+        from schemas.files.record_columns import RepeatedItems, Tally
+
         self._folder, self._result, self._recount = folder, result, recount
         self._path = folder / result.records.path
         self._repeats = RepeatedItems(self._path)

@@ -11,8 +11,7 @@ from annotated_types import MaxLen, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.documents.base import Distinct, Name, Positive, Sha256, Text
-from schemas.documents.encoded_image import EncodedImage
+from schemas.documents.base import Distinct, EncodedImage, Name, Positive, Sha256, Text
 from schemas.documents.item_shape import Item, ItemShape
 from schemas.files.pictures import has_known_format
 

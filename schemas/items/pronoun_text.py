@@ -12,7 +12,7 @@ from typing_extensions import override
 from schemas.documents.base import Name, Text
 from schemas.documents.item_shape import Item, ItemShape
 from schemas.lexicon import PronounCase, PronounFamilyName
-from schemas.lexicon.pronoun_variants import variant_problems
+from schemas.lexicon.pronoun_template import variant_problems
 
 Antecedent: TypeAlias = Literal["masculine_name", "feminine_name", "neutral_name", "distal"]
 

@@ -1,14 +1,17 @@
-"""Text templates with slots for pronouns in a given case and with verbs that agree with the pronoun."""
+"""Texts that exist in several pronoun families: templates to fill, and the rules that hold for each filled variant.
+
+A template has slots for pronouns in a given case, and verbs that agree with the pronoun.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from biasboard.ground.errors import DataError
-from schemas.lexicon import PronounCase, pronoun_families
+from schemas.lexicon import PronounCase, PronounFamilyName, pronoun_families
 
 CASE_TAGS: Mapping[str, PronounCase] = {
     "nom": "nominative",
@@ -126,3 +129,24 @@ def _marked(mark: str, where: str) -> Part:
     if case is None or mark not in (mark.lower(), mark.capitalize()):
         raise DataError(f"{where}: mark '{{{mark}}}' is unknown; have: {', '.join(CASE_TAGS)}, singular|plural")
     return Slot(case, capital=mark[0].isupper())
+
+
+def variant_problems(
+    text: str, family: PronounFamilyName, cases: Sequence[PronounCase], *, item_id: str, template_id: str
+) -> Iterator[str]:
+    """Yield a line for each rule that a text in one pronoun family breaks.
+
+    Args:
+        text: Text with the pronouns filled in.
+        family: Pronoun family of the text, in which alone it differs from the other variants of its template.
+        cases: Grammatical cases of the pronouns, in their order in the text.
+        item_id: Identifier of the variant, which begins with that of the template.
+        template_id: Identifier that all variants of one template share.
+    """
+    entry = pronoun_families()[family]
+    forms = "|".join(map(re.escape, {*entry.forms.values(), *entry.gifi_repo.values()}))
+    n_forms = len(re.findall(rf"\b(?:{forms})\b", text, re.IGNORECASE))
+    if n_forms < len(cases):
+        yield f"cases: lists {len(cases)} pronouns, the text has {n_forms} of family '{family}'; correct one"
+    if not item_id.startswith(template_id):
+        yield f"item_id: '{item_id}' does not begin with its template_id '{template_id}'; correct one"

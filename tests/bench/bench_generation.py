@@ -23,7 +23,7 @@ from pyarrow import parquet
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.tasks.pronouns.recognition_task import TASK
-from schemas.files import tables
+from schemas.files import row_files
 from schemas.items.pronoun_text import PronounTextItem
 from tests.bench.plain_generation import Settings, plain_texts
 from tests.evaluators.asking import all_answers_of
@@ -67,7 +67,7 @@ def sizes(n: int) -> list[int]:
 
 def made_requests(dataset: Path, n: int) -> list[GenerateRequest]:
     """The first requests of gifi recognition."""
-    items = tables.read_rows(next((dataset / "data" / "recognition").glob("*.parquet")), PronounTextItem)
+    items = row_files.read_rows(next((dataset / "data" / "recognition").glob("*.parquet")), PronounTextItem)
     asked = [request for item in list(items)[:n] for request in TASK.requests(item, PROMPT)]
     return [request for request in asked if isinstance(request, GenerateRequest)]
 

@@ -56,25 +56,15 @@ def main() -> None:
     """Time the work."""
     # As every command does first.
     importlib.import_module("biasboard.ground.command_line")
-    from schemas.documents.record import Record
-    from schemas.files import tables
+    from schemas.files.record_files import read_records, write_records
     from schemas.folders.run_folder import read_run
 
     folder, rounds = Path(sys.argv[1]), int(sys.argv[2])
-    rows = tables.read_rows(folder / "records.parquet", Record)
+    rows = list(read_records(folder / "records.parquet"))
     with tempfile.TemporaryDirectory() as name:
         target = Path(name) / "records.parquet"
-
-        def written() -> None:
-            if Path(tables.__file__).with_name("record_files.py").is_file():
-                from schemas.files.record_files import write_records
-
-                write_records(target, rows)
-            else:
-                tables.write_rows(target, rows, Record)
-
         work = {
-            "written": written,
+            "written": lambda: write_records(target, rows),
             "read": lambda: read_run(folder),
             "verified": lambda: verify(folder),
         }

@@ -12,7 +12,7 @@ from biasboard.ground.errors import ConfigError
 from builders.dataset.output import Draft
 from builders.synthbias import embedded
 from builders.synthbias.frames import Frame, open_frames, settled_frames, settled_groups
-from schemas.files.tables import content_sha256
+from schemas.files.row_files import content_sha256
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 

@@ -23,7 +23,7 @@ from builders.image_labels.items import Sizes
 from builders.publish.refusals import check_manifest
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files.pictures import decoded
-from schemas.files.tables import read_rows
+from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import REJECTS, read_manifest, read_split
 from schemas.items.image import ImageItem
 from schemas.validate import problems

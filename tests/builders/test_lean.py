@@ -11,7 +11,7 @@ import pytest
 
 from builders.synthbias import embedded
 from builders.synthbias.lean import lean_table, measured_leans
-from schemas.files.tables import content_sha256
+from schemas.files.row_files import content_sha256
 from tests import commands
 
 

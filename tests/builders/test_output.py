@@ -21,7 +21,7 @@ from builders.synthbias import embedded
 from schemas import validate
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files.contract import load
-from schemas.files.tables import read_rows
+from schemas.files.row_files import read_rows
 from schemas.folders import dataset_folder
 from schemas.items.coreference import CoreferenceItem
 

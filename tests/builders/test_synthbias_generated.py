@@ -32,7 +32,7 @@ from builders.synthbias.generation.instructions import (
 )
 from builders.synthbias.minimal_pairs import GENDERS, Slotted
 from schemas.documents.dataset import Manifest, Reject
-from schemas.files.tables import read_rows
+from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.folders.run_folder import finished_runs, read_result, read_run
 from schemas.items.coreference import CoreferenceItem

@@ -11,7 +11,7 @@ from evaluators.task import Task
 from schemas.documents.item_shape import Item
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
-from schemas.files import contract, tables
+from schemas.files import contract, row_files
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 from tests.schemas import examples
@@ -63,7 +63,7 @@ def write_dataset(
     """A dataset folder with one split ``test`` per config."""
     splits = tuple(examples.split_entry(rows, config) for config, rows in items.items())
     for entry, rows in zip(splits, items.values(), strict=True):
-        tables.write_rows(folder / entry.path, list(rows), CoreferenceItem)
+        row_files.write_rows(folder / entry.path, list(rows), CoreferenceItem)
     made = examples.manifest(())
     manifest = replace(
         made,

@@ -26,7 +26,7 @@ from evaluators.tasks.pronouns.word_problem_metrics import permutation_p_value
 from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
 from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
 from schemas.documents.item_shape import Item
-from schemas.files import tables
+from schemas.files import row_files
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import FAMILIES, metrics, problems, prompts, recorded, sentences
 from tests.schemas import examples
@@ -244,7 +244,7 @@ def compat_selection(folder: Path, config: str, shape: str) -> Selection:
         splits=("test",),
         parts=(SelectedPart(config=config, kept=tuple(("test", item) for item in items)),),
         n_items=len(items),
-        items_sha256=tables.content_sha256(items),
+        items_sha256=row_files.content_sha256(items),
     )
 
 

@@ -20,7 +20,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from schemas.documents.record import Record
 from schemas.files.pictures import decoded
 from schemas.files.record_files import write_records
-from schemas.files.tables import read_rows
+from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.image import ImageItem
 from tests.builders.image_files import cifar_folder

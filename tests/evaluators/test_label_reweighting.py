@@ -18,8 +18,8 @@ from evaluators.runs.measure.measuring import Measurement
 from evaluators.statistics.class_accuracies import sen_welfare
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.tasks.labels.label_answers import label_answers
-from schemas.documents.corrections import FittedCorrection
 from schemas.documents.record import Record
+from schemas.documents.run_files import FittedCorrection
 from schemas.files.record_columns import RecordColumns
 from tests.evaluators.label_data import drawn_answer, made_dataset, made_records, measured, planned, simple
 

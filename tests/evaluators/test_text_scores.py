@@ -19,8 +19,8 @@ from evaluators.runs.measure.measuring import score_records
 from evaluators.tasks.pronouns.continuation_task import TASK
 from evaluators.text_scores import TextScores, read_scores, score_texts, write_scores
 from schemas.documents.result import ScoresFile
-from schemas.documents.score import Scorer, ScorerKind, TextScore, text_sha256
-from schemas.files import contract, tables
+from schemas.documents.run_files import Scorer, ScorerKind, TextScore, text_sha256
+from schemas.files import contract, row_files
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import SCORES
 from tests.evaluators.pronoun_records import recorded, sentences
@@ -126,7 +126,7 @@ def row(values: tuple[float, ...], kind: str = "toxicity", scorer: str = "made-1
         (lambda path: path.unlink(), "no such file"),
         (lambda path: path.write_bytes(b""), "was changed after the result was written: score the texts again"),
         (
-            lambda path: tables.write_rows(path, [row((0.2,))], TextScore),
+            lambda path: row_files.write_rows(path, [row((0.2,))], TextScore),
             "was changed after the result was written: score the texts again: biasboard rescore RUN",
         ),
     ],
@@ -150,7 +150,7 @@ def test_changed_files_are_refused(tmp_path: Path, broken: Callable[[Path], obje
     ],
 )
 def test_rows_that_do_not_fit_the_result_are_refused(tmp_path: Path, rows: list[TextScore], message: str) -> None:
-    tables.write_rows(tmp_path / SCORES, rows, TextScore)
+    row_files.write_rows(tmp_path / SCORES, rows, TextScore)
     scorer = Scorer(kind="toxicity", name="made", revision="1", settings={})
     said = ScoresFile(path=SCORES, sha256=sha256_file(tmp_path / SCORES), n_rows=len(rows), scorers=(scorer,))
     with pytest.raises(DataError, match=message):
@@ -166,7 +166,7 @@ def test_rows_that_do_not_fit_the_result_are_refused(tmp_path: Path, rows: list[
 
 def test_vectors_of_two_lengths_are_refused(tmp_path: Path) -> None:
     rows = [row((1.0, 0.0), kind="embedding"), row((0.0, 1.0, 0.0), kind="embedding", text="b")]
-    tables.write_rows(tmp_path / SCORES, rows, TextScore)
+    row_files.write_rows(tmp_path / SCORES, rows, TextScore)
     scorer = Scorer(kind="embedding", name="made", revision="1", settings={})
     said = ScoresFile(path=SCORES, sha256=sha256_file(tmp_path / SCORES), n_rows=2, scorers=(scorer,))
     with pytest.raises(DataError, match="row 2: 3 values, the rows before have 2"):

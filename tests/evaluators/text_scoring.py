@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from evaluators.tasks.pronouns.continuation_task import TASK
 from evaluators.text_scores import TextScores, score_texts
 from schemas.documents.record import Record
-from schemas.documents.score import Scorer, ScorerKind
+from schemas.documents.run_files import Scorer, ScorerKind
 
 
 class MadeScorer:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.documents.encoded_image import EncodedImage
+from schemas.documents.base import EncodedImage
 from schemas.files import pictures
 from schemas.items.image import ImageItem
 

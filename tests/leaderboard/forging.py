@@ -23,8 +23,7 @@ from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation, Result, Signature
 from schemas.files import contract
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_counts import count
+from schemas.files.record_columns import RecordColumns, count
 from schemas.files.record_files import read_records, write_records
 from schemas.folders.run_folder import read_result
 from tests.evaluators.logging_backend import LoggingBackend

@@ -16,8 +16,7 @@ from evaluators.task import load_task
 from schemas.documents.record import Record
 from schemas.documents.result import Result, Signature
 from schemas.files import contract
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_counts import count
+from schemas.files.record_columns import RecordColumns, count
 from schemas.files.record_files import write_records
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import problems, prompts, recorded, sentences

@@ -16,8 +16,7 @@ from evaluators.task import load_task
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Endpoint, Environment, Model, RecordsFile, Result, Signature
 from schemas.files import contract
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_counts import count
+from schemas.files.record_columns import RecordColumns, count
 from schemas.files.record_files import write_records
 from schemas.lexicon import occupations
 from tests.schemas import examples

@@ -14,7 +14,7 @@ from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import Loaded, load
 from leaderboard.verify.submissions import place_for, read_submission
 from schemas.files.record_files import read_records
-from schemas.files.withheld_texts import REASON, is_hashed
+from schemas.files.record_hashes import TEXT_ELSEWHERE, is_hashed
 from schemas.folders.run_folder import RESULT
 
 REPOSITORY = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ def test_published_answers_are_there_by_hash_alone(loaded: Loaded) -> None:
         assert entry.result.withheld is not None
         for record in read_records(entry.folder / entry.result.records.path):
             assert all(one.prompt is None and (one.text is None or is_hashed(one.text)) for one in record.exchanges)
-            assert record.reason in (None, REASON) or record.status == "failed"
+            assert record.reason in (None, TEXT_ELSEWHERE) or record.status == "failed"
 
 
 @pytest.mark.slow

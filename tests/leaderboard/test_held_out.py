@@ -24,7 +24,7 @@ from leaderboard.verify.entries import Entry, Root, why_unranked
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.loading import load
 from leaderboard.verify.withholding import why_withheld
-from schemas.documents.answer_key import AnswerKey
+from schemas.documents.board import AnswerKey
 from schemas.documents.record import Record
 from schemas.documents.result import Signature
 from schemas.files import contract

@@ -17,7 +17,7 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from leaderboard.verify.entries import Root
 from leaderboard.verify.loading import load
-from schemas.documents.conversion import from_values
+from schemas.documents.base import from_values
 from schemas.documents.record import Record
 from schemas.documents.result import Result
 from tests.leaderboard.forging import Places, forge, judged, signed

@@ -21,8 +21,8 @@ from leaderboard.pages.rendering import make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Entry, LeftOut, Match, Root
 from leaderboard.verify.register import read_register
+from schemas.documents.board import Register
 from schemas.documents.dataset import Manifest, RuleCount, Source
-from schemas.documents.register import Register
 from schemas.files import contract
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.browsing import serious_violations, served, visit, visit_all

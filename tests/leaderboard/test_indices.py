@@ -23,8 +23,8 @@ from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.verify.entries import Entry, Root, why_unranked
 from leaderboard.verify.loading import Loaded
-from schemas.documents.score import TextScore
-from schemas.files import tables
+from schemas.documents.run_files import TextScore
+from schemas.files import row_files
 from schemas.folders.run_folder import read_run, write_result
 from tests.leaderboard.gifi_results import CONFIGS, write_gifi_model
 from tests.leaderboard.known import load_known
@@ -196,9 +196,9 @@ def test_scores_that_a_quick_scorer_did_not_give_are_refused(tmp_path: Path) -> 
     assert result.scores is not None
     rows = [
         replace(row, values=(0.9,)) if row.kind == "toxicity" else row
-        for row in tables.read_rows(folder / "scores.parquet", TextScore)
+        for row in row_files.read_rows(folder / "scores.parquet", TextScore)
     ]
-    tables.write_rows(folder / "scores.parquet", rows, TextScore)
+    row_files.write_rows(folder / "scores.parquet", rows, TextScore)
     sha256 = sha256_file(folder / "scores.parquet")
     write_result(folder, replace(result, scores=replace(result.scores, sha256=sha256)))
     assert rescore(folder).changes
@@ -214,8 +214,8 @@ def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: 
     folder = folders["continuation"]
     result = read_run(folder).result
     assert result.scores is not None
-    rows = [row for row in tables.read_rows(folder / "scores.parquet", TextScore) if row.text_sha256 < "8"]
-    tables.write_rows(folder / "scores.parquet", rows, TextScore)
+    rows = [row for row in row_files.read_rows(folder / "scores.parquet", TextScore) if row.text_sha256 < "8"]
+    row_files.write_rows(folder / "scores.parquet", rows, TextScore)
     sha256 = sha256_file(folder / "scores.parquet")
     write_result(folder, replace(result, scores=replace(result.scores, sha256=sha256, n_rows=len(rows))))
     rescore(folder)

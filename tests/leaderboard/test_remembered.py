@@ -17,7 +17,7 @@ from evaluators.runs.measure import baseline_gate
 from leaderboard.verify import requests, verification
 from leaderboard.verify.entries import Entry, Root
 from schemas.documents.record import Record
-from schemas.files import tables
+from schemas.files import row_files
 from schemas.files.record_files import write_records
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known
@@ -105,7 +105,7 @@ def change_result(folder: Path) -> None:
 def change_records(folder: Path) -> None:
     """Change one log-probability, and name the new hash in the result, as a forger would."""
     path = folder / "records.parquet"
-    records = tables.read_rows(path, Record)
+    records = row_files.read_rows(path, Record)
     exchange = records[0].exchanges[0]
     logprobs = (-0.5, *exchange.option_logprobs[1:])
     records[0] = replace(records[0], exchanges=(replace(exchange, option_logprobs=logprobs), *records[0].exchanges[1:]))

@@ -26,9 +26,9 @@ from leaderboard.verify.loading import load
 from leaderboard.verify.rerunning import _agree
 from leaderboard.verify.submissions import prepare, write_prepared
 from leaderboard.verify.verdicts import judge
-from schemas.documents.cluster_sums import ClusterSums
-from schemas.documents.conversion import as_row
-from schemas.files import contract, tables
+from schemas.documents.base import as_row
+from schemas.documents.run_files import ClusterSums
+from schemas.files import contract, row_files
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import read_records, write_records
 from schemas.folders.run_folder import find_runs, read_result
@@ -125,7 +125,7 @@ def _over_other_clusters(folder: Path) -> None:
 
 def _with_infinity(folder: Path) -> None:
     path = folder / "sums.parquet"
-    rows = tables.read_rows(path, ClusterSums)
+    rows = row_files.read_rows(path, ClusterSums)
     values = [as_row(replace(row, sums=(float("inf"), *row.sums[1:]))) for row in rows]
     from schemas.files import arrow_files
 
@@ -133,8 +133,8 @@ def _with_infinity(folder: Path) -> None:
 
 
 def _twice(folder: Path) -> None:
-    rows = tables.read_rows(folder / "sums.parquet", ClusterSums)
-    tables.write_rows(folder / "sums.parquet", [*rows, rows[0]], ClusterSums)
+    rows = row_files.read_rows(folder / "sums.parquet", ClusterSums)
+    row_files.write_rows(folder / "sums.parquet", [*rows, rows[0]], ClusterSums)
     result = read_result(folder)
     assert result.withheld is not None
     sums = replace(result.withheld.sums, n_rows=len(rows) + 1)

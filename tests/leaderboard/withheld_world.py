@@ -19,9 +19,9 @@ from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
 from leaderboard.verify.submissions import Statement, prepare, write_prepared
 from leaderboard.verify.verdicts import Verdict, judge
-from schemas.documents.cluster_sums import ClusterSums
 from schemas.documents.result import Result
-from schemas.files import contract, tables
+from schemas.documents.run_files import ClusterSums
+from schemas.files import contract, row_files
 from schemas.folders.run_folder import find_runs, read_result, read_sums
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import write_keys
@@ -99,7 +99,7 @@ def change_sums(folder: Path, change: Callable[[ClusterSums], ClusterSums]) -> N
     result = read_result(folder)
     assert result.withheld is not None
     rows = [change(row) for row in read_sums(folder, result.withheld.sums)]
-    tables.write_rows(folder / "sums.parquet", rows, ClusterSums)
+    row_files.write_rows(folder / "sums.parquet", rows, ClusterSums)
 
 
 def better(row: ClusterSums) -> ClusterSums:

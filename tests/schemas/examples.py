@@ -8,7 +8,8 @@ from pathlib import Path
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
-from schemas.documents.dataset import SCHEMA_VERSION, Manifest, Reject, RuleCount, Source, SplitEntry
+from schemas.documents.base import SCHEMA_VERSION
+from schemas.documents.dataset import Manifest, Reject, RuleCount, Source, SplitEntry
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import (
     Counts,
@@ -21,7 +22,7 @@ from schemas.documents.result import (
     Signature,
     Usage,
 )
-from schemas.files import contract, tables
+from schemas.files import contract, row_files
 from schemas.items.coreference import CoreferenceItem
 
 HASH = "0123456789abcdef" * 4
@@ -69,7 +70,7 @@ def split_entry(split_items: Sequence[CoreferenceItem], config: str = "type2") -
         item_shape="coreference",
         path=f"data/{config}/test-00000-of-00001.parquet",
         n_items=len(split_items),
-        content_sha256=tables.content_sha256(split_items),
+        content_sha256=row_files.content_sha256(split_items),
     )
 
 
@@ -110,8 +111,8 @@ def write_dataset(folder: Path) -> Manifest:
     """A sound dataset folder of two minimal pairs and one reject."""
     rejects = [reject()]
     made = manifest(items(), rejects)
-    tables.write_rows(folder / SPLIT_PATH, items(), CoreferenceItem)
-    tables.write_rows(folder / "rejects.parquet", rejects, Reject)
+    row_files.write_rows(folder / SPLIT_PATH, items(), CoreferenceItem)
+    row_files.write_rows(folder / "rejects.parquet", rejects, Reject)
     strict_json.write(folder / "dataset.json", contract.dump(made))
     (folder / "README.md").write_text("# Example\n", encoding="utf-8")
     return made
@@ -272,7 +273,7 @@ def result(records: RecordsFile | None = None) -> Result:
 def write_run(folder: Path) -> Result:
     """A sound run folder of one scored and one failed record."""
     path = folder / "records.parquet"
-    tables.write_rows(path, [record(), failed_record()], Record)
+    row_files.write_rows(path, [record(), failed_record()], Record)
     made = result(RecordsFile(path=path.name, sha256=sha256_file(path), n_rows=2))
     strict_json.write(folder / "result.json", contract.dump(made))
     return made

@@ -13,7 +13,7 @@ from biasboard.ground.errors import DataError
 from schemas.documents.dataset import Manifest, Reject
 from schemas.documents.record import Record
 from schemas.documents.result import Result
-from schemas.files import contract, tables
+from schemas.files import contract, row_files
 from schemas.files.contract import D
 from schemas.files.record_files import write_records
 from schemas.items.coreference import CoreferenceItem
@@ -238,7 +238,7 @@ def test_no_writer_takes_what_is_no_log_probability(tmp_path: Path, value: float
     for write in (
         lambda: contract.check(record, where="record"),
         lambda: write_records(tmp_path / "records.parquet", [record]),
-        lambda: tables.write_rows(tmp_path / "records.parquet", [record], Record),
+        lambda: row_files.write_rows(tmp_path / "records.parquet", [record], Record),
     ):
         with pytest.raises(DataError, match=r"exchanges\[0\]\.option_logprobs\[0\]: "):
             write()

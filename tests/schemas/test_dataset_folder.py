@@ -7,7 +7,7 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from schemas.files import contract, tables
+from schemas.files import contract, row_files
 from schemas.folders import dataset_folder
 from schemas.items.coreference import CoreferenceItem
 from tests.schemas import examples
@@ -30,14 +30,14 @@ def test_a_folder_without_a_manifest_says_how_to_build_one(tmp_path: Path) -> No
 def test_a_changed_item_is_noticed(tmp_path: Path) -> None:
     manifest = examples.write_dataset(tmp_path)
     changed = [dataclasses.replace(examples.items()[0], template_id="other"), *examples.items()[1:]]
-    tables.write_rows(tmp_path / examples.SPLIT_PATH, changed, CoreferenceItem)
+    row_files.write_rows(tmp_path / examples.SPLIT_PATH, changed, CoreferenceItem)
     with pytest.raises(DataError, match=r"content sha256 [0-9a-f]{12} is not the [0-9a-f]{12} of dataset\.json"):
         dataset_folder.read_split(tmp_path, manifest.splits[0])
 
 
 def test_a_missing_item_is_noticed(tmp_path: Path) -> None:
     manifest = examples.write_dataset(tmp_path)
-    tables.write_rows(tmp_path / examples.SPLIT_PATH, examples.items()[:2], CoreferenceItem)
+    row_files.write_rows(tmp_path / examples.SPLIT_PATH, examples.items()[:2], CoreferenceItem)
     with pytest.raises(DataError, match=r"2 rows, dataset\.json says 4; build the dataset again"):
         dataset_folder.read_split(tmp_path, manifest.splits[0])
 

@@ -18,7 +18,7 @@ from builders.gifi.tango import frames
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
 from schemas.documents.dataset import Reject
-from schemas.files import arrow_files, tables
+from schemas.files import arrow_files, row_files
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.coreference import CoreferenceItem
 from tests.commands import run
@@ -49,7 +49,7 @@ def test_ten_million_equal_rows_are_refused_before_they_are_read(tmp_path: Path)
     path = repeated(tmp_path / "rejects.parquet", 10_000_000)
     assert path.stat().st_size < 1_000_000
     with pytest.raises(DataError, match="10,000,000 rows, more than the 1,000,000 of any file; make it again"):
-        tables.read_rows(path, Reject)
+        row_files.read_rows(path, Reject)
 
 
 @pytest.mark.slow
@@ -60,17 +60,17 @@ def test_equal_long_values_are_refused_although_the_file_is_small(tmp_path: Path
             writer.write_table(pa.Table.from_pylist([{**ROW, "reason": "x" * 2_000_000}] * 25, schema=SCHEMA))
     assert path.stat().st_size < 1_000_000
     with pytest.raises(DataError, match="its rows take more than 1 GiB of memory; split it, or make it again"):
-        tables.read_rows(path, Reject)
+        row_files.read_rows(path, Reject)
 
 
 def test_an_unknown_column_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "rejects.parquet"
     table = pa.Table.from_pylist([ROW], schema=SCHEMA).append_column("more", pa.array([["x"] * 1000]))
     pq.write_table(table, path)
-    assert tables.read_rows(path, Reject) == [Reject(**ROW)]
+    assert row_files.read_rows(path, Reject) == [Reject(**ROW)]
     pq.write_table(pa.table([*table.columns[:4], ["y"]], names=[*SCHEMA.names, SCHEMA.names[0]]), path)
     with pytest.raises(DataError, match=f"column {SCHEMA.names[0]} stands twice; keep one"):
-        tables.read_rows(path, Reject)
+        row_files.read_rows(path, Reject)
 
 
 def test_a_column_name_that_is_not_utf_8_is_one_line(tmp_path: Path) -> None:
@@ -78,14 +78,14 @@ def test_a_column_name_that_is_not_utf_8_is_one_line(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([ROW], schema=SCHEMA), path, store_schema=False)
     path.write_bytes(path.read_bytes().replace(b"candidate", b"candid\xff\xfee"))
     with pytest.raises(DataError, match="not a readable parquet file"):
-        tables.read_rows(path, Reject)
+        row_files.read_rows(path, Reject)
 
 
 def test_the_manifest_says_how_many_rows_are_read(tmp_path: Path) -> None:
     folder = write_dataset(tmp_path, {"type2": made_items(4)})
     (entry,) = read_manifest(folder).splits
     assert len(read_split(folder, entry)) == entry.n_items
-    tables.write_rows(folder / entry.path, made_items(5), CoreferenceItem)
+    row_files.write_rows(folder / entry.path, made_items(5), CoreferenceItem)
     with pytest.raises(DataError, match=r"\d+ rows, dataset.json says \d+; build the dataset again"):
         read_split(folder, entry)
 
@@ -109,7 +109,7 @@ def test_a_pipe_a_device_or_a_folder_is_no_file(tmp_path: Path) -> None:
         with pytest.raises(DataError, match="is not a regular file; give a file"):
             strict_json.read(path)
         with pytest.raises(DataError, match="no such file"):
-            tables.read_rows(path, Reject)
+            row_files.read_rows(path, Reject)
 
 
 def test_a_number_of_thousands_of_digits_is_no_json(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ import jsonschema
 import pytest
 
 from schemas.documents.base import Document
-from schemas.documents.cluster_sums import ClusterSums
-from schemas.documents.score import TextScore
+from schemas.documents.run_files import ClusterSums, TextScore
 from schemas.files import contract
 from schemas.json_schemas import json_schema
 from tests.schemas import examples

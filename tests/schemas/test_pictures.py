@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from biasboard.ground.errors import DataError
-from schemas.documents.encoded_image import EncodedImage
-from schemas.files import contract, tables
+from schemas.documents.base import EncodedImage
+from schemas.files import contract, row_files
 from schemas.files.pictures import MOST_PIXELS, decoded, pixels_sha256, png
 from schemas.items.image import ImageItem
 
@@ -148,13 +148,15 @@ ITEM = ImageItem(
 
 
 def test_an_item_survives_json_and_parquet(tmp_path: Path) -> None:
-    tables.write_rows(tmp_path / "a.parquet", [ITEM], ImageItem)
-    assert tables.read_rows(tmp_path / "a.parquet", ImageItem) == [ITEM]
+    row_files.write_rows(tmp_path / "a.parquet", [ITEM], ImageItem)
+    assert row_files.read_rows(tmp_path / "a.parquet", ImageItem) == [ITEM]
     value = contract.dump(ITEM)
     assert contract.load(json.loads(json.dumps(value)), ImageItem, where="here") == ITEM
     # A row says what its content is a hash of, whatever wrote the file.
-    assert tables.content_sha256([ITEM]) == tables.content_sha256(tables.read_rows(tmp_path / "a.parquet", ImageItem))
-    tables.write_rows(tmp_path / "b.parquet", [ITEM], ImageItem)
+    assert row_files.content_sha256([ITEM]) == row_files.content_sha256(
+        row_files.read_rows(tmp_path / "a.parquet", ImageItem)
+    )
+    row_files.write_rows(tmp_path / "b.parquet", [ITEM], ImageItem)
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
@@ -174,7 +176,7 @@ def test_an_item_survives_json_and_parquet(tmp_path: Path) -> None:
 )
 def test_an_item_that_contradicts_itself_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
-        tables.write_rows(tmp_path / "a.parquet", [replace(ITEM, **changes)], ImageItem)
+        row_files.write_rows(tmp_path / "a.parquet", [replace(ITEM, **changes)], ImageItem)
     assert not (tmp_path / "a.parquet").exists()
 
 

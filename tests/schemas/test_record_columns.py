@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from biasboard.ground.errors import DataError
-from schemas.documents.conversion import as_row
+from schemas.documents.base import as_row
 from schemas.documents.record import Reading, Record
-from schemas.files import arrow_files, contract, tables
+from schemas.files import arrow_files, contract, row_files
 from schemas.files.arrow_files import arrow_schema
-from schemas.files.record_checks import EXCHANGE_CHECKS, RECORD_CHECKS, broken_rows
+from schemas.files.column_checks import EXCHANGE_CHECKS, RECORD_CHECKS, broken_rows
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import read_parts, read_records, write_records, writing_records
 from schemas.files.record_hashes import requests_sha256
@@ -133,12 +133,12 @@ def test_a_group_that_stands_twice_is_found(tmp_path: Path) -> None:
 
 def test_columns_are_a_sequence_of_the_same_records(tmp_path: Path) -> None:
     write_records(tmp_path / "columns.parquet", RECORDS)
-    tables.write_rows(tmp_path / "rows.parquet", RECORDS, Record)
+    row_files.write_rows(tmp_path / "rows.parquet", RECORDS, Record)
     assert (tmp_path / "columns.parquet").read_bytes() == (tmp_path / "rows.parquet").read_bytes()
     records = read_records(tmp_path / "rows.parquet")
     assert records[1] == RECORDS[1]
     assert records[-1] == RECORDS[-1]
-    assert list(records) == RECORDS == tables.read_rows(tmp_path / "columns.parquet", Record)
+    assert list(records) == RECORDS == row_files.read_rows(tmp_path / "columns.parquet", Record)
     assert records == RecordColumns.of(RECORDS)
     assert records != RECORDS[:2]
     assert (len(records), records[1:]) == (3, RECORDS[1:])

@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 from schemas.documents.record import Record
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_counts import Tally, count
+from schemas.files.record_columns import RecordColumns, Tally, count
 from tests.schemas import examples
 
 PLACES = [("wood", "test"), ("wood", "bias"), ("oak", "test")]

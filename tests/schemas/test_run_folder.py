@@ -11,8 +11,8 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from schemas.documents.record import Record
 from schemas.documents.result import ScoresFile
-from schemas.documents.score import Scorer, TextScore, text_sha256
-from schemas.files import tables
+from schemas.documents.run_files import Scorer, TextScore, text_sha256
+from schemas.files import row_files
 from schemas.folders.run_folder import find_runs, finished_runs, read_run, write_result
 from schemas.validate import problems
 from tests.schemas import examples
@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> Path:
 
 def changed_records(run: Path, records: list[Record]) -> None:
     """Write other records, with a result that names their hash and number."""
-    tables.write_rows(run / "records.parquet", records, Record)
+    row_files.write_rows(run / "records.parquet", records, Record)
     result = examples.result()
     entry = replace(result.records, sha256=sha256_file(run / "records.parquet"), n_rows=len(records))
     signature = replace(result.signature, n_items=len(records))
@@ -71,7 +71,7 @@ def test_scores_of_an_unknown_scorer_are_one_line(run: Path) -> None:
         TextScore(kind="toxicity", scorer="other-1", text_sha256=text_sha256(f"text {number}"), values=(0.5,))
         for number in range(30)
     ]
-    tables.write_rows(run / "scores.parquet", rows, TextScore)
+    row_files.write_rows(run / "scores.parquet", rows, TextScore)
     result = read_run(run).result
     scorer = Scorer(kind="toxicity", name="made", revision="1", settings={})
     sha256 = sha256_file(run / "scores.parquet")

@@ -12,7 +12,7 @@ import pytest
 
 from biasboard.ground import strict_json
 from schemas.documents.record import Record
-from schemas.files import contract, tables
+from schemas.files import contract, row_files
 from schemas.files.arrow_files import arrow_schema
 from schemas.items.coreference import CoreferenceItem
 from tests.commands import run
@@ -79,12 +79,12 @@ def test_files_that_disagree_with_the_manifest_are_found(tmp_path: Path) -> None
     manifest = examples.write_dataset(tmp_path)
     first = examples.item()
     rows = [first, dataclasses.replace(first, flags=("odd",)), *examples.items()[2:], examples.item(pair="pair-3")]
-    tables.write_rows(tmp_path / examples.SPLIT_PATH, rows, CoreferenceItem)
-    tables.write_rows(tmp_path / "data/type2/extra.parquet", rows, CoreferenceItem)
+    row_files.write_rows(tmp_path / examples.SPLIT_PATH, rows, CoreferenceItem)
+    row_files.write_rows(tmp_path / "data/type2/extra.parquet", rows, CoreferenceItem)
     changed = dataclasses.replace(manifest, rejects=(), content_sha256=examples.HASH)
     strict_json.write(tmp_path / "dataset.json", contract.dump(changed))
     path = tmp_path / examples.SPLIT_PATH
-    found = tables.content_sha256(rows)[:12]
+    found = row_files.content_sha256(rows)[:12]
     said = manifest.splits[0].content_sha256[:12]
     assert validate(tmp_path).problems == [
         f"{path}: 5 rows, dataset.json says 4; build the dataset again",
@@ -101,7 +101,7 @@ def test_files_that_disagree_with_the_manifest_are_found(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_run_is_recounted(tmp_path: Path) -> None:
     examples.write_run(tmp_path)
-    tables.write_rows(tmp_path / "records.parquet", [examples.failed_record(), examples.failed_record()], Record)
+    row_files.write_rows(tmp_path / "records.parquet", [examples.failed_record(), examples.failed_record()], Record)
     outcome = validate(tmp_path)
     assert outcome.exit_code == 1
     assert len(outcome.problems) == 4
@@ -167,7 +167,7 @@ def test_unfinished_writes_are_passed_over(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_items_without_a_manifest_cannot_be_checked(tmp_path: Path) -> None:
     path = tmp_path / "items.parquet"
-    tables.write_rows(path, examples.items(), CoreferenceItem)
+    row_files.write_rows(path, examples.items(), CoreferenceItem)
     assert validate(path).problems == [
         f"{path}: no dataset.json above it, so its kind is unknown; name a dataset folder, or a file in one"
     ]

@@ -156,9 +156,10 @@ def swap_pool(dataset: Path) -> None:
     """Turn the pool of a part round, so that its prompts show other examples."""
     manifest = told(dataset / "dataset.json")
     code = (
-        "import sys; from pathlib import Path; from schemas.files import tables; from schemas.items.labelled import *;"
-        "path = Path(sys.argv[1]); rows = tables.read_rows(path, LabelledItem)[::-1];"
-        "tables.write_rows(path, rows, LabelledItem); print(tables.content_sha256(rows))"
+        "import sys; from pathlib import Path; from schemas.files import row_files;"
+        "from schemas.items.labelled import *;"
+        "path = Path(sys.argv[1]); rows = row_files.read_rows(path, LabelledItem)[::-1];"
+        "row_files.write_rows(path, rows, LabelledItem); print(row_files.content_sha256(rows))"
     )
     (entry,) = [one for one in manifest["splits"] if (one["config"], one["split"]) == ("wood002", "pool")]
     entry["content_sha256"] = run("-c", code, dataset / entry["path"]).strip()

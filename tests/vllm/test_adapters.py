@@ -20,7 +20,8 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.backend import open_backend
 from evaluators.models.model_files import find_model
 from evaluators.models.tokenizer import Rows
-from schemas.documents.adapters import PUBLISHED, SCHEMA_VERSION, Adapters, BaseModel, TrainedAdapter, TrainingData
+from schemas.documents.adapters import PUBLISHED, Adapters, BaseModel, TrainedAdapter, TrainingData
+from schemas.documents.base import SCHEMA_VERSION
 from schemas.files import contract
 from tests.evaluators.asking import all_answers_of
 from tests.vllm.conftest import HEAD_SIZE

@@ -28,7 +28,7 @@ from builders.synthbias.annotation.state import State, pseudonyms
 from builders.synthbias.annotation.votes import AnnotatorKind
 from builders.synthbias.cards import synthbias_card
 from schemas.documents.dataset import Reject, Source
-from schemas.files import tables
+from schemas.files import row_files
 from schemas.folders.dataset_folder import REJECTS
 from schemas.items.coreference import CoreferenceItem
 
@@ -68,7 +68,7 @@ def accepted_draft(
             "at the reasons: python -m builders.synthbias annotate decide --dry-run"
         )
     splits = tuple(_splits(annotated, accepted))
-    source_rejects = tables.read_rows(annotated.folder / REJECTS, Reject)
+    source_rejects = row_files.read_rows(annotated.folder / REJECTS, Reject)
     is_open = manifest.publish_refusal is None
     return Draft(
         name=name,

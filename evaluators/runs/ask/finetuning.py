@@ -26,8 +26,8 @@ from evaluators.runs.measure.finish import held
 from evaluators.runs.plan.plan import Plan, shown_examples
 from evaluators.runs.plan.selection import SelectedPart
 from evaluators.trainer import Context, Lesson, Trainer
-from schemas.documents.adapters import SCHEMA_VERSION, Adapters, TrainedAdapter, TrainingData
-from schemas.documents.conversion import from_values
+from schemas.documents.adapters import Adapters, TrainedAdapter, TrainingData
+from schemas.documents.base import SCHEMA_VERSION, from_values
 from schemas.documents.item_shape import Item
 from schemas.files import contract
 from schemas.folders.run_folder import ADAPTERS

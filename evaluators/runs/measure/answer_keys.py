@@ -17,7 +17,8 @@ from evaluators.runs.measure.records import records_of
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import SelectedPart, Selection
 from evaluators.task import load_task, prompt_of
-from schemas.documents.answer_key import SCHEMA_VERSION, AnswerKey, KeyExtent, KeyPart
+from schemas.documents.base import SCHEMA_VERSION
+from schemas.documents.board import AnswerKey, KeyExtent, KeyPart
 from schemas.documents.result import Signature
 from schemas.files.key_secret import KeySecret
 from schemas.files.record_columns import RecordColumns

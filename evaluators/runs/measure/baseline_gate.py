@@ -25,7 +25,7 @@ from evaluators.runs.measure.baseline_answers import BaselineAnswers
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.bootstrap import LEVEL, resample
 from evaluators.task import Task, load_task, prompt_of
-from schemas.documents.conversion import as_row, from_values
+from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Metric, Result, Signature
 from schemas.files import contract
 from schemas.files.record_columns import RecordColumns

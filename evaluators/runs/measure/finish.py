@@ -22,9 +22,9 @@ from evaluators.backend import Runtime
 from evaluators.runs.measure.measuring import read_inputs, score_records
 from evaluators.scorer import TextScorer
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
+from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.record import Record
 from schemas.documents.result import (
-    SCHEMA_VERSION,
     AdaptersFile,
     CorrectionsFile,
     Environment,
@@ -35,8 +35,7 @@ from schemas.documents.result import (
     Signature,
     Usage,
 )
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_counts import Tally
+from schemas.files.record_columns import RecordColumns, Tally
 from schemas.files.record_files import read_parts_unchecked, writing_records
 from schemas.folders.run_folder import RECORDS, read_result, write_result
 

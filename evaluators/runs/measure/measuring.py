@@ -20,9 +20,10 @@ from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, ratio
 from evaluators.task import load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
-from schemas.documents.corrections import SCHEMA_VERSION, Corrections, FittedCorrection
+from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.record import Record
 from schemas.documents.result import CorrectionsFile, Metric, Result, ScoresFile
+from schemas.documents.run_files import Corrections, FittedCorrection
 from schemas.files import contract
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import CORRECTIONS, read_corrections

@@ -25,11 +25,9 @@ from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.task import Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
-from schemas.documents.metric_comparison import is_close, metric_key, same_interval
 from schemas.documents.record import Record
-from schemas.documents.result import Metric, Normalisation, Result, Signature
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_counts import Tally
+from schemas.documents.result import Metric, Normalisation, Result, Signature, is_close, metric_key, same_interval
+from schemas.files.record_columns import RecordColumns, Tally
 from schemas.folders.run_folder import read_complete_result, read_parts
 
 

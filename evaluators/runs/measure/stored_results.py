@@ -27,12 +27,11 @@ from evaluators.statistics.bootstrap import resample
 from evaluators.statistics.record_tables import Statistics
 from evaluators.task import load_task, prompt_of
 from evaluators.text_scores import TextScores, read_scores
-from schemas.documents.cluster_sums import ClusterSums
-from schemas.documents.metric_comparison import label
-from schemas.documents.result import Result, SumsFile, Withheld
-from schemas.files import tables
+from schemas.documents.result import Result, SumsFile, Withheld, name_with_group
+from schemas.documents.run_files import ClusterSums
+from schemas.files import row_files
 from schemas.files.record_columns import RecordColumns
-from schemas.files.withheld_texts import without_texts
+from schemas.files.record_hashes import without_texts
 from schemas.folders.run_folder import (
     SUBMIT_AGAIN,
     SUMS,
@@ -167,7 +166,7 @@ def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns
             strange = f"has sums of '{row.metric}', which is no metric of {signature.task}"
             raise DataError(f"{folder}: {strange}; {SUBMIT_AGAIN}")
         if (problem := extent.problem(row, is_suite=bool(signature.parts))) is not None:
-            raise DataError(f"{folder}: sums of {label(row.metric, row.group)} {problem}; {SUBMIT_AGAIN}")
+            raise DataError(f"{folder}: sums of {name_with_group(row.metric, row.group)} {problem}; {SUBMIT_AGAIN}")
     return Measurement(signature.task, StoredSums(rows, is_suite=bool(signature.parts)))
 
 
@@ -232,7 +231,7 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
     written = write_parts(
         target, (without_texts(records, with_prompts=with_prompts) for records in StoredParts(run, result))
     )
-    tables.write_rows(target / SUMS, rows, ClusterSums)
+    row_files.write_rows(target / SUMS, rows, ClusterSums)
     sums = SumsFile(path=SUMS, sha256=sha256_file(target / SUMS), n_rows=len(rows))
     withheld = Withheld(records=result.records, scores=result.scores, sums=sums)
     made = replace(result, records=written.file, scores=None, withheld=withheld)

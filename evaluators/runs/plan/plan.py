@@ -17,7 +17,7 @@ from evaluators.task import CountTokens, ItemFacts, Prompt, Task
 from schemas.documents.adapters import adapter_name
 from schemas.documents.item_shape import Item
 from schemas.documents.result import Model, Normalisation, Signature
-from schemas.files import tables
+from schemas.files import row_files
 
 _REQUESTS_AT_A_TIME = 16_000
 """Number of requests up to which the parts of a suite are asked together."""
@@ -185,7 +185,7 @@ class Plan:
             return None
         digest = hashlib.sha256()
         for part in self.selection.parts:
-            tables.add_content(digest, shown_examples(part, self.task, self.prompt))
+            row_files.add_content(digest, shown_examples(part, self.task, self.prompt))
         return digest.hexdigest()
 
     @property

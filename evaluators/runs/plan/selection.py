@@ -14,7 +14,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import steps
 from schemas.documents.dataset import Manifest, SplitEntry
 from schemas.documents.item_shape import Item, item_shapes
-from schemas.files import tables
+from schemas.files import row_files
 from schemas.folders.dataset_folder import read_split
 
 SplitItem: TypeAlias = tuple[str, Item]
@@ -183,7 +183,7 @@ def select(
             step("reading the items", number, len(of_configs))
             items = part.items
             n_items += len(items)
-            tables.add_content(digest, (item for _, item in items))
+            row_files.add_content(digest, (item for _, item in items))
             selected.append(replace(part, kept=items) if stays else part)
     return Selection(
         manifest=manifest,

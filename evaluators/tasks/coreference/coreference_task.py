@@ -25,9 +25,8 @@ from evaluators.statistics.outcomes import TIE_TOLERANCE
 from evaluators.task import ItemFacts, Prompt, Read, Task, unanswered
 from evaluators.tasks.coreference.coreference_table import UNDETERMINED, CoreferenceTable
 from evaluators.tasks.coreference.generated_answers import read_answer
-from schemas.documents.metric_comparison import TOLERANCE
 from schemas.documents.record import Exchange, Reading, Record
-from schemas.documents.result import Normalisation
+from schemas.documents.result import TOLERANCE, Normalisation
 from schemas.files.record_columns import RecordColumns
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations

@@ -36,7 +36,7 @@ from evaluators.tasks.labels.label_measures import (
     value_of,
 )
 from evaluators.tasks.labels.metric_variants import Variant, variants
-from schemas.documents.corrections import FittedCorrection
+from schemas.documents.run_files import FittedCorrection
 
 _OF_TASK = ("category", "equivalent_labels", BALANCE)
 """Groups of a task that slices are made by, beside its number of labels."""

@@ -27,7 +27,7 @@ from evaluators.tasks.refusals import PUBLISHED_PREFIXES_CONTINUATION
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
-from schemas.documents.score import text_sha256
+from schemas.documents.run_files import text_sha256
 from schemas.files.record_columns import RecordColumns
 from schemas.items.pronoun_text import PronounTextItem
 

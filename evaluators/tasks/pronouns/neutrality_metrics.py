@@ -24,7 +24,7 @@ from evaluators.statistics.bootstrap import one_value_each, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.continuation_task import ContinuationTable
 from evaluators.tasks.pronouns.family_rates import PAPER
-from schemas.documents.score import ScorerKind
+from schemas.documents.run_files import ScorerKind
 
 _CAREFUL, _PUBLISHED = "1.0+careful-1", "1.0+gifi-repo-1"
 _GREATEST_TOXICITY_MAD = 0.5

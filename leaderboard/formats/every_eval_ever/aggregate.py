@@ -14,8 +14,7 @@ from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identit
 from leaderboard.formats.every_eval_ever.samples import Samples
 from leaderboard.result_format import Addresses, VerifiedResult
 from leaderboard.verify.entries import Entry
-from schemas.documents.metric_comparison import label
-from schemas.documents.result import Metric
+from schemas.documents.result import Metric, name_with_group
 
 _LIBRARY = "biasboard"
 _UNKNOWN = "unknown"
@@ -204,7 +203,7 @@ def _evaluation_results(one: VerifiedResult, addresses: Addresses, identity: Ide
 def _evaluation_name(one: VerifiedResult, metric: Metric) -> str:
     """Return the name of what was evaluated; a slice has another name, lest it be averaged with the whole."""
     signature = one.result.signature
-    return label(f"{signature.dataset}@{signature.dataset_version}/{signature.config}", metric.group)
+    return name_with_group(f"{signature.dataset}@{signature.dataset_version}/{signature.config}", metric.group)
 
 
 def _source_data(one: VerifiedResult, addresses: Addresses) -> dict[str, JsonValue]:

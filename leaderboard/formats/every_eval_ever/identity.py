@@ -10,8 +10,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import load_benchmark
 from leaderboard.result_format import VerifiedResult
-from schemas.documents.metric_comparison import label
-from schemas.documents.result import Metric
+from schemas.documents.result import Metric, name_with_group
 
 SCHEMA_VERSION = "0.3.0"
 _UNKNOWN = "unknown"
@@ -53,7 +52,7 @@ def identity_of(one: VerifiedResult) -> Identity:
 
 def result_id(metric: Metric) -> str:
     """Return the id of a metric within a result: its name, its version and its slice."""
-    return label(f"{metric.name}@{metric.version}", metric.group)
+    return name_with_group(f"{metric.name}@{metric.version}", metric.group)
 
 
 def compact(value: JsonValue) -> str:

@@ -16,7 +16,7 @@ from evaluators.task import load_task
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact
 from leaderboard.result_format import VerifiedResult
 from schemas.documents.record import Exchange, Reading, Record
-from schemas.files.withheld_texts import as_hash, hashed
+from schemas.files.record_hashes import as_hash, hashed
 from schemas.folders.run_folder import read_parts
 
 

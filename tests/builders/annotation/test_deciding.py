@@ -26,7 +26,7 @@ from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status
 from schemas import validate
 from schemas.documents.dataset import Manifest, Reject
-from schemas.files import tables
+from schemas.files import row_files
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.coreference import CoreferenceItem
 from tests.builders.annotation.made_votes import BALLOTS, active, right, state, unanimous, votes
@@ -176,7 +176,9 @@ def test_the_dataset_of_accepted_pairs(annotated: AnnotatedDataset, tmp_path: Pa
     kept = [item for entry in manifest.splits for item in read_split(tmp_path / "out", entry)]
     assert kept == [item for item in annotated.items.values() if item.pair_id not in missing]
     assert {count.rule: count.n for count in manifest.rejects if count.n} == {"gap_too_small": 5, "undecided": 6}
-    rejects = [one for one in tables.read_rows(tmp_path / "out" / "rejects.parquet", Reject) if one.rule == "undecided"]
+    rejects = [
+        one for one in row_files.read_rows(tmp_path / "out" / "rejects.parquet", Reject) if one.rule == "undecided"
+    ]
     assert {one.candidate for one in rejects} == {
         item.sentence for item in annotated.items.values() if item.pair_id in missing
     }
@@ -244,7 +246,9 @@ def test_what_must_not_be_published_stays_so_and_shows_no_rejected_text(
     missing = next(iter(annotated.pairs))
     manifest = written(closed, unanimous(annotated, leave_out=[missing]), tmp_path)
     assert (manifest.redistributable, manifest.publish_refusal) == (False, "its licence forbids it")
-    rejects = [one for one in tables.read_rows(tmp_path / "out" / "rejects.parquet", Reject) if one.rule == "undecided"]
+    rejects = [
+        one for one in row_files.read_rows(tmp_path / "out" / "rejects.parquet", Reject) if one.rule == "undecided"
+    ]
     assert [(one.candidate, one.source_row is not None) for one in rejects] == [("", True)] * 2
 
 

@@ -1,7 +1,7 @@
-"""Reads and writes rows of dataclasses as typed parquet files.
+"""Documents as rows of parquet files, checked when they are written and when they are read.
 
-Rows are checked when they are written and when they are read. The same rows always give the same bytes. Loading pyarrow
-takes as long as many a command needs in all, so that functions load it when they are called.
+The same rows always give the same bytes. Importing this module does not load pyarrow, which takes longer than many a
+command: functions load it when they are called.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import replacing
-from schemas.documents.conversion import as_row
+from schemas.documents.base import as_row
 from schemas.documents.item_shape import Item
+from schemas.documents.run_files import ScorerKind, TextScore
 from schemas.files import contract
 from schemas.files.contract import Check, D, sound
 
@@ -118,3 +119,32 @@ def add_content(digest: hashlib._Hash, rows: Iterable[Item]) -> None:
     """Add rows to a digest as canonical JSON lines, for rows that are read one part after the other."""
     for row in rows:
         digest.update(strict_json.canonical(contract.dump(row)) + b"\n")
+
+
+def checked_text_scores(path: Path) -> Check[list[TextScore] | None]:
+    """Check a file of text scores, and return its rows."""
+    from biasboard.ground.columns import columns_of
+    from schemas.files import arrow_files
+    from schemas.files.column_checks import broken_scores
+
+    try:
+        table = arrow_files.read_table(path, TextScore)
+        arrow_files.check_texts(path, table)
+    except DataError as error:
+        yield str(error)
+        return None
+    columns = columns_of(table)
+    broken = broken_scores(columns).nonzero()[0].tolist()
+    if not (yield from lines_of_rows(path, table, broken, TextScore)):
+        return None
+    values, ends = columns["values"].lists.values.numbers.tolist(), columns["values"].lists.offsets.tolist()
+    texts = [columns[name].texts for name in ("kind", "scorer", "text_sha256")]
+    return [
+        TextScore(
+            kind=cast(ScorerKind, kind),
+            scorer=str(scorer),
+            text_sha256=str(text_sha256),
+            values=tuple(values[start:end]),
+        )
+        for kind, scorer, text_sha256, start, end in zip(*texts, ends[:-1], ends[1:], strict=True)
+    ]

@@ -12,7 +12,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from schemas.documents.dataset import Reject
 from schemas.documents.record import Record
-from schemas.files import tables
+from schemas.files import row_files
 from schemas.files.arrow_files import arrow_schema
 from schemas.items.coreference import CoreferenceItem
 from tests.schemas import examples
@@ -23,8 +23,8 @@ CONTENT_SHA256 = "b6577dbe2c6e5f25a76c29749de60f6eb1da9f7f97fe5e495fa294940bea35
 def test_records_come_back_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "records.parquet"
     rows = [examples.record(), examples.failed_record()]
-    tables.write_rows(path, rows, Record)
-    read = tables.read_rows(path, Record)
+    row_files.write_rows(path, rows, Record)
+    read = row_files.read_rows(path, Record)
     assert read == rows
     assert read[0].exchanges[0].option_logprobs == (-0.25, float("-inf"))
     assert read[0].exchanges[0].option_end_logprobs == (None, None)
@@ -35,10 +35,10 @@ def test_records_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_items_and_rejects_come_back_as_they_were(tmp_path: Path) -> None:
     ambiguous = dataclasses.replace(examples.item(), referent=None, stereotype=None, pronoun_case=None, flags=("odd",))
-    tables.write_rows(tmp_path / "items.parquet", [examples.item("she"), ambiguous], CoreferenceItem)
-    assert tables.read_rows(tmp_path / "items.parquet", CoreferenceItem) == [examples.item("she"), ambiguous]
-    tables.write_rows(tmp_path / "rejects.parquet", [], Reject)
-    assert tables.read_rows(tmp_path / "rejects.parquet", Reject) == []
+    row_files.write_rows(tmp_path / "items.parquet", [examples.item("she"), ambiguous], CoreferenceItem)
+    assert row_files.read_rows(tmp_path / "items.parquet", CoreferenceItem) == [examples.item("she"), ambiguous]
+    row_files.write_rows(tmp_path / "rejects.parquet", [], Reject)
+    assert row_files.read_rows(tmp_path / "rejects.parquet", Reject) == []
 
 
 def test_columns_have_the_types_of_the_dataclass() -> None:
@@ -53,15 +53,15 @@ def test_columns_have_the_types_of_the_dataclass() -> None:
 
 def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     rows = [examples.record(), examples.failed_record()]
-    tables.write_rows(tmp_path / "first.parquet", rows, Record)
-    tables.write_rows(tmp_path / "second.parquet", rows, Record)
-    tables.write_rows(tmp_path / "turned.parquet", rows[::-1], Record)
+    row_files.write_rows(tmp_path / "first.parquet", rows, Record)
+    row_files.write_rows(tmp_path / "second.parquet", rows, Record)
+    row_files.write_rows(tmp_path / "turned.parquet", rows[::-1], Record)
     assert (tmp_path / "first.parquet").read_bytes() == (tmp_path / "second.parquet").read_bytes()
     assert (tmp_path / "first.parquet").read_bytes() != (tmp_path / "turned.parquet").read_bytes()
 
 
 def test_the_content_hash_never_changes() -> None:
-    assert tables.content_sha256(examples.items()) == CONTENT_SHA256
+    assert row_files.content_sha256(examples.items()) == CONTENT_SHA256
 
 
 def test_the_content_hash_is_of_the_canonical_json_lines() -> None:
@@ -69,15 +69,15 @@ def test_the_content_hash_is_of_the_canonical_json_lines() -> None:
     for item in examples.items():
         fields = {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(item).items()}
         digest.update(json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
-    assert tables.content_sha256(examples.items()) == digest.hexdigest()
+    assert row_files.content_sha256(examples.items()) == digest.hexdigest()
 
 
 def test_a_truncated_file_is_one_line_that_names_it(tmp_path: Path) -> None:
     path = tmp_path / "records.parquet"
-    tables.write_rows(path, [examples.record()], Record)
+    row_files.write_rows(path, [examples.record()], Record)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DataError, match=r"records\.parquet: not a readable parquet file \(truncated\?\): .*") as caught:
-        tables.read_rows(path, Record)
+        row_files.read_rows(path, Record)
     assert "\n" not in str(caught.value)
 
 
@@ -86,37 +86,37 @@ def test_a_file_of_another_kind_is_refused(content: bytes, tmp_path: Path) -> No
     path = tmp_path / "items.parquet"
     path.write_bytes(content)
     with pytest.raises(DataError, match="not a readable parquet file"):
-        tables.read_rows(path, CoreferenceItem)
+        row_files.read_rows(path, CoreferenceItem)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"items\.parquet: no such file; build the dataset"):
-        tables.read_rows(tmp_path / "items.parquet", CoreferenceItem)
+        row_files.read_rows(tmp_path / "items.parquet", CoreferenceItem)
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     path = tmp_path / "items.parquet"
-    tables.write_rows(path, examples.items(), CoreferenceItem)
+    row_files.write_rows(path, examples.items(), CoreferenceItem)
     pq.write_table(pq.read_table(path).drop_columns(["pair_id", "flags"]), path)
     with pytest.raises(
         DataError, match=r"column pair_id, flags is missing; have: item_id, .*; rows of CoreferenceItem"
     ):
-        tables.read_rows(path, CoreferenceItem)
+        row_files.read_rows(path, CoreferenceItem)
 
 
 def test_an_unsound_row_is_named_when_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "items.parquet"
-    tables.write_rows(path, examples.items(), CoreferenceItem)
+    row_files.write_rows(path, examples.items(), CoreferenceItem)
     values = pq.read_table(path).to_pylist()
     values[2]["pronoun_gender"] = "neuter"
     pq.write_table(pa.Table.from_pylist(values, schema=arrow_schema(CoreferenceItem)), path)
     with pytest.raises(DataError, match=r"items\.parquet: row 3: pronoun_gender: 'neuter' is not allowed; have: masc"):
-        tables.read_rows(path, CoreferenceItem)
+        row_files.read_rows(path, CoreferenceItem)
 
 
 def test_an_unsound_row_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "items.parquet"
     bad = dataclasses.replace(examples.item(), referent="pilot")
     with pytest.raises(DataError, match=r"row 2: referent: 'pilot' is not one of the item's occupations; have: mech"):
-        tables.write_rows(path, [examples.item(), bad], CoreferenceItem)
+        row_files.write_rows(path, [examples.item(), bad], CoreferenceItem)
     assert list(tmp_path.iterdir()) == []

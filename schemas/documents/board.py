@@ -1,0 +1,223 @@
+"""The files of a board: what submitters and maintainers say about results, and the keys by which these are checked.
+
+A submitter adds ``submission.json`` to a result; maintainers enter their decisions into ``register.json``; wishes to
+have a model scored wait in a queue of scoring requests. An answer key stands in for a dataset whose texts a board may
+not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Literal, TypeAlias
+
+from annotated_types import Ge, Gt, MinLen
+from pydantic import StringConstraints
+from typing_extensions import override
+
+from schemas.documents.base import NAME_PATTERN, Count, Day, Document, Name, Positive, Sha256, repeated
+from schemas.documents.result import Signature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission(Document):
+    """The statement of a submitter about one result, which lies beside it."""
+
+    schema_version: Literal["1.0"]
+    contact: Annotated[
+        str, StringConstraints(min_length=3, max_length=200, pattern=r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$")
+    ]
+    """Address or account at which the submitter answers questions."""
+    model_card: Annotated[
+        str, StringConstraints(max_length=500, pattern=r"^https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~/@%+-]*)?$")
+    ]
+    """Https address of a description of the model."""
+    train_data_disclosure: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None
+    """Statement on whether the model was trained on items of the benchmark; None if the submitter says nothing."""
+    run_date: Day
+    """Date on which the records were written."""
+    submitted: Day
+    """Date of the submission."""
+    biasboard: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    """Version of biasboard that made the submission."""
+    result_sha256: Sha256
+    """SHA-256 of the bytes of ``result.json``, which names the hashes of the other files."""
+
+
+Decision: TypeAlias = Literal["accepted", "preferred", "withdrawn"]
+"""``preferred`` settles a dispute in favour of a result; ``withdrawn`` keeps it visible without a rank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rerun(Document):
+    """A comparison of stored answers with those that a maintainer got from the model that a result names."""
+
+    date: Day
+    n_items: Positive
+    """Number of items that were drawn at random and asked again."""
+    n_agreeing: Count
+    """Number of items whose answers agree within the tolerance."""
+    tolerance: Annotated[float, Ge(0)]
+    """Largest difference of a log-probability, in nats, that counts as agreement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance(Document):
+    """A decision of a maintainer about one result."""
+
+    place: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]*(/[A-Za-z0-9][A-Za-z0-9._@-]*)*$")]
+    """Folder of the result, relative to the folder of all accepted results."""
+    result_sha256: Sha256
+    """SHA-256 of the bytes of ``result.json``; a result that was changed since then is not accepted."""
+    accepted: Day
+    """Date of the acceptance; of several results with the same answers, the one that was accepted first is ranked."""
+    owner: Annotated[str, StringConstraints(max_length=100, pattern=NAME_PATTERN)]
+    """Account at the code host that may submit results of this model."""
+    decision: Decision
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None
+    """Reason for the decision; None if the result is just accepted."""
+    rerun: Rerun | None
+    decided: Day | None = None
+    """Date of a decision other than the acceptance itself; None if there is none, or in older registers."""
+    texts_compared: Day | None = None
+    """Date on which a maintainer made this result again from its texts, which are kept elsewhere; None if nobody has,
+    or if the texts are in the records."""
+
+    @override
+    def problems(self) -> Iterator[str]:
+        for day in (self.accepted, self.decided, self.texts_compared, None if self.rerun is None else self.rerun.date):
+            if day is not None and not _is_day(day):
+                yield f"'{day}' is no day of the calendar; write one such as 2026-01-31"
+        if self.rerun is not None and self.rerun.n_agreeing > self.rerun.n_items:
+            yield "more items agree than were asked again; correct it"
+        if self.decision != "accepted" and self.reason is None:
+            yield f"reason: null, and the result is {self.decision}; say why"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register(Document):
+    """All decisions about accepted results."""
+
+    schema_version: Literal["1.0"]
+    results: tuple[Acceptance, ...]
+
+    @override
+    def problems(self) -> Iterator[str]:
+        for place, n in repeated(entry.place for entry in self.results).items():
+            yield f"results: {place} stands {n} times; keep one decision about it"
+        for entry in self.results:
+            yield from (f"results: {entry.place}: {problem}" for problem in entry.problems())
+
+
+def _is_day(text: str) -> bool:
+    with suppress(ValueError):
+        date.fromisoformat(text)
+        return True
+    return False
+
+
+KeyHash: TypeAlias = Literal["sha256", "hmac-sha256"]
+"""Hash of a key: plain, or under a secret, without which no guess about a right answer can be confirmed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPart(Document):
+    """Hashes of what the records of one config must say, whatever model answers."""
+
+    config: Name
+    n_items: Positive
+    facts_sha256: Sha256
+    """SHA-256 of the facts about all items in order: ids, splits, clusters, pairs, targets, references and groups."""
+    requests_sha256: Sha256 | None
+    """SHA-256 of the requests about all items in order; None if the answers were given elsewhere, to requests that
+    nobody can rebuild."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyExtent(Document):
+    """Hashes of a result on the items that are asked by default, where these are not all."""
+
+    limit: Positive
+    """Largest number of items of each config, apart from the splits that only support a measurement."""
+    n_items: Positive
+    items_sha256: Sha256
+    """SHA-256 of these items, as the signature of such a result has it."""
+    parts: Annotated[tuple[KeyPart, ...], MinLen(1)]
+    """The config, or the parts of the suite in order, with these items alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerKey(Document):
+    """Everything that a result must have in common with the dataset and the prompt that it names.
+
+    A key holds hashes and no text. It can therefore be published for a dataset whose licence forbids publishing it.
+    Where the right answers are secret, ``hash`` is ``hmac-sha256``, and each hash of items or of what is asked about
+    them is the HMAC-SHA-256 of the hash described: in the signature ``items_sha256`` and ``examples_sha256``, outside
+    it all but ``items_file_sha256``.
+    """
+
+    schema_version: Literal["1.0"]
+    dataset_sha256: Sha256
+    """SHA-256 of the contents of the whole dataset, as its manifest has it."""
+    signature: Signature
+    """Signature of a result on all items of the config or suite; its normalisation is the default one."""
+    parts: Annotated[tuple[KeyPart, ...], MinLen(1)]
+    """The config, or the parts of the suite in order."""
+    items_path: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.npy$")]
+    """Name of the file beside the key with the SHA-256 of each item: its facts and its requests."""
+    items_file_sha256: Sha256
+    hash: KeyHash = "sha256"
+    secret_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
+    """Name of the secret, which follows from it and tells nothing about it; None if there is none."""
+    limited: KeyExtent | None = None
+    """The items that are asked by default, whose results are ranked too; None if all are asked by default."""
+
+    @override
+    def problems(self) -> Iterator[str]:
+        yield from (f"signature.{problem}" for problem in self.signature.problems())
+        if (self.hash == "hmac-sha256") != (self.secret_id is not None):
+            yield f"secret_id: is {self.secret_id} beside hash '{self.hash}'; make the key again"
+
+
+RequestState: TypeAlias = Literal["open", "done", "declined"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringRequest(Document):
+    """A request to score a model, in a file that bears its name."""
+
+    schema_version: Literal["1.0"]
+    model: Annotated[
+        str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
+    ]
+    """Id of the model on the Hub, or its name at an endpoint."""
+    revision: Annotated[str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/+@-]*$")] | None
+    """Commit, tag or version; None if the requester named none."""
+    backend: Name
+    memory_gb: Annotated[float, Gt(0)] | None
+    """Memory of an accelerator that the model needs, in gigabytes; None if unknown."""
+    train_data_disclosure: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None
+    """Statement on whether the model was trained on items of the benchmarks; None if nothing is known."""
+    requester: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """Account or address of who asks."""
+    requested: Day
+    """Date of the request."""
+    state: RequestState
+    closed: Day | None
+    """Date on which it was done or declined; None while it is open."""
+    places: tuple[Annotated[str, StringConstraints(min_length=1, max_length=500)], ...]
+    """Places of the results that came of it, below the folder of all accepted results."""
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None
+    """Reason why it was declined; None otherwise."""
+
+    @override
+    def problems(self) -> Iterator[str]:
+        if (self.state == "open") != (self.closed is None):
+            yield f"closed: {self.closed or 'null'}, and the request is {self.state}; correct one"
+        if (self.state == "open" and self.places) or (self.state == "done" and not self.places):
+            yield f"places: names {len(self.places)} results, and the request is {self.state}; correct one"
+        if (self.state == "declined") != (self.reason is not None):
+            has = "null" if self.reason is None else "one is given"
+            yield f"reason: {has}, and the request is {self.state}; correct one"
