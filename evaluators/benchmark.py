@@ -188,10 +188,6 @@ class AnswerImporter(Protocol):
         """
 
 
-def _no_other_baseline(name: str) -> Baseline | None:
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
     """A benchmark, as the evaluation and the board need to know it."""
@@ -206,7 +202,7 @@ class Benchmark:
     its items have no right answers, is judged by the model's results that have one."""
     baselines: tuple[Baseline, ...] = ()
     """Baselines, in the order in which ``--model all`` scores them."""
-    baseline_with_parameter: Callable[[str], Baseline | None] = _no_other_baseline
+    baseline_with_parameter: Callable[[str], Baseline | None] = lambda name: None
     """Function that returns a baseline whose name holds a parameter; None for any other name."""
     printed_groups: frozenset[str] = frozenset()
     """Groups whose slices the terminal shows beside the metrics of all items."""
@@ -231,8 +227,8 @@ class Benchmark:
 
     def index_metrics(self, task: str) -> tuple[str, ...]:
         """Return the names of the metrics of a task that are part of any index."""
-        found = (part.metric for index in self.indices for part in index.parts if part.task == task)
-        return tuple(dict.fromkeys(found))
+        metrics = (part.metric for index in self.indices for part in index.parts if part.task == task)
+        return tuple(dict.fromkeys(metrics))
 
 
 @cache
@@ -243,7 +239,7 @@ def benchmarks() -> tuple[Benchmark, ...]:
         ConfigError: a benchmark has another name than its file, or two benchmarks have different baselines of one name,
             which the board would show as one model.
     """
-    found = []
+    loaded = []
     owners: dict[str, tuple[str, Baseline]] = {}
     for name in BENCHMARKS.names():
         benchmark: Benchmark = BENCHMARKS.get(name)
@@ -253,8 +249,8 @@ def benchmarks() -> tuple[Benchmark, ...]:
             owner, first = owners.setdefault(baseline.name, (name, baseline))
             if first != baseline:
                 raise ConfigError(f"benchmarks {owner} and {name} both have a baseline '{baseline.name}'; rename one")
-        found.append(benchmark)
-    return tuple(found)
+        loaded.append(benchmark)
+    return tuple(loaded)
 
 
 def load_benchmark(name: str) -> Benchmark:

@@ -123,12 +123,12 @@ def wanted_scorers(given: Sequence[str]) -> tuple[Wanted, ...]:
 
 
 def _by_kind(entries: Sequence[str]) -> dict[ScorerKind, Wanted]:
-    found: dict[ScorerKind, Wanted] = {}
+    by_kind: dict[ScorerKind, Wanted] = {}
     for wanted in map(_wanted, entries):
-        if wanted.kind in found:
+        if wanted.kind in by_kind:
             raise ConfigError(f"--scorer: two scorers of kind {wanted.kind}; a run has one of each kind, leave one out")
-        found[wanted.kind] = wanted
-    return found
+        by_kind[wanted.kind] = wanted
+    return by_kind
 
 
 def _wanted(entry: str) -> Wanted:
@@ -171,11 +171,11 @@ def _without_folder(scorer: str) -> str:
 
 def quick_scorers() -> tuple[TextScorer, ...]:
     """Return the scorers of ``QUICK`` that are installed."""
-    found = []
+    installed = []
     for wanted in wanted_scorers(QUICK):
         with suppress(MissingExtraError):
-            found.append(wanted.open())
-    return tuple(found)
+            installed.append(wanted.open())
+    return tuple(installed)
 
 
 def open_scorers(given: Sequence[str] | None) -> Opened:

@@ -105,7 +105,9 @@ def _import_published(
     importer = _importer(source)
     folder = dataset or Path("out/datasets") / importer.dataset
     files = importer.files(input_path, model)
-    manifest = _manifest(folder, importer)
+    if not (folder / MANIFEST).is_file():
+        raise DataError(f"{folder}: no {MANIFEST} here; build one: {importer.build_command} --out {folder}")
+    manifest = read_manifest(folder)
     # The files stand for the model, of which nothing else is known.
     hashes = {file.config: sha256_file(file.path) for file in files}
     model_of_files = imported_model(check_model_id(name or files[0].model), {"backend": BACKEND} | hashes)
@@ -149,12 +151,6 @@ def _importer(source: str) -> AnswerImporter:
         have = ", ".join((*importers, *harness_names()))
         raise ConfigError(f"no published answers of '{source}' can be imported; have: {have}")
     return importers[source]
-
-
-def _manifest(dataset: Path, importer: AnswerImporter) -> Manifest:
-    if not (dataset / MANIFEST).is_file():
-        raise DataError(f"{dataset}: no {MANIFEST} here; build one: {importer.build_command} --out {dataset}")
-    return read_manifest(dataset)
 
 
 def _read(file: AnswerFile, importer: AnswerImporter, dataset: Path, manifest: Manifest) -> Imported:

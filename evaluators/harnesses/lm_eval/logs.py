@@ -54,13 +54,13 @@ def read_log(path: Path) -> HarnessLog | None:
         raise ConfigError(
             f"--input {path}: is not called samples_TASK_TIME.jsonl, as lm-eval names its logs; ask with {HOW_TO_ASK}"
         )
-    beside = sorted(path.parent.glob(f"*_{name['time']}.json"))
-    if len(beside) != 1:
+    with_results = sorted(path.parent.glob(f"*_{name['time']}.json"))
+    if len(with_results) != 1:
         raise ConfigError(
             f"{path}: needs one file results_{name['time']}.json beside it, which says who answered; found "
-            f"{len(beside)}; {_AGAIN}"
+            f"{len(with_results)}; {_AGAIN}"
         )
-    results, task = _read_results(beside[0]), name["task"]
+    results, task = _read_results(with_results[0]), name["task"]
     config = results["configs"].get(task)
     metadata = config.get("metadata") if isinstance(config, dict) else None
     facts = metadata.get(FACTS) if isinstance(metadata, dict) else None
@@ -74,8 +74,8 @@ def read_log(path: Path) -> HarnessLog | None:
         task=task,
         exported=exported_facts(facts, path.name),
         answers=answers,
-        identity=_identity(beside[0], results),
-        runtime=_runtime(path, beside[0], results),
+        identity=_identity(with_results[0], results),
+        runtime=_runtime(path, with_results[0], results),
         # The last token of an option is only predicted, so that one more than the model's length fits.
         context_tokens=length + 1 if isinstance(length, int) and length > 0 else None,
         end_id=end_id if isinstance(end_id, int) else None,

@@ -65,6 +65,8 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         cache = options.cache
         shared = None if cache is None else open_stores.enter_context(ResponseStore(cache, backend.model))
         spent = store.totals().cost_usd or 0.0
+        # What is paid for already counts against --max-cost, and a choice between packed and plain scoring is kept:
+        # made anew on the items that are left, it could come out otherwise and change last digits within one run.
         backend.begin(RunContext(folder / _STATE, spent, store.choices(), store.keep_choice))
         asking = _Asking(plan, backend, _Stores(store, shared), options)
         with progress(folder.name, plan.selection.n_items) as advance:
@@ -250,6 +252,7 @@ class _Asking:
     def _count(self, responses: Mapping[bytes, Response]) -> None:
         """Add requests and tokens to the sums; a request of an earlier part is not counted again."""
         for key, response in responses.items():
+            # A suite has hundreds of thousands of keys, of which 8 of 32 bytes are enough to tell them apart.
             name = int.from_bytes(key[:8])
             if name not in self._counted:
                 self._counted.add(name)

@@ -40,6 +40,8 @@ class MadeKey(NamedTuple):
 class KeyHashes(NamedTuple):
     """The hashes of records as an answer key has them: plain, or under a secret."""
 
+    # A right answer is one of few options. Whoever knows the rest of an item could try them all against a plain hash,
+    # so that held-out items need an HMAC, and so do examples, which are as few.
     secret: KeySecret | None
 
     def of(self, sha256: str) -> str:
@@ -101,6 +103,8 @@ def key_of_parts(
         secret: Secret of the board; None for a key that anybody can make.
         limited: The items that are asked by default; None if these are all.
     """
+    # 100 items per task is the usual protocol of a large suite. A result on the default items is known by these hashes,
+    # and not taken for an arbitrary slice.
     hashed, key_parts, hashes, limited_parts = KeyHashes(secret), [], [], []
     with_requests = has_known_requests(signature)
     for number, records in enumerate(parts):
@@ -109,7 +113,9 @@ def key_of_parts(
         if limited is not None:
             of_default = _only(records, limited.parts[number])
             limited_parts.append(_part(of_default, hashed, with_requests=with_requests))
-    items = _as_file(np.concatenate(hashes))
+    file = io.BytesIO()
+    np.save(file, np.concatenate(hashes), allow_pickle=False)
+    items = file.getvalue()
     key = AnswerKey(
         schema_version=SCHEMA_VERSION,
         dataset_sha256=hashed.of(dataset_sha256),
@@ -163,18 +169,13 @@ def key_name(signature: Signature) -> str:
     return f"{signature.config}-{signature.task}-{signature.prompt}"
 
 
-def _as_file(hashes: ItemHashes) -> bytes:
-    content = io.BytesIO()
-    np.save(content, hashes, allow_pickle=False)
-    return content.getvalue()
-
-
 def item_hashes_in(content: bytes) -> ItemHashes:
     """Return the item hashes in the contents of a file, shape (n, 32).
 
     Raises:
         ValueError: the contents are no such array.
     """
+    # A pickle in a file from elsewhere would run its code.
     array = np.load(io.BytesIO(content), allow_pickle=False)
     if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != hashlib.sha256().digest_size:
         raise ValueError(f"holds an array of {array.dtype} of shape {array.shape}, not of SHA-256 hashes")

@@ -32,7 +32,8 @@ from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import items_sha256, joined_sha256, requests_sha256
 from schemas.folders.run_folder import StoredParts
 
-# Smaller differences can come from the order of floating-point sums.
+# Smaller differences can come from the order of floating-point sums. A model that answers as a baseline does is not
+# above it, whatever rounding says.
 _NEGLIGIBLE = 1e-12
 _SHOWN = 0.0005
 """Smallest difference between two values that three decimals show."""
@@ -177,6 +178,7 @@ class GateCheck:
         }
         key = strict_json.sha256(parts)
         if key not in _KNOWN:
+            # The requests are part of the key, so that records with other prompts change nobody else's baselines.
             stored = memory.get(_REFERENCES, parts)
             if isinstance(stored, list):
                 answered = _from_json(stored)

@@ -83,6 +83,7 @@ def held(folder: Path) -> Iterator[None]:
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
+        # Without waiting: two runs of one folder would ask everything twice, and the other may take hours.
         with FileLock(folder / _LOCK, timeout=0):
             try:
                 yield
@@ -181,13 +182,8 @@ def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: T
         )
     result = replace(draft, metrics=computed.metrics, scores=computed.scores, corrections=computed.corrections)
     write_result(folder, result)
-    note_followed(written.file, signature)
+    machine_memory().put(_FOLLOWED, _depends_on(written.file, signature), True)
     return result
-
-
-def note_followed(file: RecordsFile, signature: Signature) -> None:
-    """Remember on this machine that the readings of records follow from their answers by the present code."""
-    machine_memory().put(_FOLLOWED, _depends_on(file, signature), True)
 
 
 def are_known_to_follow(file: RecordsFile, signature: Signature) -> bool:
@@ -217,6 +213,7 @@ def scoring_after(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) ->
     known = NO_SCORES
     with suppress(DataError):
         known = read_scores(folder, read_result(folder).scores)
+    # A score belongs to exactly one scorer and revision: those of another version would pass for this one's.
     same = {scorer.identity.kind for scorer in scorers if known.scorers.get(scorer.identity.kind) == scorer.identity}
     kept = set(known.scorers) if keep else same
     return TextScoring(

@@ -79,8 +79,7 @@ class ModelResults(NamedTuple):
     @property
     def results(self) -> tuple[Result, ...]:
         """The results, each of them once."""
-        found = {id(scored.result): scored.result for scored in self.scored.values()}
-        return tuple(found.values())
+        return tuple({id(scored.result): scored.result for scored in self.scored.values()}.values())
 
     @property
     def asked(self) -> str:
@@ -150,25 +149,25 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
 
 
 def _chosen(
-    indices: Sequence[IndexDefinition], found: Mapping[Source, Sequence[ScoredResult]]
+    indices: Sequence[IndexDefinition], candidates: Mapping[Source, Sequence[ScoredResult]]
 ) -> dict[Source, ScoredResult]:
     """Return one result for each source: the preferred one, and results of the same items where an index pairs them.
 
     Args:
         indices: The indices of the benchmark.
-        found: Results of each source, the preferred ones first.
+        candidates: Results of each source, the preferred ones first.
     """
-    chosen = {source: results[0] for source, results in found.items()}
+    chosen = {source: results[0] for source, results in candidates.items()}
     ranking: str | None = None
     for definition in indices:
-        if not definition.paired or not all(source in found for source in definition.sources):
+        if not definition.paired or not all(source in candidates for source in definition.sources):
             continue
         by_items = [
-            {one.result.signature.items_sha256: one for one in reversed(found[source])} for source in definition.sources
+            {scored.result.signature.items_sha256: scored for scored in reversed(candidates[source])}
+            for source in definition.sources
         ]
         # In the order of preference of the first source.
-        first = found[definition.sources[0]]
-        common = (one.result.signature.items_sha256 for one in first)
+        common = (scored.result.signature.items_sha256 for scored in candidates[definition.sources[0]])
         items = next((items for items in common if all(items in of_source for of_source in by_items)), None)
         if ranking is not None and all(ranking in of_source for of_source in by_items):
             items = ranking
@@ -212,14 +211,16 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
         for part in definition.parts
     )
     for part in parts:
-        is_inside = part.minimum >= definition.minimum and _at_most(part.maximum, definition.maximum)
+        is_bounded = definition.maximum is None or (part.maximum is not None and part.maximum <= definition.maximum)
+        is_inside = part.minimum >= definition.minimum and is_bounded
         if part.ideal not in (None, definition.ideal) or not is_inside:
             raise ConfigError(
                 f"index '{definition.name}': its part {part.name} lies in {_range(part.minimum, part.maximum)} and has "
                 f"the ideal {part.ideal}; the index is a mean of metrics in "
                 f"{_range(definition.minimum, definition.maximum)} whose ideal is {definition.ideal:g}"
             )
-    version = f"{_VERSION}+{_digest(parts)}"
+    versions = "\n".join(f"{part.name} {part.version}" for part in parts)
+    version = f"{_VERSION}+{hashlib.sha256(versions.encode()).hexdigest()[:8]}"
     reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)
     reason = reason or _why_unpaired(definition, scored)
     values = [part.value for part in parts if part.value is not None]
@@ -228,6 +229,7 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
         return Index(_metric(definition, version, None, reason, unknown, parts), parts, definition, unknown)
     columns = []
     for defined in definition.parts:
+        # Sets of examples share their items, so that their resamples must stay in step.
         shift = 0 if definition.paired else -_ROLLED * definition.sources.index(defined.source)
         columns.append(np.roll(scored[defined.source].resamples[defined.metric], shift))
     resamples: FloatArray = np.mean(columns, axis=0)
@@ -261,11 +263,6 @@ def _range(minimum: float, maximum: float | None) -> str:
     return f"[{minimum:g}, {'infinity' if maximum is None else f'{maximum:g}'}]"
 
 
-def _at_most(maximum: float | None, limit: float | None) -> bool:
-    """Return True if a maximum is no larger than a limit; None is larger than every number."""
-    return limit is None or (maximum is not None and maximum <= limit)
-
-
 def _why_unpaired(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> str | None:
     """Return why the results of an index that pairs them cannot be paired; None if they can be, or need not."""
     if not definition.paired or not all(source in scored for source in definition.sources):
@@ -275,11 +272,6 @@ def _why_unpaired(definition: IndexDefinition, scored: Mapping[Source, ScoredRes
         if (other.items_sha256, other.parts, other.splits) != (first.items_sha256, first.parts, first.splits):
             return f"the results under {first.prompt} and {other.prompt} are of different items"
     return None
-
-
-def _digest(parts: Sequence[Metric]) -> str:
-    named = "\n".join(f"{part.name} {part.version}" for part in parts)
-    return hashlib.sha256(named.encode()).hexdigest()[:8]
 
 
 def _metric(

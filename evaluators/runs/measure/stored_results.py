@@ -194,6 +194,8 @@ class _Extent(NamedTuple):
 
     def problem(self, row: ClusterSums, *, is_suite: bool) -> str | None:
         """Return what in a row cannot be true of the records; None if nothing contradicts it."""
+        # Made-up sums are told from honest ones only by what the records show. A group that no record has ended the
+        # build of a board.
         strange = [key for key, value in row.group.items() if value not in self.groups.get(key, {value})]
         if strange:
             return "are on a group that no record has"
@@ -240,7 +242,10 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
 
 
 def _baselines(run: Path, result: Result) -> Iterator[ClusterSums]:
-    """Yield the sums of the baselines in the metric of the gate: some of them answer what the prompt says."""
+    """Yield the sums of the baselines in the metric of the gate.
+
+    Some baselines answer what the prompt says, and the prompts may be withheld.
+    """
     signature = result.signature
     benchmark = load_benchmark(signature.benchmark)
     gate = benchmark.gate(signature.task)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.errors import RunError
-from evaluators.backend import Request, Response
+from evaluators.backend import Response
 from evaluators.runs.measure.records import exchange_of
 from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.task import Prompt, load_task
-from schemas.documents.item_shape import Item
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Counts, Model, Result
 from schemas.folders.run_folder import StoredParts
@@ -95,7 +94,8 @@ def early_look(
     def look(responses: Mapping[bytes, Response]) -> bool:
         reads = []
         example = ""
-        for item, requests, item_keys in chain.from_iterable(map(_items, asked)):
+        items = (zip(part.items, part.requests, keys, strict=True) for part, keys in asked)
+        for (_, item), requests, item_keys in chain.from_iterable(items):
             answers = [responses.get(key) for key in item_keys]
             sound = [answer for answer in answers if answer is not None and answer.status == "answered"]
             if len(sound) < len(answers):
@@ -114,20 +114,15 @@ def early_look(
                 "was not asked, answers are kept"
             )
         if model.endpoint != "baseline" and all(read.status in ("unparsed", "refused") for read in reads):
+            counted = ", ".join(f"{n} {status}" for status, n in Counter(read.status for read in reads).most_common())
             print(
-                f"warning: none of the first {len(reads)} answers could be read "
-                f"({_counted([read.status for read in reads])}): {example}; the run goes on; to save its time, stop it "
-                f"with Ctrl-C and {advice()}",
+                f"warning: none of the first {len(reads)} answers could be read ({counted}): {example}; the run goes "
+                f"on; to save its time, stop it with Ctrl-C and {advice()}",
                 file=sys.stderr,
             )
         return True
 
     return look
-
-
-def _items(asked: AskedPart) -> Iterator[tuple[Item, Sequence[Request], Sequence[bytes]]]:
-    for (_, item), requests, keys in zip(asked.part.items, asked.part.requests, asked.keys, strict=True):
-        yield item, requests, keys
 
 
 def are_many(n: int, n_items: int) -> bool:
@@ -198,10 +193,6 @@ def check_read(finished: Sequence[tuple[Path, Result, str]]) -> None:
         f"{advice or 'try another prompt'}; result and answers are kept in {folder}"
         + (f"; nor could those on {', '.join(also)}" if also else "")
     )
-
-
-def _counted(statuses: Sequence[str]) -> str:
-    return ", ".join(f"{n} {status}" for status, n in Counter(statuses).most_common())
 
 
 def _by_status(counts: Counts) -> str:

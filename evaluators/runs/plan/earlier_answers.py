@@ -135,6 +135,7 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: StoredAnswers) -
 
 def _askable(root: Path, signature: Signature, model_id: str) -> list[Path]:
     """Return the stores of runs that may hold answers to the same requests, those of the same config first."""
+    # A config is also asked as a part of its suite, in a run of another name.
     folders = dict.fromkeys([*like_runs(root, signature, model_id), *runs_of_prompt(root, signature, model_id)])
     return [folder / STORE for folder in folders if is_begun(folder / STORE)]
 

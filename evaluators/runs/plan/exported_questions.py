@@ -56,6 +56,7 @@ def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
             raise DataError(
                 f"{signature.dataset} {signature.config}: {n} items have the id of question {key}; rename one"
             )
+    # lm-eval ends with an assertion where context and option are as many tokens as the context alone.
     questions = [Question(key, request, shown, target) for key, request, shown, target in asked if shown is not None]
     if not questions:
         raise ConfigError(

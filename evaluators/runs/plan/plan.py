@@ -19,6 +19,7 @@ from schemas.documents.item_shape import Item
 from schemas.documents.result import Model, Normalisation, Signature
 from schemas.files import row_files
 
+# A suite of 279 parts would otherwise be sent to a batch API as 279 batches, each of which may take a day.
 _REQUESTS_AT_A_TIME = 16_000
 """Number of requests up to which the parts of a suite are asked together."""
 _N_KEY = 8
@@ -73,16 +74,16 @@ class PlannedPart:
         return [self.task.facts_with(item, self.prompt, *self._shown(split, item)) for split, item in self.items]
 
     def _shown(self, split: str, item: Item) -> tuple[tuple[Item, ...], int | None]:
-        """Return the examples that the prompt about an item shows, and its place among them, where it is left out."""
-        place = self._places.get(item.item_id) if split == self.task.examples_split else None
-        if place is None:
+        """Return the examples shown with an item, and the position among them from which it was taken out itself."""
+        position = self._positions.get(item.item_id) if split == self.task.examples_split else None
+        if position is None:
             return self.examples, None
-        return (*self.examples[:place], *self.examples[place + 1 :]), place
+        # An example that stood before its own question would hand the model the answer.
+        return (*self.examples[:position], *self.examples[position + 1 :]), position
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        """The place of each example by its id."""
-        return {example.item_id: place for place, example in enumerate(self.examples)}
+    def _positions(self) -> dict[str, int]:
+        return {example.item_id: position for position, example in enumerate(self.examples)}
 
     def keys(self, backend: Backend) -> list[list[bytes]]:
         """Return the store keys of the requests of each item."""
@@ -145,6 +146,7 @@ class Plan:
         except ConfigError as error:
             cut = f"is cut to {self.prompt.max_prompt_tokens:,} tokens of the model"
             raise ConfigError(f"prompt '{self.prompt.id}' {cut}, and {error}") from None
+        # The tokens that a request needs are those of its prompt and one for the answer.
         needed = backend.needed_tokens
         return replace(self, count_tokens=lambda text: needed([GenerateRequest(prompt=text, max_tokens=1)])[0] - 1)
 
@@ -181,6 +183,7 @@ class Plan:
         )
 
     def _examples_sha256(self) -> str | None:
+        # The hash of the items covers those that are asked, and examples may come from a split that is not.
         if self.task.examples_split is None:
             return None
         digest = hashlib.sha256()

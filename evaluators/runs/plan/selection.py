@@ -64,6 +64,7 @@ class SelectedPart:
     def _read(self) -> tuple[SplitItem, ...]:
         wanted = [entry for entry in self.entries if entry.split in self.splits]
         items = [(entry.split, item) for entry in wanted for item in read_split(self.folder, entry)]
+        # Of 1,000 items with 32 for bias and 64 to show, a limit of 100 over all of them would keep 3 and 11 of these.
         limited = [(split, item) for split, item in items if split not in self.support]
         if self.limit is None or not limited:
             return tuple(items)
@@ -215,6 +216,8 @@ def _units_within(items: Sequence[SplitItem], limit: int) -> frozenset[str]:
     room = limit
     for unit in sorted(sizes, key=lambda unit: hashlib.sha256(unit.encode()).digest()):
         if sizes[unit] > room:
+            # Smaller units that would still fit are left out, so that a larger limit selects all that a smaller one
+            # does, and its run takes the answers over.
             break
         chosen.add(unit)
         room -= sizes[unit]
