@@ -1,4 +1,9 @@
-"""The interface of a baseline: a predictor without a model that scores of models are compared with."""
+"""The interface of a baseline: a rule that answers requests without a model, with which models are compared.
+
+Each family of tasks has its rules in ``tasks/FAMILY`` and lists them in its benchmarks. They are asked in two ways: by
+the backend ``baseline``, as if they were models, and by ``runs/measure/baseline_answers.py``, which lets them answer
+the items of a result from its records.
+"""
 
 from __future__ import annotations
 
@@ -77,6 +82,7 @@ def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Calla
         n_options = len(request.options)
         if len(values) != n_options:
             raise ConfigError(f"a baseline gives {len(values)} probabilities for {n_options} options; give one each")
+        # One token and a certain end: a mean over tokens, and a sum with the end, are the same as the plain sum.
         return Response(
             status="answered",
             option_logprobs=tuple(math.log(value) if value > 0 else -math.inf for value in values),

@@ -50,7 +50,7 @@ class RecordTable(Protocol):
 T = TypeVar("T", bound=RecordTable)
 
 
-class Facts(NamedTuple):
+class MetricFacts(NamedTuple):
     """The facts about a metric that are the same on every slice of a table."""
 
     version: str
@@ -63,10 +63,10 @@ class Facts(NamedTuple):
     """Unit that ``n`` counts."""
 
 
-class Source(Protocol):
+class StatisticsSource(Protocol):
     """The origin of the statistics that metrics are computed from."""
 
-    def facts(self, definition: MetricDefinition[Any]) -> Facts:
+    def facts(self, definition: MetricDefinition[Any]) -> MetricFacts:
         """Return the facts about a metric."""
 
     def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
@@ -124,26 +124,28 @@ class MetricDefinition(Generic[T]):
     floor: str | None = None
     """Name of the metric with about the value that chance alone gives; None if there is none."""
 
-    def facts_on(self, table: T, *, is_suite: bool) -> Facts:
+    def facts_on(self, table: T, *, is_suite: bool) -> MetricFacts:
         """Return the facts about the metric on the table of a suite, or of a config."""
         label = None if self.scorer is None else self.scorer(table)
         version = self.version if label is None else f"{self.version}.{label}"
         ideal = self.ideal(table) if callable(self.ideal) else self.ideal
-        return Facts(version, self.undefined(table), ideal, self.unit_on(is_suite=is_suite))
+        return MetricFacts(version, self.undefined(table), ideal, self.unit_on(is_suite=is_suite))
 
     def unit_on(self, *, is_suite: bool) -> str:
         """Return the unit that ``n`` counts on a suite, or on a config."""
         return self.unit_of_suite or self.unit if is_suite else self.unit
 
-    def resampled(self, source: Source, group: Mapping[str, str], n_resamples: int = N_RESAMPLES) -> FloatArray:
+    def resampled(
+        self, source: StatisticsSource, group: Mapping[str, str], n_resamples: int = N_RESAMPLES
+    ) -> FloatArray:
         """Return the values on the first resamples of the clusters, shape (n_resamples,); nan where undefined."""
         return resample(source.statistics(self, group).cluster_sums, self.aggregate, n_resamples)
 
-    def compute(self, source: Source, group: Mapping[str, str]) -> Metric:
+    def compute(self, source: StatisticsSource, group: Mapping[str, str]) -> Metric:
         """Return the value on one slice with its interval, or null with the reason."""
         return compute_all([(self, group)], source)[0]
 
-    def value_of(self, source: Source, group: Mapping[str, str]) -> Value:
+    def value_of(self, source: StatisticsSource, group: Mapping[str, str]) -> Value:
         """Return the value on one slice without its interval, or the reason why there is none."""
         facts = source.facts(self)
         if facts.undefined is not None:
@@ -155,7 +157,9 @@ class MetricDefinition(Generic[T]):
             return Value(None, reason, statistics)
         return Value(self._clamped(value), None, statistics)
 
-    def metric(self, source: Source, group: Mapping[str, str], value: Value, sums: FloatArray | None) -> Metric:
+    def metric(
+        self, source: StatisticsSource, group: Mapping[str, str], value: Value, sums: FloatArray | None
+    ) -> Metric:
         """Return a value with its interval.
 
         Args:
@@ -197,6 +201,7 @@ class MetricDefinition(Generic[T]):
     def _interval(self, value: Value, sums: FloatArray | None) -> tuple[Interval | None, str | None]:
         if value.value is None or sums is None:
             return None, "there is no value" if value.value is None else self.no_interval
+        # A slice keeps all clusters; those without a unit in it add nothing to the sums and tell nothing.
         n_clusters = int(np.count_nonzero(np.any(value.statistics.cluster_sums != 0, axis=1)))
         interval, reason = interval_of(value.value, self.aggregate(sums), n_clusters, method=self.interval_method)
         if interval is not None:
@@ -271,10 +276,10 @@ class TableSource:
         """Wrap the records of a suite, or of a config, as arrays."""
         self._table = table
         self._is_suite = is_suite
-        self._facts: dict[str, Facts] = {}
+        self._facts: dict[str, MetricFacts] = {}
         self._statistics: dict[Any, Statistics] = {}
 
-    def facts(self, definition: MetricDefinition[Any]) -> Facts:
+    def facts(self, definition: MetricDefinition[Any]) -> MetricFacts:
         """Return the facts about a metric on this table."""
         if definition.name not in self._facts:
             self._facts[definition.name] = definition.facts_on(self._table, is_suite=self._is_suite)
@@ -295,7 +300,9 @@ class TableSource:
         return self._statistics[key]
 
 
-def compute_all(wanted: Sequence[tuple[MetricDefinition[Any], Mapping[str, str]]], source: Source) -> list[Metric]:
+def compute_all(
+    wanted: Sequence[tuple[MetricDefinition[Any], Mapping[str, str]]], source: StatisticsSource
+) -> list[Metric]:
     """Compute metrics on slices, each with its interval, or null with the reason.
 
     Args:

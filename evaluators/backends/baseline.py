@@ -1,4 +1,7 @@
-"""Predictors without a model, to read a score against: the baselines that benchmarks list."""
+"""The backend that asks a baseline as if it were a model, so that it has a run and a row of its own on the board.
+
+The rules themselves lie in ``tasks/FAMILY``; ``evaluators/baseline.py`` says what one is.
+"""
 
 from __future__ import annotations
 

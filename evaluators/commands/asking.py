@@ -63,6 +63,7 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
                 if not as_json:
                     show(*finished_run)
         finally:
+            # A program must also learn of the runs that were finished before one failed.
             if as_json:
                 print_json([run_as_json(finished_run.folder, finished_run.result) for finished_run in finished])
         check_read(finished)

@@ -54,7 +54,7 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
 
 
 def _names(plan: Plan, *, with_contexts: bool) -> set[str | None]:
-    """Return the names on a command line that lead to a prompt: beside contexts, any prompt of its protocol does."""
+    """Return the values of ``--prompt`` that ask this plan; with ``--contexts``, any prompt of its protocol is one."""
     protocol = plan.prompt.protocol
     names = {plan.prompt.id, protocol}
     if with_contexts and protocol is not None:
@@ -134,11 +134,11 @@ def _prompts(task: Task, names: Sequence[str], contexts: str | None) -> Sequence
     default = prompt_of(task, None)
     for name in names or [default.protocol or default.id]:
         if name in _protocols(task):
-            prompts |= {prompt.id: prompt for prompt in _shown_in(task, name, wanted)}
+            prompts |= {prompt.id: prompt for prompt in _in_contexts(task, name, wanted)}
         elif contexts is None:
             prompts[name] = prompt_of(task, name)
         else:
-            prompts |= {prompt.id: prompt for prompt in _shown_in(task, prompt_of(task, name).protocol, wanted)}
+            prompts |= {prompt.id: prompt for prompt in _in_contexts(task, prompt_of(task, name).protocol, wanted)}
     return list(prompts.values())
 
 
@@ -148,8 +148,8 @@ def _protocols(task: Task) -> frozenset[str | None]:
     return frozenset(prompt.protocol for prompt in task.prompts.values() if is_shown and prompt.protocol is not None)
 
 
-def _shown_in(task: Task, protocol: str | None, contexts: Sequence[str]) -> Iterator[Prompt]:
-    """Yield the prompts of a protocol that show certain examples, given as ``8`` or, with a rule, ``8-rule``."""
+def _in_contexts(task: Task, protocol: str | None, contexts: Sequence[str]) -> Iterator[Prompt]:
+    """Yield the prompts of a protocol in some contexts: numbers of examples such as ``8``, or ``8-RULE``."""
     of_protocol = [prompt for prompt in task.prompts.values() if prompt.protocol == protocol]
     have = dict.fromkeys(map(_context_name, of_protocol))
     for name in contexts:

@@ -311,7 +311,7 @@ def _command(harness: Harness, choice: LogChoice, plan: Plan) -> str:
 
 
 def _unchecked(log: HarnessLog, tokenizer: ModelTokenizer | None) -> Iterator[str]:
-    """Yield what nobody knows about the scored options of a log without the tokenizer."""
+    """Yield what cannot be checked about scored options if the tokenizer is not given."""
     choices = [answer.asked for answer in log.answers if isinstance(answer.asked, ChoiceRequest)]
     if tokenizer is not None or not choices:
         return

@@ -96,6 +96,7 @@ def extras(required: str | None = None) -> list[Check]:
         requirement = Requirement(text)
         for extra in importlib.metadata.metadata(_DISTRIBUTION).get_all("Provides-Extra") or ():
             marker = requirement.marker
+            # A requirement may also hold for some systems only, with every extra and without: it belongs to none.
             if marker is not None and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""}):
                 needs.setdefault(extra, []).append(requirement)
     wanted = [required] if required is not None else [extra for extra in needs if extra not in _FOR_DEVELOPERS]

@@ -32,6 +32,7 @@ def take_options(context: typer.Context, path: Path | None) -> Path | None:
     Raises:
         typer.Exit: the file cannot be read, or an option in it does not exist or has a wrong value.
     """
+    # A shell that completes a command parses it too, and must neither read files nor fail.
     if path is not None and not context.resilient_parsing:
         context.default_map = {**(context.default_map or {}), **_options(context, path)}
     return path

@@ -1,4 +1,12 @@
-"""Other evaluation harnesses, which ask our questions and whose logs are imported, one file or package for each."""
+"""Other evaluation harnesses, which ask our questions and whose logs are imported, one file or package for each.
+
+::
+
+    plan ──exported_task──> ExportedTask ──Harness.write──> folder ──> the harness asks a model ──> log
+     ^                                                                                               │
+     └──plan_again── Exported (the facts of the export, which the log gives back) <──Harness.read────┤
+    records <──match_log── LoggedAnswer: what was asked is compared with what the plan asks <────────┘
+"""
 
 from biasboard.ground.plugins import search_path
 

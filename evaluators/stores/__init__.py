@@ -1,5 +1,13 @@
 """Files of answers, which nothing asks for twice.
 
-*store* is the SQLite file of a run, committed batch by batch, and of a cache that runs share. *read_only* and
-*maintenance* look at stores from outside a run; *answer_files* writes their answers for other programs.
+*store* is the SQLite file of a run, committed batch by batch, and of a cache that runs share::
+
+    models      one row; in a cache, one for each model
+    responses   key (model, request; facts and adapter where they matter), request, response
+    heads       beginnings that many prompts share, such as an instruction with its examples
+    usage       attempts, seconds and cost of each session, whose sums a result tells
+    runtimes    devices, packages and settings with which the answers were computed
+    choices     what a backend found out by trying, such as how it scores options
+
+*read_only* and *maintenance* look at stores from outside a run; *answer_files* writes their answers for other programs.
 """

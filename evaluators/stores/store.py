@@ -224,6 +224,7 @@ class ResponseStore:
                 )
                 for key, (request, response) in sound.items()
             ]
+            # Two runs that share a cache may answer the same request at the same time, hence the replacement.
             self._connection.executemany(
                 "INSERT OR REPLACE INTO responses (key, model_id, request, response, stored_at, head_id) "
                 "VALUES (?, ?, ?, ?, ?, ?)",

@@ -95,6 +95,7 @@ class Archive:
         return strict_json.loads(text, where=where, remedy=AGAIN)
 
     def _known(self, entry: zipfile.ZipInfo) -> bytes:
+        # One byte more than announced, which tells an entry that unpacks to more.
         with self._zip.open(entry) as file:
             return file.read(entry.file_size + 1)
 

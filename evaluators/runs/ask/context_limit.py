@@ -20,7 +20,7 @@ _AT_A_TIME = 1024
 _SHOWN_FROM = 4 * _AT_A_TIME
 """Number of texts from which counting their tokens takes long enough for a bar."""
 _SPARE = 32
-"""Number of bytes by which a text may fall short of the context and still be counted, for tokens added at its ends."""
+"""Tokens added to the bound of every text, for those that a tokenizer puts at its ends."""
 
 
 class _Short(NamedTuple):
@@ -32,7 +32,7 @@ class _Short(NamedTuple):
     longest: int
     """Largest number of tokens that a request needs."""
     n_cut: int
-    """Number of other requests that fit, and leave less than the prompt's ``max_tokens`` for the answer."""
+    """Number of requests that fit but leave less than the prompt's ``max_tokens`` for the answer."""
     n_distinct: int
     """Number of distinct requests, whether they fit or not."""
 
@@ -45,7 +45,7 @@ class _Short(NamedTuple):
 
 @dataclass
 class Ruler:
-    """A backend that knows its context, and the numbers of tokens that it has counted."""
+    """Counts the tokens that requests need, each distinct text once, and knows the room in the context."""
 
     backend: Backend
     room: int
@@ -59,7 +59,9 @@ class Ruler:
         frame = self._frame() if requests else 0
         bounds = [frame + _n_bytes(request) for request in requests]
         long = [
-            request for request, bound in zip(requests, bounds, strict=True) if bound + _answer(request) > self.room
+            request
+            for request, bound in zip(requests, bounds, strict=True)
+            if bound + _more_tokens(request) > self.room
         ]
         distinct = {_text(request): request for request in long if _text(request) not in self._counted}
         for part in _parts(list(distinct.values())):
@@ -71,7 +73,7 @@ class Ruler:
         return self if part.selected.kept is not None else Ruler(self.backend, self.room)
 
     def _frame(self) -> int:
-        """Return the number of tokens around a prompt, such as those of a chat template, with some to spare."""
+        """Return an upper bound on the tokens around a prompt, such as those of a chat template."""
         (n_tokens,) = self.backend.needed_tokens([GenerateRequest(prompt="a", max_tokens=1)])
         return n_tokens + _SPARE
 
@@ -151,7 +153,7 @@ def _short_of(plan: Plan, part: PlannedPart, backend: Backend, stores: StoredAns
 
 
 def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozenset[str] | None) -> _Short:
-    """Compare requests with the context; only those whose hash is in ``wanted``, or all if it is None."""
+    """Compare requests with the context: those whose hash is in ``wanted``, or all if it is None."""
     asked = {
         request.sha256: request
         for request in chain.from_iterable(requests)
@@ -164,7 +166,9 @@ def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozense
         n_requests=len(long),
         longest=max((needs[sha256] for sha256 in long), default=0),
         n_cut=sum(
-            needs[sha256] + _answer(request) > ruler.room for sha256, request in asked.items() if sha256 not in long
+            needs[sha256] + _more_tokens(request) > ruler.room
+            for sha256, request in asked.items()
+            if sha256 not in long
         ),
         n_distinct=len({request.sha256 for of_item in requests for request in of_item}),
     )
@@ -227,6 +231,6 @@ def _n_bytes(request: Request) -> int:
     return len(request.prompt.encode()) + max((len(option.encode()) for option in options), default=0)
 
 
-def _answer(request: Request) -> int:
-    """Return the most tokens that a generated answer adds to what the request needs at least."""
+def _more_tokens(request: Request) -> int:
+    """Return how many tokens an answer may take beyond the first, which ``Backend.needed_tokens`` counts."""
     return request.max_tokens - 1 if isinstance(request, GenerateRequest) else 0

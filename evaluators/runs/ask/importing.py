@@ -187,7 +187,7 @@ def _check_asked(answer: LoggedAnswer, request: Request, log: HarnessLog) -> Non
 
 
 def _check_choice(asked: ChoiceRequest, request: ChoiceRequest, where: str, *, is_moved: bool) -> None:
-    """Check the texts of a choice, whose border is where it is in our task or further in front."""
+    """Check the texts of a choice; the border between context and option may have been moved to the front."""
     shift = request.prompt[len(asked.prompt) :] if is_moved and request.prompt.startswith(asked.prompt) else ""
     if asked.prompt + shift != request.prompt:
         raise _other_words(asked, request, where)
@@ -199,7 +199,7 @@ def _check_choice(asked: ChoiceRequest, request: ChoiceRequest, where: str, *, i
 
 
 def _check_text(asked: GenerateRequest, request: GenerateRequest, where: str) -> None:
-    """Check the prompt and the settings of a generation; its sample follows from the id of the question."""
+    """Check the prompt and the settings of a generation, but for its sample, which the id of the question tells."""
     if replace(asked, sample=request.sample, seed=request.seed).sha256 == request.sha256:
         return
     if asked.prompt != request.prompt:
@@ -213,7 +213,7 @@ def _check_text(asked: GenerateRequest, request: GenerateRequest, where: str) ->
 
 
 def _other_words(asked: Request, request: Request, where: str) -> DataError:
-    """Return the error about two prompts: where they begin to differ, and how they go on."""
+    """Return the error about a question in other words: where these begin, and how both texts go on."""
     there, here = asked.prompt, request.prompt
     pairs = enumerate(zip(there, here, strict=False))
     start = next((index for index, (left, right) in pairs if left != right), min(len(there), len(here)))

@@ -142,9 +142,9 @@ class _Asking:
     failures: FailureCount = field(default_factory=FailureCount)
     n_failed_requests: int = 0
     has_looked: bool = False
-    """True once the first answers were looked at."""
+    """True once :func:`early_look` has checked the first answers."""
     _counted: set[int] = field(default_factory=set, repr=False)
-    """Beginnings of the keys of all requests so far, of which parts may share some."""
+    """First bytes of the keys of all requests so far; several parts may ask the same."""
     _n_prompt_tokens: int | None = 0
     _n_completion_tokens: int | None = 0
 
@@ -224,6 +224,7 @@ class _Asking:
         if not missing:
             return
         n_items = sum(len(part.items) for part, _ in asked)
+        # Only the requests of this group of parts are made by now; those of the whole run are estimated from its items.
         n_in_all = round(len(unique) / n_items * self.plan.selection.n_items)
         max_failures = round(self.options.max_failure_rate * n_in_all)
         look = early_look(self.plan, asked, self.backend.model, lambda: _advice(self.plan, self.backend, self.options))
@@ -261,7 +262,7 @@ class _Asking:
 
 
 class _Steps:
-    """A callback that converts answered requests into finished items, and names the parts that are asked."""
+    """A callback that turns answered requests into finished items of the progress bar, and names the parts."""
 
     def __init__(self, advance: Advance, n_items: int, n_requests: int, asked: Sequence[AskedPart]) -> None:
         self._advance, self._per_item = advance, n_requests / n_items
@@ -284,5 +285,5 @@ class _Steps:
 
 
 def _sum_if_known(total: int | None, more: int | None) -> int | None:
-    """Return the sum; None if one of both is unknown, since the sum of the others would look complete."""
+    """Return the sum; None if either is unknown, since a sum of the others would look complete."""
     return None if total is None or more is None else total + more

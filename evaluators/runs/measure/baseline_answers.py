@@ -1,4 +1,8 @@
-"""Answers the requests of records as baselines would have, so that a model can be compared with them on its items."""
+"""Lets baselines answer the items of a result, from its records alone, so that its model can be compared with them.
+
+Nothing is run for it: a baseline is a rule (``evaluators/baseline.py``), and the records hold what was asked. Runs of
+baselines, with rows of their own on the board, are made by ``evaluators/backends/baseline.py``.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ class _ItemFacts(NamedTuple):
 
 
 class _Offers(NamedTuple):
-    """The records of a part, sorted by what a baseline that reads no prompt can tell apart."""
+    """The records of a part, grouped by all that a baseline can tell apart without reading the prompt."""
 
     codes: IntArray
     """Index of each record's kind, shape (n,)."""

@@ -20,7 +20,7 @@ from biasboard.ground.columns import FloatArray
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
-from evaluators.metric import NO_INPUTS, MetricDefinition, Source, TableSource
+from evaluators.metric import NO_INPUTS, MetricDefinition, StatisticsSource, TableSource
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.bootstrap import LEVEL, resample
@@ -137,7 +137,7 @@ class GateCheck:
     signature: Signature
     parts: Iterable[RecordColumns]
     """The records of each part, which can be read several times."""
-    known_source: Source | None = None
+    known_source: StatisticsSource | None = None
     """The statistics of the records under the gate's task; None if the records are to be arranged for them."""
     known_items: str | None = None
     """Hash of what the records say about their items; None if it is to be computed."""
@@ -151,10 +151,10 @@ class GateCheck:
         return next(metric for metric in metric_definitions(self.gate.task) if metric.name == self.gate.metric)
 
     @cached_property
-    def _source(self) -> Source:
+    def _source(self) -> StatisticsSource:
         return self._source_of(self.parts) if self.known_source is None else self.known_source
 
-    def _source_of(self, parts: Iterable[RecordColumns]) -> Source:
+    def _source_of(self, parts: Iterable[RecordColumns]) -> StatisticsSource:
         is_suite = bool(self.signature.parts)
         metrics = frozenset({self.gate.metric})
         table = self._task.table_of_parts(parts, NO_INPUTS, is_suite=is_suite, metrics=metrics)
@@ -223,11 +223,11 @@ class GateCheck:
         return Standing(metric=metric, worst=value, leads=tuple(order))
 
     def _answered_shares(self, n_clusters: int) -> FloatArray:
-        """Return the factors by which the sums of clusters shrink if missing answers count as wrong, shape (n, 1).
+        """Return factors for the sums of clusters, with which missing answers count as wrong, shape (n, 1).
 
-        A config counts its answers, so that those that are missing are seen there. A part of a suite counts as one,
-        however few of its answers its value rests on. Its factor is the smallest share of answers in any of its splits
-        with right answers.
+        In a config they are 1, since the number of answers tells which are missing. In a suite each part counts as one,
+        however few answers its value rests on: its factor is the smallest share of answers in any of its splits with
+        right answers.
         """
         if not self.signature.parts:
             return np.ones((1, 1))
@@ -249,7 +249,7 @@ def _least_share(part: RecordColumns) -> float:
 
 
 def why_no_rank(result: Result, folder: Path) -> str | None:
-    """Return why a finished run achieves no more than a baseline; None if it does, or if nothing asks for that.
+    """Return why the gate refuses a finished run a rank; None if the run passes, or if its task has no gate.
 
     Args:
         result: The result of the run.

@@ -1,8 +1,8 @@
 """Compares results that differ in nothing but the set of examples that their prompts show, part by part.
 
-A mean over sets hides how much depends on the choice of the examples. What the best and the worst choice for each part
-would give is told by oracles: they choose, for each part, the set that is best, middling or worst by one metric, and
-all metrics are then averaged over the chosen sets (Reif & Schwartz 2024, arXiv:2405.02743, table 1).
+A mean over sets hides how much depends on the choice of the examples. Oracles show it: for each part they choose the
+set that is best, middling or worst by one metric, and all metrics are then averaged over the chosen sets (Reif &
+Schwartz 2024, arXiv:2405.02743, table 1).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.plugins import PlugIns
 from evaluators.adapters import trained_items
-from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, Source, TableSource, compute_all
+from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, StatisticsSource, TableSource, compute_all
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, ratio
 from evaluators.task import load_task
@@ -63,7 +63,7 @@ def _definitions(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
 class Measurement:
     """The metrics of one result."""
 
-    def __init__(self, task: str, source: Source, corrections: tuple[FittedCorrection, ...] = ()) -> None:
+    def __init__(self, task: str, source: StatisticsSource, corrections: tuple[FittedCorrection, ...] = ()) -> None:
         """Measure by known statistics.
 
         Args:

@@ -19,7 +19,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import machine_memory
 from evaluators.benchmark import Gate, load_benchmark
-from evaluators.metric import Facts, MetricDefinition, Source
+from evaluators.metric import MetricDefinition, MetricFacts, StatisticsSource
 from evaluators.runs.measure.baseline_gate import GateCheck, Reference
 from evaluators.runs.measure.finish import write_parts
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
@@ -91,16 +91,17 @@ class StoredSums:
             if row.baseline == baseline:
                 self._rows.setdefault(row.metric, {})[_key(row.group)] = row
 
-    def facts(self, definition: MetricDefinition[Any]) -> Facts:
+    def facts(self, definition: MetricDefinition[Any]) -> MetricFacts:
         """Return the facts about a metric; it is undefined if its sums are missing or are of another version."""
         row, unit = self._rows.get(definition.name, {}).get(()), definition.unit_on(is_suite=self._is_suite)
         if row is None:
             reason = "its sums were not stored, and the texts that it is computed from are kept elsewhere"
-            return Facts(definition.version, reason, None, unit)
+            return MetricFacts(definition.version, reason, None, unit)
+        # The label of a scorer follows the version of a metric that reads its scores.
         if row.version != definition.version and not row.version.startswith(f"{definition.version}."):
             reason = f"its sums are of version {row.version}; version {definition.version} is computed from the texts"
-            return Facts(definition.version, f"{reason}, which are kept elsewhere", None, unit)
-        return Facts(row.version, row.reason, row.ideal, unit)
+            return MetricFacts(definition.version, f"{reason}, which are kept elsewhere", None, unit)
+        return MetricFacts(row.version, row.reason, row.ideal, unit)
 
     def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
         """Return the slices of a metric, all items first; only these if the metric is undefined."""
@@ -125,7 +126,7 @@ def _key(group: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(group.items()))
 
 
-def rows_of(definitions: Sequence[MetricDefinition[Any]], source: Source) -> Iterator[ClusterSums]:
+def rows_of(definitions: Sequence[MetricDefinition[Any]], source: StatisticsSource) -> Iterator[ClusterSums]:
     """Yield the statistics of a model's metrics on all their slices as rows."""
     for definition in definitions:
         facts = source.facts(definition)
@@ -180,7 +181,7 @@ class _Extent(NamedTuple):
 
     @classmethod
     def of(cls, parts: Iterable[RecordColumns]) -> _Extent:
-        """Gather the facts; whoever made the parts checks them while they are read."""
+        """Gather them from the parts, which are checked while they are read."""
         groups: dict[str, set[str]] = {}
         clusters: set[str] = set()
         n_exchanges = 0

@@ -126,7 +126,7 @@ def early_look(
 
 
 def are_many(n: int, n_items: int) -> bool:
-    """Return True if the console mentions that many of the items."""
+    """Return True if that many items are worth a line on the console."""
     return n > max(_A_FEW, _MANY * n_items)
 
 
@@ -215,7 +215,7 @@ def _is_early(exchange: Exchange, limit: int | None) -> bool:
 
 
 def _cut(result: Result, folder: Path) -> str:
-    """Return a line on answers that were cut, which tells a short context from the limit of the prompt."""
+    """Return a line on answers that were cut, by a full context or by the limit of the prompt."""
     prompt = load_task(result.signature.task).prompts.get(result.signature.prompt)
     limit = None if prompt is None else prompt.max_tokens
     early = sum(

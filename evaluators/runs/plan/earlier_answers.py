@@ -30,8 +30,8 @@ class StoredAnswers(NamedTuple):
     """File of the cache that runs share; None if there is none."""
 
 
-class Found(NamedTuple):
-    """Answers of earlier runs."""
+class EarlierAnswers(NamedTuple):
+    """Answers in the stores of other runs."""
 
     responses: dict[bytes, Response]
     runtimes: tuple[Runtime, ...]
@@ -39,7 +39,7 @@ class Found(NamedTuple):
     """One line for each store that could not be read."""
 
 
-def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterable[bytes]) -> Found:
+def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterable[bytes]) -> EarlierAnswers:
     """Read answers from the stores of other runs with the same model, dataset and prompt.
 
     Args:
@@ -66,11 +66,11 @@ def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterab
         wanted = {key: None for key in wanted if key not in held.responses}
         if not wanted:
             break
-    return Found(responses, tuple(runtimes), tuple(left_out))
+    return EarlierAnswers(responses, tuple(runtimes), tuple(left_out))
 
 
 class Unanswered(NamedTuple):
-    """The distinct requests of some parts of a plan, divided into those that are answered and those that are not."""
+    """The distinct requests of some parts of a plan: those without an answer, and how many have one."""
 
     requests: dict[bytes, Request]
     """Requests without an answer, by their store key."""

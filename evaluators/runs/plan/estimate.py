@@ -17,6 +17,7 @@ from evaluators.runs.plan.plan import Plan, PlannedPart, check_unprobed
 from evaluators.stores.read_only import Pace
 from evaluators.stores.store import Heads, request_bytes
 
+# The estimates for 20,000 choices and for 20,000 texts of 40 tokens were 3 % above the sizes of their stores.
 _BYTES_PER_ANSWER = 190
 """Bytes of a response besides its numbers and texts: key, index and other fields."""
 _BYTES_PER_OPTION = 30

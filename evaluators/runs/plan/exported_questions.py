@@ -21,13 +21,13 @@ from schemas.documents.result import Normalisation
 
 
 def question_id(part: PlannedPart, item_id: str, number: int) -> str:
-    """Return the id of a request of an item: that of the item, with its part if it is of a suite, and the number."""
+    """Return the id of a request: that of its item, with the part in front if it is of a suite, and its number."""
     name = f"{part.config}/{item_id}" if part.selected.is_of_suite else item_id
     return f"{name}#{number}"
 
 
 class Borders(NamedTuple):
-    """A function that moves borders between contexts and options, and the tokenizer that it does so for."""
+    """A function that moves the borders between contexts and options for a tokenizer, and the hash of that."""
 
     move: MoveBorders
     tokenizer_sha256: str
