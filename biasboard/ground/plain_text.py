@@ -18,6 +18,17 @@ def escaped(text: str) -> str:
     return text if text.isprintable() else "".join(map(_seen, text))
 
 
+def one_line(error: object, *, most: int = 300) -> str:
+    r"""Return the beginning of what a library says of an error as one line; the kind of the error if it says nothing.
+
+    >>> one_line("cannot be read:\n   no such file", most=20)
+    'cannot be read: no s'
+    >>> one_line(MemoryError())
+    'MemoryError'
+    """
+    return " ".join(str(error).split())[:most] or (type(error).__name__ if isinstance(error, Exception) else "")
+
+
 def printable(text: str, *, most: int = 400) -> str:
     """Return the beginning of a text in one line, with escapes in place of the characters that are not seen.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from biasboard.ground.hub import hub_fault, hub_host, hub_is_off
+from biasboard.ground.plain_text import one_line
 from builders.publish.local import LocalFile
 
 if TYPE_CHECKING:
@@ -201,18 +202,18 @@ class HubRepository:
         except HfHubHTTPError as error:
             raise self._kind(error, doing) from error
         except (no_answer, LocalEntryNotFoundError) as error:
-            raise TryAgainError(f"{doing}: no answer ({_one_line(error)})", waits=True) from error
+            raise TryAgainError(f"{doing}: no answer ({one_line(error)})", waits=True) from error
         except ValueError as error:
-            raise DataError(f"--repo {self.repo}: {doing}: {_one_line(error)}; correct what it names") from error
+            raise DataError(f"--repo {self.repo}: {doing}: {one_line(error)}; correct what it names") from error
         except RuntimeError as error:
             # A thread that uploads a large file wraps what happened to it.
             if isinstance(error.__cause__, HfHubHTTPError):
                 raise self._kind(error.__cause__, doing) from error
-            raise TryAgainError(f"{doing}: {_one_line(error.__cause__ or error)}", waits=True) from error
+            raise TryAgainError(f"{doing}: {one_line(error.__cause__ or error)}", waits=True) from error
 
     def _kind(self, error: HfHubHTTPError, doing: str) -> BiasboardError | TryAgainError:
         status = error.response.status_code
-        said = f": {_one_line(error.server_message)}" if error.server_message else ""
+        said = f": {one_line(error.server_message)}" if error.server_message else ""
         if status in (401, 403):
             what = "does not allow this with the token" if status == 403 else "does not accept the token"
             if not _has_token():
@@ -231,7 +232,3 @@ def _has_token() -> bool:
     from huggingface_hub import get_token
 
     return get_token() is not None
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())[:300]

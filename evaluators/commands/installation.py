@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from biasboard.ground import plugins
 from biasboard.ground.errors import BiasboardError, ConfigError
 from biasboard.ground.hub import REMEDY, hub_fault, hub_host, hub_is_off
+from biasboard.ground.plain_text import one_line
 from evaluators.backend import BACKENDS
 from evaluators.models.machine import chosen_threads
 from evaluators.stores.maintenance import check_cache, summarise
@@ -191,7 +192,7 @@ def _nvidia() -> tuple[list[str], str | None]:
     except (OSError, subprocess.TimeoutExpired) as error:
         return [], f"nvidia-smi gives no answer ({type(error).__name__})"
     if done.returncode != 0:
-        return [], f"nvidia-smi: {' '.join((done.stdout + done.stderr).split())[:200]}"
+        return [], f"nvidia-smi: {one_line(done.stdout + done.stderr, most=200)}"
     gpus = []
     for line in done.stdout.splitlines():
         name, total, free, driver = (part.strip() for part in line.split(","))

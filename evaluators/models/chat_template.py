@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import one_line
 from evaluators.models.chat_probe import CPU_SECONDS
 
 _REMEDY = "leave out --chat, or name a --tokenizer with another template"
@@ -46,7 +47,7 @@ def check_template(template: str, variables: str) -> None:
     }
     answer = _answer(json.dumps(request))
     if "problem" in answer:
-        raise _error(" ".join(str(answer["problem"]).split())[:300])
+        raise _error(one_line(answer["problem"]))
     texts: list[str] = answer["texts"]
     # A model that was shown the same text for every prompt once had a UCerF of 1.000 unnoticed.
     if len(set(texts)) == 1:
@@ -91,13 +92,13 @@ def check_rendered(prompt: str, text: str) -> None:
     bare = "".join(text.split())
     spellings = (prompt, json.dumps(prompt)[1:-1], json.dumps(prompt, ensure_ascii=False)[1:-1], html.escape(prompt))
     if not any("".join(spelling.split()) in bare for spelling in spellings):
-        shown = " ".join(prompt.split())[:60]
+        shown = one_line(prompt, most=60)
         raise _error(f"leaves out the prompt or a part of it: the text for '{shown}' does not hold it")
 
 
 def render_error(error: Exception) -> ConfigError:
     """Return the error for a template that fails for one prompt only."""
-    return _error(f"fails: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    return _error(f"fails: {type(error).__name__}: {one_line(error, most=200)}")
 
 
 def _error(problem: str) -> ConfigError:

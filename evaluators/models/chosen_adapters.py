@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import one_line
 from evaluators.adapters import SETTINGS, WEIGHTS, AdapterSet, is_adapter_set, open_adapters
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import ModelFiles, find_files
@@ -119,5 +120,5 @@ def _download(files: ModelFiles) -> Path:
         return Path(huggingface_hub.snapshot_download(files.location, revision=files.commit))
     # A download can raise many kinds of errors.
     except Exception as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(error)
         raise ConfigError(f"LoRA adapter '{files.location}' cannot be fetched: {reason}; give a folder") from error

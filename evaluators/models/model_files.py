@@ -9,6 +9,7 @@ from pathlib import Path
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.hub import hub_obstacle
+from biasboard.ground.plain_text import one_line
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
 
@@ -117,7 +118,7 @@ def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> st
         path = Path(huggingface_hub.hf_hub_download(name, needed, revision=revision))
     # Errors of the client and of the connection have no common base class; each is reported with the name.
     except Exception as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(error)
         raise ConfigError(
             f"{what} '{name}' cannot be found: {reason}; check the id and the revision, or give a local folder"
         ) from error

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.plain_text import one_line, printable
 
 _SETTINGS = ("config.json", "tokenizer_config.json", "preprocessor_config.json", "processor_config.json")
 """Files of a model whose ``auto_map`` names its own code."""
@@ -41,6 +42,8 @@ def load_pretrained(
         MissingExtraError: transformers is not installed.
     """
     transformers = import_extra("transformers", "hf")
+    if loader == "AutoConfig" or "Model" in loader:
+        refuse_hub_attention(location, commit, what=what, own_code=own_code)
     with refusals(what, location, commit, remedy=remedy, own_code=own_code):
         return getattr(transformers, loader).from_pretrained(
             location, revision=commit, trust_remote_code=False, **settings
@@ -67,13 +70,54 @@ def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_c
         raise
     # Faulty files can raise any kind of error, tokenizers a bare Exception; each concerns the files.
     except Exception as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(error)
         message = f"{what} cannot be loaded: {reason}; {remedy}"
         # All libraries name the argument with which they would run the code.
         if "trust_remote_code=True" in str(error):
             named = "; ".join(_own_code(location, commit)) or reason
             message = f"{what} needs code of its own, which is never run here ({named}); {own_code}"
         raise ConfigError(message) from error
+
+
+def refuse_hub_attention(location: str, commit: str | None, *, what: str, own_code: str = SERVE_IT) -> None:
+    """Refuse a model whose configuration names a repository of the Hub that its attention is to be computed with.
+
+    Where the library ``kernels`` is installed, transformers fetches and runs the compiled code of a repository that
+    ``attn_implementation`` names, and asks nobody if it is one of ``kernels-community``.
+
+    Args:
+        location: Id on the Hub, or path of a local folder.
+        commit: Commit on the Hub; None for a folder.
+        what: Noun and name for the error message, such as ``model 'acme/one'``.
+        own_code: Way out if the model cannot be loaded without that code.
+
+    Raises:
+        ConfigError: the configuration names such a repository.
+    """
+    config = _file(location, commit, "config.json")
+    # Embedding models keep those of their parts in folders, and arguments for them in files of other names.
+    for path in sorted(config.parent.rglob("*config.json")) if config.is_file() else []:
+        # What cannot be read here is refused when the library reads it.
+        with suppress(OSError, ValueError, RecursionError):
+            named = [text for text in _attention(json.loads(path.read_text(encoding="utf-8"))) if "/" in text]
+            if named:
+                raise ConfigError(
+                    f"{what} needs code of the Hub for its attention, which is never run here (attn_implementation in "
+                    f"{path.name} is {printable(named[0], most=100)}); take that out of a copy of it, or {own_code}"
+                )
+
+
+def _attention(settings: object, *, is_inside: bool = False) -> Iterator[str]:
+    """Yield the texts under ``attn_implementation`` in a configuration, which may name one for each part of a model."""
+    if isinstance(settings, str) and is_inside:
+        yield settings
+    elif isinstance(settings, list):
+        for value in settings:
+            yield from _attention(value, is_inside=is_inside)
+    elif isinstance(settings, dict):
+        for name, value in settings.items():
+            # transformers takes the name with an underscore before it too.
+            yield from _attention(value, is_inside=is_inside or name.endswith("attn_implementation"))
 
 
 def _own_code(location: str, commit: str | None) -> Iterator[str]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from biasboard.ground.errors import ConfigError, MissingExtraError, import_extra
 from biasboard.ground.files import sha256_file
+from biasboard.ground.plain_text import one_line
 from evaluators.models.model_files import find_files
-from evaluators.models.pretrained import refusals
+from evaluators.models.pretrained import refusals, refuse_hub_attention
 from evaluators.scorer import plain_name
 from schemas.documents.run_files import Scorer, ScorerKind
 
@@ -51,6 +52,7 @@ class SentenceEmbedding:
         library = import_extra("sentence_transformers", "scorers")
         if self._model is None:
             what, another = f"embedding model '{self.identity.name}'", "name another model"
+            refuse_hub_attention(self._location, self._commit, what=what, own_code=another)
             with refusals(what, self._location, self._commit, remedy=another, own_code=another):
                 self._model = library.SentenceTransformer(
                     self._location, revision=self._commit, trust_remote_code=False
@@ -145,6 +147,6 @@ def _downloaded(model: str, commit: str) -> Path:
                 return folder
     # Errors of the client and of the connection have no common base class.
     except Exception as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error, most=200)
         raise ConfigError(f"embedding model '{model}' cannot be fetched: {reason}; give a local folder") from error
     raise ConfigError(f"embedding model '{model}' has no weights (one of {', '.join(_WEIGHTS)}); name another")

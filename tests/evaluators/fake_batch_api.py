@@ -20,6 +20,8 @@ class FakeBatchEndpoint(FakeEndpoint):
     ends_as: str = "completed"
     edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda lines: lines
     """What becomes of the output."""
+    spoilt: dict[str, Any] = field(default_factory=dict)
+    """What is answered instead, by method and path."""
     uploads: list[list[dict[str, Any]]] = field(default_factory=list)
     batches: dict[str, dict[str, Any]] = field(default_factory=dict)
     answers: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -27,6 +29,8 @@ class FakeBatchEndpoint(FakeEndpoint):
 
     def other(self, method: str, path: str, content: bytes) -> tuple[int, Any]:
         """Files and batches."""
+        if (name := f"{method} {path.partition('?')[0]}") in self.spoilt:
+            return 200, self.spoilt[name]
         if (method, path) == ("POST", "/files"):
             # The lines of the one file in a multipart form.
             lines = [line for line in content.decode().split("\n") if line.startswith("{")]

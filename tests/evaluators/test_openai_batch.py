@@ -156,6 +156,37 @@ def test_a_batch_that_is_not_accepted_ends_the_run(tokenizer: Tokenizer, tmp_pat
     assert len(found) == 20
 
 
+ENDED = {"input_file_id": "file-0", "id": "batch-0"}
+SPOILT: dict[str, tuple[str, Any, str]] = {
+    "a file without id": ("POST /files", {"object": "file"}, "gives None as the id of an uploaded file"),
+    "a file that is a list": ("POST /files", [1], "gives None as the id of an uploaded file"),
+    "a batch without id": ("POST /batches", {"data": []}, "gives None as the id of a batch"),
+    "a batch with an object": ("POST /batches", {"id": {}}, "gives {} as the id of a batch"),
+    "no status": ("GET /batches/batch-0", ENDED, "gives None as the status of batch batch-0"),
+    "a list as status": ("GET /batches/batch-0", ENDED | {"status": []}, r"gives \[\] as the status"),
+    "errors in a text": ("GET /batches/batch-0", ENDED | {"status": "failed", "errors": "no"}, "no reason given"),
+    "errors that are texts": (
+        "GET /batches/batch-0",
+        ENDED | {"status": "failed", "errors": {"data": ["a quota", 3]}},
+        "a quota; 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_batch_api_that_answers_what_none_should_ends_in_one_line(
+    name: str, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    call, answer, why = SPOILT[name]
+    with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt={call: answer}) as endpoint:
+        with pytest.raises(RunError, match=why) as caught:
+            ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
+        assert "\n" not in str(caught.value)
+        endpoint.spoilt.clear()
+        found, _ = ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
+    assert len(found) == 20
+
+
 def test_batches_of_another_model_are_left_alone(tokenizer: Tokenizer, tmp_path: Path) -> None:
     state = tmp_path / "batch.json"
     strict_json.write(state, {"model": "0" * 64, "batches": []})

@@ -167,3 +167,53 @@ def test_a_scorer_of_texts_that_needs_code_is_refused(
     assert "needs code of its own, which is never run here (" in last
     assert last.endswith("); name another model")
     assert not marker.exists()
+
+
+ATTENTION: dict[str, dict[str, Any]] = {
+    "a repository": {"attn_implementation": "acme/attention"},
+    "one that transformers trusts": {"attn_implementation": "kernels-community/flash-attn2@v1:function"},
+    "the name inside transformers": {"_attn_implementation": "paged|acme/attention"},
+    "one for each part": {"attn_implementation": {"text_config": "acme/attention"}},
+    "a part's own": {"text_config": {"attn_implementation": "acme/attention"}},
+}
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_no_model_computes_its_attention_with_code_of_the_hub(
+    llama: Path, dataset: Path, tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / "attention"
+    shutil.copytree(llama, folder)
+    with_code(folder, tmp_path / "unused", "config.json", ATTENTION[name])
+    chosen = ("--backend", "transformers", "--device", "cpu", "--model", folder)
+    done = answering_yes("-m", "evaluators", "run", *chosen, "--dataset", dataset, "--out", tmp_path / "runs")
+    line = only_error(done)
+    assert f"model '{folder}' needs code of the Hub for its attention, which is never run here" in line
+    assert line.endswith(f"); take that out of a copy of it, or {SERVE_IT}")
+
+
+@pytest.mark.parametrize("value", ["eager", "sdpa", None])
+def test_the_usual_attention_is_no_code_of_the_hub(
+    llama: Path, dataset: Path, tmp_path: Path, value: str | None
+) -> None:
+    folder = tmp_path / "attention"
+    shutil.copytree(llama, folder)
+    with_code(folder, tmp_path / "unused", "config.json", {"attn_implementation": value})
+    chosen = ("--backend", "transformers", "--device", "cpu", "--model", folder)
+    done = answering_yes("-m", "evaluators", "run", *chosen, "--dataset", dataset, "--out", tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("made", [classifier_folder, embedding_folder])
+def test_no_scorer_of_texts_computes_its_attention_with_code_of_the_hub(
+    tmp_path: Path, marker: Path, made: Callable[[Path, Path], str]
+) -> None:
+    folder = tmp_path / "attention"
+    opened = made(folder, marker)
+    (folder / "config.json").write_text(json.dumps(ATTENTION["a repository"]), encoding="utf-8")
+    done = answering_yes("-c", f"{opened}; list(scorer.score(['a']))")
+    last = done.stderr.splitlines()[-1]
+    assert (
+        "needs code of the Hub for its attention, which is never run here (attn_implementation in config.json" in last
+    )
+    assert last.endswith(" is acme/attention); take that out of a copy of it, or name another model")

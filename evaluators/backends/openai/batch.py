@@ -31,11 +31,12 @@ from evaluators.backends.openai.client import (
 from evaluators.backends.openai.concurrency import run_in_thread
 from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.methods import Methods, failed, rejected
-from evaluators.backends.openai.protocol import CHAT, COMPLETIONS, AnswerError, Call
+from evaluators.backends.openai.protocol import CHAT, COMPLETIONS, AnswerError, Call, shown
 
 _HAND_OVER = 1024
 _KEY_LENGTH = 40
 _N_TRIES = 8
+_MOST_REASONS = 3
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _T = TypeVar("_T")
 
@@ -134,7 +135,7 @@ class BatchRun:
 
     def _send(self, lines: Sequence[bytes], keys: Sequence[str]) -> Iterator[Sent]:
         content = b"".join(lines)
-        file_id = self._reach(lambda client: client.upload("requests.jsonl", content))
+        file_id = self._named(self._reach(lambda client: client.upload("requests.jsonl", content)), "an uploaded file")
         batch = _Batch(file_id, None, list(keys))
         self._batches.append(batch)
         self._save()
@@ -147,8 +148,22 @@ class BatchRun:
         route = CHAT if self.methods.api == "chat" else COMPLETIONS
         body = {"input_file_id": batch.file_id, "endpoint": f"/v1{route}", "completion_window": "24h"}
         made = self._reach(lambda client: client.post(Call("/batches", body))).data
-        batch.batch_id = str(made["id"])
+        batch.batch_id = self._named(made.get("id"), "a batch")
         self._save()
+
+    @staticmethod
+    def _named(name: object, what: str) -> str:
+        """Return the id that the endpoint gave to what was sent.
+
+        Raises:
+            RunError: it gave none, so that the answers could never be asked for.
+        """
+        if not isinstance(name, str | int) or name == "":
+            raise RunError(
+                f"the endpoint gives {shown(name)} as the id of {what}; check that it has a batch API, or leave out "
+                "--batch. Batches on their way are kept"
+            )
+        return str(name)
 
     def _collect(self, batch: _Batch) -> dict[str, Any] | None:
         """Return the entries of a batch's result files by ``custom_id``; None if the batch has not ended.
@@ -160,13 +175,20 @@ class BatchRun:
             self._find(batch)
         data = self._reach(lambda client: client.get(f"/batches/{batch.batch_id}")).data
         status = data.get("status")
+        if not isinstance(status, str):
+            raise RunError(
+                f"the endpoint gives {shown(status)} as the status of batch {batch.batch_id}; check that it has a "
+                "batch API, or leave out --batch. Batches on their way are kept"
+            )
         if status not in _ENDED:
             return None
         if status == "failed":
             self._batches.remove(batch)
             self._save()
-            held = (data.get("errors") or {}).get("data") or []
-            reasons = "; ".join(str(error.get("message")) for error in held[:3]) or "no reason given"
+            errors = data.get("errors")
+            held = errors.get("data") if isinstance(errors, Mapping) else None
+            listed = held[:_MOST_REASONS] if isinstance(held, list) else []
+            reasons = "; ".join(error_text(error).message for error in listed) or "no reason given"
             reasons = self.connection.address.clean(reasons)
             raise RunError(f"batch {batch.batch_id} was not accepted: {reasons}. Fix this and run the command again")
         entries: dict[str, Any] = {}
@@ -181,10 +203,11 @@ class BatchRun:
 
     def _find(self, batch: _Batch) -> None:
         """Find the id of a batch that was being created when the process was killed, or create the batch now."""
-        listed = self._reach(lambda client: client.get("/batches?limit=100")).data.get("data") or []
+        data = self._reach(lambda client: client.get("/batches?limit=100")).data.get("data")
+        listed = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
         same = [entry for entry in listed if entry.get("input_file_id") == batch.file_id]
         if same:
-            batch.batch_id = str(same[0]["id"])
+            batch.batch_id = self._named(same[0].get("id"), "a batch")
             self._save()
         else:
             self._create(batch)

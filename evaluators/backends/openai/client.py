@@ -283,11 +283,12 @@ class Client:
         async with self._limited(max(self._timeout, _FILE_SECONDS)):
             return str((await self._client.get(route, cast_to=httpx2.Response)).text)
 
-    async def upload(self, name: str, content: bytes) -> str:
-        """Upload a file for the batch API and return its id."""
+    async def upload(self, name: str, content: bytes) -> object:
+        """Upload a file for the batch API and return what the endpoint gives as its id; None if it gives nothing."""
         async with self._limited(max(self._timeout, _FILE_SECONDS)):
             uploaded = await self._client.files.create(file=(name, content, "application/jsonl"), purpose="batch")
-        return str(uploaded.id)
+        # The library fills in no field that the endpoint left out, and returns a text for an answer of another type.
+        return getattr(uploaded, "id", None)
 
     async def _attempt(self, awaitable: Any, seconds: float | None = None) -> Reply:
         async with self._limited(self._timeout if seconds is None else seconds):

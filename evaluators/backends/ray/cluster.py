@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.plain_text import one_line
 from evaluators.backends.ray.worker import Message, Worker
 
 # Defaults; variables that the user has set take precedence. The regular expression skips every line: Ray prints a
@@ -137,7 +138,7 @@ def join(address: str | None, *, n_cpus: int | None = None) -> Cluster:
     # Ray raises ConnectionError, RuntimeError, ValueError and exceptions of its own.
     except Exception as error:
         raise ConfigError(
-            f"no Ray cluster could be joined at '{address or 'local'}': {' '.join(str(error).split())[:300]}; check "
+            f"no Ray cluster could be joined at '{address or 'local'}': {one_line(error)}; check "
             "the address, and that this machine and the cluster run the same versions of Ray and Python"
         ) from error
     return Cluster(ray, is_local=address is None)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
+from biasboard.ground.plain_text import one_line
 from evaluators.backend import (
     Answers,
     Backend,
@@ -180,4 +181,4 @@ def versions() -> dict[str, str]:
 def _as_ours(error: Exception, otherwise: type[BiasboardError]) -> BiasboardError:
     if isinstance(error, BiasboardError):
         return type(error)(str(error))
-    return otherwise(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+    return otherwise(f"{type(error).__name__}: {one_line(error)}")

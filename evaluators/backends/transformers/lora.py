@@ -24,6 +24,7 @@ import numpy as np
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError, import_extra
+from biasboard.ground.plain_text import one_line
 from biasboard.ground.strict_json import JsonValue
 from evaluators.adapters import SETTINGS, WEIGHTS, base_identity
 from evaluators.backend import GenerateRequest
@@ -94,7 +95,7 @@ class AdapterSlot:
             self._adapted = _adapted(self.network, config)
         # peft raises errors of many kinds for layers that it does not know.
         except Exception as error:
-            raise ConfigError(f"{type(self.network).__name__} takes no adapter: {_line(error)}") from error
+            raise ConfigError(f"{type(self.network).__name__} takes no adapter: {one_line(error)}") from error
         return [weights for weights in self._adapted.parameters() if weights.requires_grad]
 
     def save(self, folder: Path, base: str) -> None:
@@ -139,7 +140,7 @@ def _loaded(network: PreTrainedModel, folder: Path) -> Any:
         weights = peft.load_peft_weights(str(folder), device="cpu")
     # The libraries raise errors of many kinds for files that are damaged; each concerns the adapter.
     except Exception as error:
-        raise ConfigError(f"LoRA adapter {folder} cannot be read: {_line(error)}; train or save it again") from error
+        raise ConfigError(f"LoRA adapter {folder} cannot be read: {one_line(error)}; train or save it again") from error
     if not isinstance(config, peft.LoraConfig):
         raise ConfigError(f"adapter {folder} is of kind {config.peft_type}, and not a LoRA; give a LoRA")
     adapted = None
@@ -150,8 +151,8 @@ def _loaded(network: PreTrainedModel, folder: Path) -> Any:
     except Exception as error:
         _unload(network, adapted)
         raise ConfigError(
-            f"LoRA adapter {folder} does not fit {type(network).__name__}: {_line(error)}; give one that was trained "
-            "for this model"
+            f"LoRA adapter {folder} does not fit {type(network).__name__}: {one_line(error)}; give one that was "
+            "trained for this model"
         ) from error
     absent = [name for name in report.missing_keys if "lora_" in name]
     if absent or report.unexpected_keys:
@@ -175,10 +176,6 @@ def _unload(network: PreTrainedModel, adapted: Any) -> None:
         adapted.unload()
     # Otherwise the next adapter would be taken for a second one beside this.
     vars(network).pop("peft_config", None)
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def linear_layers(network: PreTrainedModel) -> tuple[str, ...]:

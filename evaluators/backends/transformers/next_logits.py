@@ -19,6 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import import_extra
+from biasboard.ground.plain_text import one_line
 from evaluators.backends.transformers.decoding import Draft, Vocabulary, next_tokens
 from evaluators.backends.transformers.last_layers import last_position_only, output_layer_at
 from evaluators.backends.transformers.load import precision_of
@@ -263,7 +264,7 @@ def try_sharing(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sh
     try:
         return _tried(network, longest, shortest)
     except Exception as error:
-        return Sharing(f"{type(network).__name__} fails on it ({' '.join(str(error).split())[:100]})")
+        return Sharing(f"{type(network).__name__} fails on it ({one_line(error, most=100)})")
 
 
 def _tried(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sharing:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.plain_text import one_line
 from evaluators.backend import Answers, ChoiceRequest, Events, Request, Response, Sent
 from evaluators.backends.transformers.load import OUT_OF_MEMORY, room_of, unknown_token
 from evaluators.backends.transformers.packed_scoring import PackedScorer, obstacle
@@ -216,7 +217,7 @@ def difference(
             expected = [[plain.score([[rows._replace(ids=(ids,))]])[0][0] for ids in rows.ids] for rows in chosen]
             together = plain.score([[rows] for rows in chosen]) if precision in _ROUNDING else expected
         except Exception as error:
-            return f"{type(packed.network).__name__} fails on it ({' '.join(str(error).split())[:100]})"
+            return f"{type(packed.network).__name__} fails on it ({one_line(error, most=100)})"
         noise = max(
             _gap(score, wanted)
             for scores, wanted_scores in zip(together, expected, strict=True)

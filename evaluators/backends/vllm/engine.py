@@ -176,7 +176,7 @@ class Engine:
         # A library, a driver or a kernel may raise any exception. The engine cannot be used after it.
         except Exception as error:
             raise RunError(
-                f"vLLM broke down: {one_line(error)}; what was answered is kept. If memory ran out, give a "
+                f"vLLM broke down: {_first_line(error)}; what was answered is kept. If memory ran out, give a "
                 "smaller --max-model-len or --gpu-memory, or more --tensor-parallel"
             ) from error
 
@@ -330,7 +330,7 @@ def _refusals(model: str) -> Iterator[None]:
         raise
     # Parts of vLLM may raise any exception. Before the first request, each concerns the model or the options.
     except Exception as error:
-        raise ConfigError(f"vLLM refuses model '{model}': {one_line(error)}; {_remedy(str(error))}") from error
+        raise ConfigError(f"vLLM refuses model '{model}': {_first_line(error)}; {_remedy(str(error))}") from error
 
 
 def _remedy(reason: str) -> str:
@@ -346,7 +346,7 @@ def _remedy(reason: str) -> str:
     return "check the model and the options, or use --backend transformers"
 
 
-def one_line(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     """Return the message of an error in one line, without what a validation library adds around it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and "validation error" in lines[0]:
