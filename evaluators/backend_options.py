@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -72,3 +72,13 @@ class BackendOptions:
             if declared.name not in but and getattr(self, declared.name) is not None:
                 name = declared.name.replace("_", "-")
                 raise ConfigError(f"backend '{backend}' has no use for --{name}; leave it out")
+
+
+def as_arguments(options: Mapping[str, object]) -> tuple[str, ...]:
+    """Return options as a command line gives them, a flag for True; those that are None or False are left out.
+
+    >>> as_arguments({"model": "acme/one", "dtype": None, "batch-tokens": 64, "chat": True})
+    ('--model acme/one', '--batch-tokens 64', '--chat')
+    """
+    given = ((name, value) for name, value in options.items() if value is not None and value is not False)
+    return tuple(f"--{name}" if value is True else f"--{name} {value}" for name, value in given)

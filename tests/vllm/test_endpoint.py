@@ -79,4 +79,7 @@ def test_a_server_that_stops_midway_is_told_of_and_waited_for(
         goes_on.cancel()
         served.process.send_signal(signal.SIGCONT)
     assert {answer.status for answer in answers} == {"answered"}
-    assert f"no answer from {backend.connection.address.place} for 8 s; 40 requests wait" in capsys.readouterr().err
+    assert (
+        f"no answer from {backend.connection.address.host_and_port} for 8 s; 40 requests wait"
+        in capsys.readouterr().err
+    )

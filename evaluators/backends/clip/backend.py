@@ -29,7 +29,7 @@ from evaluators.backend import (
     check_model_id,
     model_identity,
 )
-from evaluators.backend_options import BackendOptions
+from evaluators.backend_options import BackendOptions, as_arguments
 from evaluators.backends.transformers.load import (
     DTYPES,
     device_name,
@@ -331,4 +331,4 @@ def _arguments(options: BackendOptions, model: str, revision: str | None, precis
         "device": options.device,
         "batch-images": options.batch_images,
     }
-    return tuple(f"--{name} {value}" for name, value in known.items() if value is not None)
+    return as_arguments(known)

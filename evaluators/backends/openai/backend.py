@@ -31,7 +31,7 @@ from evaluators.backend import (
     check_model_id,
     model_identity,
 )
-from evaluators.backend_options import BackendOptions
+from evaluators.backend_options import BackendOptions, as_arguments
 from evaluators.backends.openai.batch import BatchLimits, BatchRun
 from evaluators.backends.openai.client import Connection, parse_address
 from evaluators.backends.openai.concurrency import Engine
@@ -154,7 +154,7 @@ class OpenAIBackend(Backend):
     def arguments(self) -> Sequence[str]:
         """The options that open the same model again, without the key and without paths of this machine."""
         options = self.options
-        known = {
+        known: dict[str, object] = {
             "model": self.model_name,
             "name": options.name,
             "revision": options.revision,
@@ -162,9 +162,11 @@ class OpenAIBackend(Backend):
             "base-url": "$OPENAI_BASE_URL" if not self.connection.address.is_openai else None,
             "api": self.probed.api,
             "tokenizer": self._tokenizer_name,
+            "chat": options.chat,
+            "end-logprobs": options.end_logprobs,
+            "batch": options.batch,
         }
-        flags = [f"--{name}" for name in ("chat", "end-logprobs", "batch") if getattr(options, name.replace("-", "_"))]
-        return [*(f"--{name} {value}" for name, value in known.items() if value is not None), *flags]
+        return as_arguments(known)
 
     @property
     def runtime(self) -> Runtime:
@@ -231,9 +233,10 @@ class OpenAIBackend(Backend):
         others = sorted(name for name in self._ledger.models if not is_same_model(self.model_name, name))
         if others and not self._has_warned:
             self._has_warned = True
+            address = self.connection.address
             note(
-                f"warning: {self.connection.address.place} answers as '{self.connection.address.clean(others[0])}' and "
-                f"was asked for '{self.model_name}'; results record it; check --model, and what the endpoint routes to"
+                f"warning: {address.host_and_port} answers as '{address.clean(others[0])}' and was asked for "
+                f"'{self.model_name}'; results record it; check --model, and what the endpoint routes to"
             )
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:

@@ -80,17 +80,17 @@ class BatchRun:
         """Submit the missing requests in batches and yield their responses; see ``Backend.ask``."""
         self._load()
         since = time.perf_counter()
-        places: dict[str, list[int]] = defaultdict(list)
-        for place in sorted(missing):
-            places[requests[place].sha256[:_KEY_LENGTH]].append(place)
+        indices_of: dict[str, list[int]] = defaultdict(list)
+        for index in sorted(missing):
+            indices_of[requests[index].sha256[:_KEY_LENGTH]].append(index)
         under_way = {key for batch in self._batches for key in batch.requests}
         calls: dict[str, list[Call]] = {}
         unaskable: dict[int, Response] = {}
-        for key in [key for key in places if key not in under_way]:
+        for key in [key for key in indices_of if key not in under_way]:
             try:
-                calls[key] = self.methods.calls(requests[places[key][0]])
+                calls[key] = self.methods.calls(requests[indices_of[key][0]])
             except AnswerError as error:
-                unaskable |= dict.fromkeys(places[key], failed(str(error)))
+                unaskable |= dict.fromkeys(indices_of[key], failed(str(error)))
         if unaskable:
             yield Answers(unaskable, 0.0)
         yield from self._submit(calls)
@@ -99,12 +99,12 @@ class BatchRun:
                 entries = self._collect(batch)
                 if entries is None:
                     continue
-                keys = [key for key in batch.requests if key in places]
+                keys = [key for key in batch.requests if key in indices_of]
                 for start in range(0, len(keys), _HAND_OVER):
                     responses: dict[int, Response] = {}
                     for key in keys[start : start + _HAND_OVER]:
-                        response = self._response(key, requests[places[key][0]], entries)
-                        responses |= dict.fromkeys(places[key], response)
+                        response = self._response(key, requests[indices_of[key][0]], entries)
+                        responses |= dict.fromkeys(indices_of[key], response)
                     now = time.perf_counter()
                     if (sent := self.ledger.news()) is not None:
                         yield sent
@@ -255,8 +255,8 @@ class BatchRun:
                 reason = fault.reason
                 if n_tries + 1 < _N_TRIES:
                     pause = min(self.limits.poll_seconds, fault.retry_after or 2.0**n_tries)
-                    place = self.connection.address.place
-                    note(f"no answer from {place}: {reason}; tried again in {pause:.0f} s; Ctrl-C keeps the batches")
+                    host = self.connection.address.host_and_port
+                    note(f"no answer from {host}: {reason}; tried again in {pause:.0f} s; Ctrl-C keeps the batches")
                     time.sleep(pause)
             except RejectedError as error:
                 remedy = error.remedy or "check that the endpoint has a batch API, or leave out --batch"

@@ -60,7 +60,7 @@ class Address:
         return urlsplit(self.url).hostname == "api.openai.com"
 
     @property
-    def place(self) -> str:
+    def host_and_port(self) -> str:
         """The host and port, for messages on the console."""
         return urlsplit(self.url).netloc
 
@@ -72,11 +72,13 @@ class Address:
         """
         host = urlsplit(self.url).hostname or ""
         # A host without a dot may be a plain word, such as "server".
-        places = () if self.is_openai else (self.url, self.place, *([host] if {".", ":"} & set(host) else []))
+        addresses = (
+            () if self.is_openai else (self.url, self.host_and_port, *([host] if {".", ":"} & set(host) else []))
+        )
         # A server may send halves of characters, which no file takes.
         text = text.encode("utf-8", "replace").decode()
-        for place in places:
-            text = text.replace(place, "the endpoint")
+        for address in addresses:
+            text = text.replace(address, "the endpoint")
         for secret in self.secrets:
             text = text.replace(secret, "***")
         text = _KEYS.sub("***", " ".join(text.split()))

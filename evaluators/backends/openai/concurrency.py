@@ -94,7 +94,7 @@ def run_in_thread(work: Coroutine[Any, Any, _T], meanwhile: Callable[[], None] =
 class _Arrived(NamedTuple):
     """A response on its way from the event loop's thread to the generator."""
 
-    place: int
+    request_index: int
     response: Response
     stored: asyncio.Event
     """Set once the response has been stored."""
@@ -133,16 +133,16 @@ class Engine:
                     yield sent
                 if arrived:
                     now = time.perf_counter()
-                    yield Answers({place: response for place, response, _ in arrived}, now - since)
+                    yield Answers({index: response for index, response, _ in arrived}, now - since)
                     since = now
                     for _, _, stored in arrived:
                         thread.call(stored.set)
         thread.result.result()
 
-    async def _work(self, requests: Sequence[Request], places: Sequence[int], pacer: Pacer, outbox: _Outbox) -> None:
+    async def _work(self, requests: Sequence[Request], indices: Sequence[int], pacer: Pacer, outbox: _Outbox) -> None:
         async with Client(self.connection) as client:
-            caller, todo = Caller(client, pacer, self.ledger), iter(places)
-            n_workers = min(self.connection.concurrency, len(places))
+            caller, todo = Caller(client, pacer, self.ledger), iter(indices)
+            n_workers = min(self.connection.concurrency, len(indices))
             workers = [asyncio.create_task(self._worker(caller, requests, todo, outbox)) for _ in range(n_workers)]
             try:
                 await asyncio.gather(*workers)
@@ -152,8 +152,8 @@ class Engine:
                 await asyncio.gather(*workers, return_exceptions=True)
 
     async def _worker(self, caller: Caller, requests: Sequence[Request], todo: Iterator[int], outbox: _Outbox) -> None:
-        for place in todo:
-            arrived = _Arrived(place, await self._answer(caller, requests[place]), asyncio.Event())
+        for index in todo:
+            arrived = _Arrived(index, await self._answer(caller, requests[index]), asyncio.Event())
             outbox.put(arrived)
             # A killed process loses what is not stored. So that this is never more than the calls that may be under
             # way, the next call waits for it.

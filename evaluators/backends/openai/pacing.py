@@ -222,17 +222,17 @@ class Watch:
 
     def look(self, n_waiting: int) -> None:
         """Print a line if there is news, or if the last line is old, while some requests wait for an answer."""
-        now, pacer, place = time.monotonic(), self.pacer, self.connection.address.place
+        now, pacer, host = time.monotonic(), self.pacer, self.connection.address.host_and_port
         since, silent_since = pacer.faults_since, pacer.waiting_since
         waiting = "1 request waits" if n_waiting == 1 else f"{n_waiting:,} requests wait"
         if self._outage_since is not None and since is None and pacer.n_answered:
-            note(f"{place} answers again, after {now - self._outage_since:.0f} s")
+            note(f"{host} answers again, after {now - self._outage_since:.0f} s")
             self._outage_since = self._line_at = None
         elif since is not None and self._is_due(now, since + pacer.patience.fault_seconds):
             self._line_at, self._outage_since = now, self._outage_since or since
             soon = pacer.open_at - now
             note(
-                f"no answer from {place} for {now - since:.0f} s: {pacer.last_fault}; {waiting}; "
+                f"no answer from {host} for {now - since:.0f} s: {pacer.last_fault}; {waiting}; "
                 f"tried again {f'in {soon:.0f} s' if soon >= 1 else 'now'}, given up after "
                 f"{pacer.patience.outage_seconds:g} s; Ctrl-C keeps the answers"
             )
@@ -241,7 +241,7 @@ class Watch:
             if self._is_due(now, due):
                 self._line_at = now
                 note(
-                    f"no answer from {place} for {now - silent_since:.0f} s; {waiting}, each up "
+                    f"no answer from {host} for {now - silent_since:.0f} s; {waiting}, each up "
                     f"to {self.connection.timeout:g} s; Ctrl-C keeps the answers"
                 )
 

@@ -118,8 +118,8 @@ class Probe:
                 return
             except FaultError as fault:
                 if fault.timed_out:
-                    place, seconds = self.connection.address.place, f"{_LISTING_SECONDS:g} s"
-                    note(f"no answer from {place} to a first question within {seconds}; asking again")
+                    host, seconds = self.connection.address.host_and_port, f"{_LISTING_SECONDS:g} s"
+                    note(f"no answer from {host} to a first question within {seconds}; asking again")
                 if fault.sent:
                     return
                 # Nothing listens at the address yet: the server may be starting.

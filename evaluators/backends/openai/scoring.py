@@ -256,14 +256,14 @@ class EchoText:
         """Return the tokens of the context and of each option after it, as the endpoint gives them back."""
         texts = self._texts(request)
         given = [echo(choice) for choice in _listed(len(texts), replies, lists=self.lists)]
-        return [one.cut(n_echoed(one.tokens, text)) for one, text in zip(given, texts, strict=True)]
+        return [echoed.cut(n_echoed(echoed.tokens, text)) for echoed, text in zip(given, texts, strict=True)]
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Sum the log-probabilities of the tokens after those that the context and all options have in common."""
         context, *options = self.echoed(request, replies)
-        columns = enumerate(zip(context.tokens, *(one.tokens for one in options), strict=False))
-        shortest = min(len(one.tokens) for one in (context, *options))
-        n_common = next((place for place, tokens in columns if len(set(tokens)) > 1), shortest)
+        columns = enumerate(zip(context.tokens, *(option.tokens for option in options), strict=False))
+        shortest = min(len(echoed.tokens) for echoed in (context, *options))
+        n_common = next((position for position, tokens in columns if len(set(tokens)) > 1), shortest)
         if n_common == 0:
             raise AnswerError("context and options share no token")
         for option, given in zip(request.options, options, strict=True):
@@ -282,10 +282,10 @@ def n_echoed(tokens: Sequence[str], text: str) -> int:
     """
     for start in (0, 1):
         so_far = ""
-        for place, token in enumerate(tokens[start:], start=start):
+        for position, token in enumerate(tokens[start:], start=start):
             so_far += token
             if so_far == text:
-                return place + 1
+                return position + 1
             if not text.startswith(so_far):
                 break
     raise AnswerError("the endpoint gives back another text than it was sent; name the model's --tokenizer")
@@ -309,10 +309,10 @@ class FirstToken:
     def calls(self, request: ChoiceRequest) -> list[Call]:
         """Return the one call to send."""
         options = [option.lstrip() for option in request.options]
-        for place, option in enumerate(options):
+        for position, option in enumerate(options):
             if not option:
-                raise AnswerError(f"option '{request.options[place]}' is empty")
-            if option in options[:place]:
+                raise AnswerError(f"option '{request.options[position]}' is empty")
+            if option in options[:position]:
                 raise AnswerError(f"option '{option}' is there twice")
         body = {
             "model": self.model,

@@ -31,7 +31,7 @@ from evaluators.backend import (
     check_model_id,
     model_identity,
 )
-from evaluators.backend_options import BackendOptions
+from evaluators.backend_options import BackendOptions, as_arguments
 from evaluators.backends.transformers.generation import generate, room_for_texts
 from evaluators.backends.transformers.load import DTYPES, Loaded, device_name, load_model, room_of
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed
@@ -222,7 +222,7 @@ _USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_toke
 
 def _arguments(options: BackendOptions, loaded: Loaded, chosen: ChosenAdapters) -> tuple[str, ...]:
     """Return the options that open the same model again. A local folder is given by its name, without its path."""
-    known = {
+    known: dict[str, object] = {
         "model": loaded.files.public_name,
         "name": options.name,
         "revision": loaded.files.commit,
@@ -232,6 +232,6 @@ def _arguments(options: BackendOptions, loaded: Loaded, chosen: ChosenAdapters) 
         "batch-tokens": options.batch_tokens,
         "scoring": options.scoring,
         **chosen.arguments(),
+        "chat": options.chat,
     }
-    chat = ("--chat",) if options.chat else ()
-    return (*(f"--{name} {value}" for name, value in known.items() if value is not None), *chat)
+    return as_arguments(known)

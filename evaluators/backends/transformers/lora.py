@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import override
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError, import_extra
@@ -32,7 +33,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import Loaded, load_model
 from evaluators.backends.transformers.plain_scoring import PlainScorer
 from evaluators.models.tokenizer import Rows
-from evaluators.trainer import Context, Likelihoods
+from evaluators.trainer import Context, Likelihoods, Trainer
 from schemas.documents.adapters import BaseModel, Hyperparameters
 
 if TYPE_CHECKING:
@@ -208,14 +209,11 @@ _BATCH_TOKENS = 2048
 _EPSILON = 1e-8
 
 
-@dataclass
-class LoraTrainer:
+@dataclass(kw_only=True)
+class LoraTrainer(Trainer):
     """A causal language model for which LoRA adapters are trained."""
 
     loaded: Loaded
-    base: BaseModel
-    hyperparameters: Hyperparameters
-    target_modules: tuple[str, ...]
     end_id: int
     _slot: AdapterSlot = field(init=False, repr=False)
 
@@ -223,36 +221,27 @@ class LoraTrainer:
         self._slot = AdapterSlot(self.loaded.network)
 
     @property
+    @override
     def computation(self) -> str:
-        """The data type of the forward passes, with the type of the device."""
         kind = self.loaded.device.partition(":")[0]
         return f"{'bfloat16' if kind == 'cuda' else self.loaded.precision} on {kind}"
 
     @property
+    @override
     def packages(self) -> dict[str, str]:
-        """The versions of the libraries."""
         names = ("accelerate", "numpy", "peft", "tokenizers", "torch", "transformers")
         return {name: importlib.metadata.version(name) for name in names}
 
+    @override
     def count_tokens(self, text: str) -> int:
-        """Return the number of tokens of a prompt, in the chat template if there is one."""
         return self.loaded.tokenizer.needed_tokens([GenerateRequest(prompt=text, max_tokens=1)])[0] - 1
 
-    def check(self, contexts: Sequence[Context]) -> None:
-        """Check that the model can be trained on all items of some contexts.
+    @override
+    def check(self, context: Context) -> None:
+        self._rows(context)
 
-        Raises:
-            ConfigError: an item has more tokens than the model takes, or cannot be split into tokens.
-        """
-        for context in contexts:
-            self._rows(context)
-
+    @override
     def train(self, context: Context, folder: Path) -> Likelihoods:
-        """Train the adapter of a context and write it into an existing empty folder, then take it off the model.
-
-        Raises:
-            RunError: the training gives no numbers.
-        """
         torch, rows = import_extra("torch", "hf"), self._rows(context)
         seed = _seed(self.hyperparameters.seed, context.name)
         torch.manual_seed(seed)

@@ -148,8 +148,8 @@ class OptionScorer:
         if self.wanted == "plain":
             return plain, plain.plan(encoded)
         vocabulary = self.network.config.get_text_config().vocab_size
-        places = max(64, _LOGITS.get(self.device.partition(":")[0], 2**26) // vocabulary)
-        packed = PackedScorer(self.network, self.tokenizer.end_id, self.batch_tokens, places)
+        n_positions = max(64, _LOGITS.get(self.device.partition(":")[0], 2**26) // vocabulary)
+        packed = PackedScorer(self.network, self.tokenizer.end_id, self.batch_tokens, n_positions)
         longest = max((len(ids) for rows in encoded if rows is not None for ids in rows.ids), default=0)
         reason = obstacle(self.network, longest)
         plan = packed.plan(encoded) if reason is None else []

@@ -42,7 +42,7 @@ MAX_TREE = 512
 class PrefixGroup(NamedTuple):
     """A group of requests whose contexts begin alike."""
 
-    places: tuple[int, ...]
+    requests: tuple[int, ...]
     """Indices of the requests, sorted by the token ids of their contexts, so that neighbours share the most."""
     n_prefix: int
     """Number of leading tokens that all contexts share. It is less than the length of the shortest context, because the
@@ -64,12 +64,12 @@ def prefix_groups(encoded: Sequence[Rows | None]) -> list[PrefixGroup]:
         Groups that hold each of the other requests once. Requests without a prefix worth computing separately are in
         one group with a prefix of 0 tokens.
     """
-    contexts = {place: context_of(rows) for place, rows in enumerate(encoded) if rows is not None}
-    order = sorted(contexts, key=lambda place: (contexts[place], place))
+    contexts = {request: context_of(rows) for request, rows in enumerate(encoded) if rows is not None}
+    order = sorted(contexts, key=lambda request: (contexts[request], request))
     if not order:
         return []
-    shared = np.array([0, *(n_shared(contexts[before], contexts[place]) for before, place in pairwise(order))])
-    room = np.array([len(contexts[place]) - 1 for place in order])
+    shared = np.array([0, *(n_shared(contexts[before], contexts[request]) for before, request in pairwise(order))])
+    room = np.array([len(contexts[request]) - 1 for request in order])
     split = _split(shared, room, 0, len(order))
     groups = [(indices, n_prefix) for indices, n_prefix in split.groups if n_prefix >= MIN_PREFIX]
     grouped = {index for indices, _ in groups for index in indices}
@@ -128,17 +128,17 @@ def trees_of(group: PrefixGroup, encoded: Sequence[Rows | None]) -> list[tuple[i
     trees: list[list[int]] = []
     size = 0
     before: tuple[int, ...] = ()
-    for place in group.places:
-        rows = encoded[place]
+    for request in group.requests:
+        rows = encoded[request]
         assert rows is not None
         context = context_of(rows)
         n_new = sum(len(ids) - rows.n_context for ids in rows.ids) + len(context) - group.n_prefix
         common = n_shared(before, context) - group.n_prefix
         if trees and common >= MIN_SHARED and size + n_new - common <= MAX_TREE:
-            trees[-1].append(place)
+            trees[-1].append(request)
             size += n_new - common
         else:
-            trees.append([place])
+            trees.append([request])
             size = n_new
         before = context
     return [tuple(tree) for tree in trees]
@@ -211,7 +211,7 @@ class PackedScorer:
     network: PreTrainedModel
     end_id: int | None
     batch_tokens: int
-    max_places: int = 2**14
+    max_positions: int = 2**14
     """Maximum number of positions per batch at which logits are computed."""
     _prefix_ids: tuple[int, ...] = ()
     _prefix: Any = field(default=None, repr=False)
@@ -234,18 +234,18 @@ class PackedScorer:
                     [rows for index in tree if (rows := encoded[index]) is not None], group.n_prefix, self.end_id
                 )
                 sizes[tree] = (len(built.tree.tokens), len(built.wanted))
-            width = n_places = 0
+            width = n_positions = 0
             batch: list[tuple[int, ...]] = []
             for tree in sorted(sizes, key=lambda tree: (-sizes[tree][0], tree)):
                 size, n_wanted = sizes[tree]
                 full = (len(batch) + 1) * (width + group.n_prefix // _PREFIX_SHARE) > self.batch_tokens
-                if batch and (full or n_places + n_wanted > self.max_places):
+                if batch and (full or n_positions + n_wanted > self.max_positions):
                     batches.append(Batch(tuple(batch), group.n_prefix))
                     batch = []
                 if not batch:
-                    width, n_places = size, 0
+                    width, n_positions = size, 0
                 batch.append(tree)
-                n_places += n_wanted
+                n_positions += n_wanted
             batches.append(Batch(tuple(batch), group.n_prefix))
         return batches
 

@@ -35,7 +35,7 @@ from evaluators.backend import (
     check_model_id,
     model_identity,
 )
-from evaluators.backend_options import BackendOptions
+from evaluators.backend_options import BackendOptions, as_arguments
 from evaluators.backends.vllm.engine import (
     DTYPES,
     Continuation,
@@ -356,7 +356,7 @@ def _arguments(
         "max-model-len": options.max_model_len,
         "tensor-parallel": options.tensor_parallel,
         "data-parallel": options.data_parallel,
+        "chat": options.chat,
+        "end-logprobs": options.end_logprobs,
     }
-    words = [f"--{name} {value}" for name, value in known.items() if value is not None]
-    words += [f"--{name}" for name, given in (("chat", options.chat), ("end-logprobs", options.end_logprobs)) if given]
-    return tuple(words)
+    return as_arguments(known)

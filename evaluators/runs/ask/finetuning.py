@@ -58,7 +58,7 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
         for context in _contexts(plans, trainer):
             adapter = adapters.get(context.name)
             if adapter is None:
-                trainer.check([context])
+                trainer.check(context)
             elif adapter.item_ids != context.item_ids:
                 folder = out / adapter.path
                 raise ConfigError(f"{folder}: was trained on other items; remove the folder and train it again")
