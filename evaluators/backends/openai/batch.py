@@ -38,6 +38,8 @@ _KEY_LENGTH = 40
 _N_TRIES = 8
 _MOST_REASONS = 3
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_NO_BATCH_API = "check that the endpoint has a batch API, or leave out --batch"
+_KEPT = "Batches on their way are kept"
 _T = TypeVar("_T")
 
 
@@ -159,10 +161,7 @@ class BatchRun:
             RunError: it gave none, so that the answers could never be asked for.
         """
         if not isinstance(name, str | int) or name == "":
-            raise RunError(
-                f"the endpoint gives {shown(name)} as the id of {what}; check that it has a batch API, or leave out "
-                "--batch. Batches on their way are kept"
-            )
+            raise RunError(f"the endpoint gives {shown(name)} as the id of {what}; {_NO_BATCH_API}. {_KEPT}")
         return str(name)
 
     def _collect(self, batch: _Batch) -> dict[str, Any] | None:
@@ -177,8 +176,7 @@ class BatchRun:
         status = data.get("status")
         if not isinstance(status, str):
             raise RunError(
-                f"the endpoint gives {shown(status)} as the status of batch {batch.batch_id}; check that it has a "
-                "batch API, or leave out --batch. Batches on their way are kept"
+                f"the endpoint gives {shown(status)} as the status of batch {batch.batch_id}; {_NO_BATCH_API}. {_KEPT}"
             )
         if status not in _ENDED:
             return None
@@ -259,8 +257,7 @@ class BatchRun:
                     note(f"no answer from {host}: {reason}; tried again in {pause:.0f} s; Ctrl-C keeps the batches")
                     time.sleep(pause)
             except RejectedError as error:
-                remedy = error.remedy or "check that the endpoint has a batch API, or leave out --batch"
-                raise RunError(f"{error.reason}; {remedy}. Batches on their way are kept") from None
+                raise RunError(f"{error.reason}; {error.remedy or _NO_BATCH_API}. {_KEPT}") from None
         raise RunError(f"{reason}; batches on their way are kept: run the same command again")
 
     def _load(self) -> None:

@@ -150,6 +150,20 @@ def logprob(value: object, *, what: str) -> float:
     return -math.inf if value <= _ZERO else min(0.0, float(value))
 
 
+def first_logprobs(choice: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """Return what a choice says of the first token that was generated, from a list among its log-probabilities.
+
+    Raises:
+        AnswerError: the choice holds no such list.
+    """
+    held = choice.get("logprobs")
+    listed = held.get(field) if isinstance(held, Mapping) else None
+    first = listed[0] if isinstance(listed, list) and listed else None
+    if not isinstance(first, Mapping):
+        raise AnswerError("the answer holds no log-probabilities")
+    return first
+
+
 class Echo(NamedTuple):
     """The tokens that a completion with ``echo`` gives back, and the unchecked log-probability of each."""
 

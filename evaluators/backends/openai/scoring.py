@@ -36,6 +36,7 @@ from evaluators.backends.openai.protocol import (
     check_refusal,
     choices,
     echo,
+    first_logprobs,
     logprob,
     token_id,
     total_usage,
@@ -178,11 +179,7 @@ def _trie(paths: Sequence[Sequence[int]], end_id: int | None) -> dict[tuple[int,
 
 
 def _of_token_ids(choice: Mapping[str, Any]) -> dict[int, object]:
-    held = choice.get("logprobs")
-    top = held.get("top_logprobs") if isinstance(held, Mapping) else None
-    first = top[0] if isinstance(top, list) and top else None
-    if not isinstance(first, Mapping):
-        raise AnswerError("the answer holds no log-probabilities")
+    first = first_logprobs(choice, "top_logprobs")
     return {number: value for token, value in first.items() if (number := token_id(str(token))) is not None}
 
 
@@ -351,11 +348,7 @@ class FirstToken:
 
 def _first_tokens(choice: Mapping[str, Any]) -> dict[str, float]:
     """Return the alternatives for the first token of a choice, with their log-probabilities."""
-    held = choice.get("logprobs")
-    content = held.get("content") if isinstance(held, Mapping) else None
-    first = content[0] if isinstance(content, list) and content else None
-    if not isinstance(first, Mapping):
-        raise AnswerError("the answer holds no log-probabilities")
+    first = first_logprobs(choice, "content")
     listed = first.get("top_logprobs")
     alternatives: dict[str, float] = {}
     for entry in (first, *(listed if isinstance(listed, list) else [])):

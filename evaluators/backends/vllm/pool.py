@@ -152,6 +152,9 @@ class Workers:
                     worker.connection.send((task.ticket, task.work))
             if not running and not again and exhausted:
                 return
+            # They may have died of the work of a run that was abandoned, whose answers nobody awaits.
+            if not self._workers:
+                raise RunError("no vLLM process is left, all have died; what was answered is kept, run it again")
             yield from self._collect(running, again)
 
     def _collect(self, running: dict[int, _Task], again: deque[_Task]) -> Iterator[Event]:
@@ -173,9 +176,7 @@ class Workers:
 
     def _after_death(self, task: _Task) -> _Task:
         task = task._replace(n_deaths=task.n_deaths + 1)
-        if not self._workers:
-            raise RunError("no vLLM process is left, all have died; what was answered is kept, run it again")
-        if task.n_deaths >= MOST_DEATHS:
+        if self._workers and task.n_deaths >= MOST_DEATHS:
             raise RunError(
                 f"{task.n_deaths} vLLM processes died of the same requests; what was answered is kept. If memory "
                 "ran out, give a smaller --max-model-len or --gpu-memory"
