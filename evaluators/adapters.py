@@ -156,6 +156,7 @@ def checked_folder(root: Path, adapter: TrainedAdapter) -> Path:
         ConfigError: a file is missing or was changed.
     """
     folder = root / adapter.path
+    # The hash of the list is part of a model's identity, so that other weights under it would pass as the same model.
     for name, noted in ((WEIGHTS, adapter.weights_sha256), (SETTINGS, adapter.settings_sha256)):
         path = folder / name
         if not path.is_file():

@@ -153,6 +153,8 @@ class ModelTokenizer:
 
     def _rows(self, request: ChoiceRequest, texts: Sequence[list[int]], room: int | None) -> Rows | str:
         context, *options = texts
+        # Not the length of the context: the tokenizer of TinyStories has tokens such as "to the", which reach across
+        # the border.
         n_common = _n_common([context, *options])
         if n_common == 0:
             return "context and options share no token, and the tokenizer adds none at the start"

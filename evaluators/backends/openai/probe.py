@@ -95,6 +95,8 @@ class Probe:
             methods: Methods | None = None
             if api != "chat":
                 methods = await self._scoring("completions")
+            # Completions come first, because they can score whole options; chat shows 20 alternatives of the first
+            # token at most.
             if methods is None and api != "completions":
                 methods = await self._scoring("chat") or await self._texts_alone("chat")
             if methods is None and api != "chat":
@@ -242,6 +244,7 @@ class Probe:
             n_sent = sum(len(given.tokens) for given in method.echoed(_CHOICE, replies))
         else:
             n_sent = sum(call.n_prompt or 0 for call in calls)
+        # llama-cpp-python adds a BOS, which moved log-probabilities by 0.1 to 0.2 nats.
         n_counted, _ = total_usage(replies)
         if n_counted is not None and n_counted > n_sent:
             raise ConfigError(

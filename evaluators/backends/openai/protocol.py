@@ -143,6 +143,7 @@ def logprob(value: object, *, what: str) -> float:
     Raises:
         AnswerError: the value is null, or not a log-probability.
     """
+    # transformers serve answers so, without an error.
     if value is None:
         raise AnswerError(f"the log-probability of {what} is null; the endpoint does not compute it")
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value > _ROUNDING:

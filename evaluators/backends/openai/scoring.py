@@ -44,7 +44,9 @@ from evaluators.backends.openai.protocol import (
 from evaluators.models.tokenizer import ModelTokenizer, Rows
 
 # Temperature 1 leaves log-probabilities unchanged even if a server applies the sampling parameters to them.
+# llama-cpp-python takes max_tokens 0 for no limit, so that even an echo generates a token.
 _ONE_TOKEN: Mapping[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
+# vLLM takes no more.
 _MOST_TOKEN_IDS = 128
 _MOST_PROMPTS = 64
 _TOP_LOGPROBS = (20, 5)
@@ -64,6 +66,7 @@ class OtherTokensError(AnswerError):
 
 def _prompts(model: str, prompts: Sequence[Any], rest: Mapping[str, Any], *, lists: bool) -> list[Call]:
     """Return the calls for prompts, with many prompts per call if ``lists`` is true."""
+    # vLLM takes lists of prompts; llama-cpp-python and transformers serve fail on them.
     size = _MOST_PROMPTS if lists else 1
     parts = [prompts[start : start + size] for start in range(0, len(prompts), size)]
     return [

@@ -41,6 +41,8 @@ from schemas.documents.result import Model
 
 logger = logging.getLogger(__name__)
 
+# Actors of Ray and not Ray Data, which drops the rows of a block that failed, and goes on with a stopped job by the ids
+# of rows alone, whatever the model or the prompt.
 MOST_TRIES = 3
 """Number of tries of a block before its requests fail, and of workers in a row for one seat before it is given up."""
 _IN_HAND = 2

@@ -101,11 +101,14 @@ class Cluster:
 
     def start(self, needs: Needs) -> RemoteWorker:
         """Start a worker, which may have to wait for a machine."""
+        # An actor that Ray restarts would have forgotten the model: a lost worker is replaced by the backend, perhaps
+        # on another machine.
         actor = self._ray.remote(Worker).options(num_cpus=needs.cpus, num_gpus=needs.gpus, max_restarts=0)
         return RemoteWorker(self._ray, actor.remote())
 
     def wait(self, calls: Sequence[Call], seconds: float) -> list[Call]:
         """Wait at most ``seconds``, and return the calls that have a message or have ended."""
+        # Messages stay where they are until they are read.
         ready, _ = self._ray.wait([call.stream for call in calls], timeout=seconds, fetch_local=False)
         return [call for call in calls if call.stream in ready]
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Number of tokens per batch, by type of device. On a CPU, the activations of so many float32 tokens stay in its cache;
 in a precision of half the size, twice as many do."""
+# The ids of a block are all in memory at a time, for texts with a draft each.
 _BLOCK = BlockLimits(n_texts=16384, n_characters=32_000_000)
 
 
@@ -125,6 +126,8 @@ class TransformersBackend(Backend):
         if any(isinstance(requests[index], GenerateRequest) for index in missing):
             room = room_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
             if any(isinstance(request, GenerateRequest) and request.json_schema is not None for request in requests):
+                # Nothing here holds tokens to a schema: the prompt alone asks for the form, and the result has to say
+                # so.
                 self.settings["json_schema"] = "none"
             yield from generate(self.network, self.tokenizer, requests, missing, room, settings=self.settings)
 
@@ -197,6 +200,7 @@ def _identity(loaded: Loaded, options: BackendOptions, chosen: ChosenAdapters) -
         "backend": "transformers",
         "model": loaded.files.identity,
         "precision": loaded.precision,
+        # The kind of device and not its number: cuda:0 and cuda:1 answer alike.
         "device": loaded.device.partition(":")[0],
         "chat_template": loaded.tokenizer.chat_template_sha256,
         "tokenizer": loaded.other_tokenizer_sha256,
@@ -226,6 +230,7 @@ def _arguments(options: BackendOptions, loaded: Loaded, chosen: ChosenAdapters) 
         "model": loaded.files.public_name,
         "name": options.name,
         "revision": loaded.files.commit,
+        # A checkpoint may have a precision that --dtype cannot name.
         "dtype": loaded.precision if loaded.precision in DTYPES else None,
         "tokenizer": None if options.tokenizer is None else local_name(options.tokenizer),
         "device": options.device,

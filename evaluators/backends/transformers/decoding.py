@@ -66,6 +66,8 @@ class Draft:
 
         Calls before the next token give the same numbers.
         """
+        # A token may be chosen twice: from the logits of the batch, and, if rounding may decide, from those of its text
+        # alone. Both have to meet the same numbers.
         if self._numbers is None or self._numbers[0] != len(self.generated):
             self._numbers = (len(self.generated), self._generator.random(n))
         return self._numbers[1]

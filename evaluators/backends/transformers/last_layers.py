@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
     from transformers import PreTrainedModel
 
+# 128 MiB of float32.
 _CHUNK_ELEMENTS = 2**25
 """Maximum number of logits converted to float32 at a time."""
 
@@ -132,6 +133,7 @@ def _picked(logits: Tensor, index: Tensor, tokens: Tensor) -> Tensor:
         tokens: Token id of each pair, shape (m,).
     """
     torch = import_extra("torch", "hf")
+    # In float32 first: sums in bfloat16 would round a log-probability to a multiple of 1/4 nat.
     step = max(1, _CHUNK_ELEMENTS // logits.shape[-1])
     totals = torch.cat([torch.logsumexp(part.float(), dim=-1) for part in torch.split(logits, step)])
     result: Tensor = logits[index, tokens].float() - totals[index]
@@ -157,6 +159,7 @@ def last_layer_at(network: PreTrainedModel, rows: Tensor, columns: Tensor, shape
         columns: Column of each needed position, shape (n,).
         shape: Numbers of rows and columns of the forward pass.
     """
+    # Packed scoring answers about a tenth more requests with it.
     with ExitStack() as hooks:
         for module in _parts(network):
             hook = _Selection(rows, columns, shape)

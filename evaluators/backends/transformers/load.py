@@ -67,6 +67,7 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
     )
     network = load_network(model, files.commit, torch_dtype(torch, options.dtype, device))
     network.to(torch.device(device)).eval()
+    # AutoModelForCausalLM loads an encoder such as BERT too, with a warning in the log.
     check_causal(network)
     return Loaded(
         files=files,

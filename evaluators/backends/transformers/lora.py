@@ -93,6 +93,7 @@ class AdapterSlot:
             bias="none",
         )
         try:
+            # Weights in half precision are trained as float32, which is the default of peft.
             self._adapted = _adapted(self.network, config)
         # peft raises errors of many kinds for layers that it does not know.
         except Exception as error:
@@ -112,6 +113,8 @@ class AdapterSlot:
             for name, weight in peft.get_peft_model_state_dict(self._adapted).items()
         }
         safetensors.save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+        # Written by hand: peft would note the path of the base model on this machine, and more fields with each
+        # version.
         config = self._adapted.peft_config["default"]
         settings: dict[str, JsonValue] = {
             "peft_type": "LORA",
@@ -146,6 +149,8 @@ def _loaded(network: PreTrainedModel, folder: Path) -> Any:
         raise ConfigError(f"adapter {folder} is of kind {config.peft_type}, and not a LoRA; give a LoRA")
     adapted = None
     try:
+        # peft would warn that the model has another name than the one that the adapter was trained with, as any folder
+        # has.
         config.base_model_name_or_path = None
         adapted = _adapted(network, config, autocast_adapter_dtype=False)
         report = peft.set_peft_model_state_dict(adapted, weights)
@@ -315,6 +320,7 @@ class LoraTrainer(Trainer):
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * (1 - number / len(steps) if settings.schedule == "linear" else 1)
             for index in indices:
+                # One item at a time, as in the published code: no padding, and a label is never seen by another item.
                 with self._autocast():
                     loss = self._loss(rows[index]) / len(indices)
                 if not math.isfinite(loss.item()):

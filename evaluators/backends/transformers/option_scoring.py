@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Set to let rounding pass, not derived: with a fifth of it, a correct model in bfloat16 fell back to plain scoring at
+# 0.048 nats. What finds wrong masks is the row that is made for it.
 _ROUNDING = {"float16": 0.0125, "bfloat16": 0.1}
 """Difference in nats that is tolerated in each half precision, per square root of the number of option tokens."""
+# In float32, 500 requests of a dataset differed by at most 3.5e-5.
 _EXACT = 1e-4
 _NOISE = 4.0
 """Tolerated difference between the two ways of scoring, in multiples of the difference that padding alone makes."""
@@ -174,8 +177,11 @@ class OptionScorer:
         """
         # Another device or library may compute otherwise, so that a choice made with it says nothing here.
         key = strict_json.sha256([self.device, dict(self.packages), list(hashes)])
+        # By the requests of the whole block, whichever are missing, so that a run that goes on finds what it chose.
         if key not in self.choices:
             earlier = [_Choice(**json.loads(text)) for text in self.choices.values()]
+            # A comparison costs several passes, so it is made once per run, and again only where texts get longer:
+            # positions and windows show their limits there.
             packs_up_to = max((choice.longest for choice in earlier if choice.left_out is None), default=0)
             reason = compare(str(self.precision)) if longest > packs_up_to else None
             self.choices[key] = json.dumps({"longest": longest, "left_out": reason})
@@ -252,6 +258,7 @@ def _made(encoded: Sequence[Rows | None]) -> Iterator[_Sample]:
     Some models take the position in the row for the position in the text, or look back a fixed number of positions in
     the row. Only a row like this one shows it.
     """
+    # MPT and GPT-Neo, packed without this row, were off by up to 2.7 nats unnoticed.
     longest = max((rows.ids[0] for rows in encoded if rows is not None), key=len)
     if len(longest) < 2 * _N_HEAD:
         return

@@ -83,6 +83,7 @@ class PlainScorer:
         flat = [(ids, rows.n_context) for rows in requests for ids in rows.ids]
         device = self.network.device
         ids = padded([row for row, _ in flat], device)
+        # OPT and Bloom take positions from it.
         mask = padded([[1] * len(row) for row, _ in flat], device)
         end = [] if self.end_id is None else [self.end_id]
         # The token at position i is predicted at i - 1; the last position predicts the end token.

@@ -26,6 +26,8 @@ class Drawn(NamedTuple):
     """True for each token that rounding may have decided."""
 
 
+# With one number for each token, rounding decided about 650 of 40,865 tokens of a real model; with one for each choice
+# about 44 at most.
 def n_choices(n_tokens: int) -> int:
     """Return how many random numbers draw one of ``n_tokens`` tokens."""
     return max(1, (n_tokens - 1).bit_length())
@@ -41,6 +43,7 @@ def draw(logits: Tensor, temperature: Tensor, top_p: Tensor, numbers: Tensor, ro
         numbers: Random numbers in [0, 1) as float64, shape (n, :func:`n_choices` of the vocabulary).
         rounding: Largest error of a logit, in nats.
     """
+    # In double precision, sums over a vocabulary round far less than the logits themselves.
     torch = import_extra("torch", "hf")
     probabilities = torch.softmax(logits.double() / temperature, dim=-1)
     error = rounding / temperature

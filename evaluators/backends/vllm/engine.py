@@ -23,6 +23,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 _CPU_BLOCK = 32
 """Number of tokens per block of the cache on a CPU, the minimum there. The default of 128 would leave most contexts out
 of the prefix cache."""
+# vLLM reserves memory for one of these ranks, and takes no other.
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 # Defaults; variables that the user has set take precedence. In one process, the order of computation is always the
 # same.
@@ -298,6 +299,7 @@ def _arguments(settings: EngineSettings, vllm: Any, platform: Any) -> dict[str, 
         "logprobs_mode": "raw_logprobs",
         "max_logprobs": MOST_TOKEN_IDS,
         # Requests with prompt log-probabilities cannot read the cache.
+        # Forced on for them, it crashed or returned stale rows.
         "enable_prefix_caching": (settings.option_scoring or _best_scoring(vllm)) == "option_trie",
         "enforce_eager": platform.is_cpu(),
         "use_tqdm_on_load": False,
@@ -316,6 +318,7 @@ def _arguments(settings: EngineSettings, vllm: Any, platform: Any) -> dict[str, 
                 f"LoRA rank {settings.lora_rank} is more than vLLM's {_LORA_RANKS[-1]}; merge the adapter"
             )
         rank = next(rank for rank in _LORA_RANKS if rank >= settings.lora_rank)
+        # One at a time, because all requests of a piece of work have the same adapter.
         arguments.update(enable_lora=True, max_loras=1, max_lora_rank=rank)
     return arguments
 
@@ -335,6 +338,7 @@ def _refusals(model: str) -> Iterator[None]:
 
 def _remedy(reason: str) -> str:
     lower = reason.lower()
+    # The CPU build has kernels for heads of 32 numbers and more; those of tinystories-656k have 16.
     if "head_dim" in lower or "head size" in lower or "head_size" in lower:
         return "its attention heads have a size that this build of vLLM has no kernel for; use --backend transformers"
     if "custom code" in lower:

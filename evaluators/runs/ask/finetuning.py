@@ -65,6 +65,7 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
             else:
                 n_complete += 1
         strict_json.write(out / _SETUP, setup)
+        # What a killed training left beside the place of its adapter.
         for unfinished in out.glob("*/.*"):
             shutil.rmtree(unfinished, ignore_errors=True)
         n_contexts = sum(len(plan.selection.parts) for plan in plans)
@@ -74,6 +75,7 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
                     advance(0, part=context.name)
                     adapters[context.name] = _train(out, context, trainer)
                     advance(1)
+        # Sorted, so that the order of trainings, and of stops between them, leaves the same bytes.
         listed = [contract.plain(asdict(adapters[name])) for name in sorted(adapters)]
         path = out / ADAPTERS
         strict_json.write(path, contract.dump(contract.load({**setup, "adapters": listed}, Adapters, where=str(path))))
