@@ -13,7 +13,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, with_options
 from evaluators.backend_options import BackendOptions
 from evaluators.commands.choices import ItemChoice
-from schemas.documents.adapters import PUBLISHED, Hyperparameters, Schedule
+from schemas.documents.adapters import PUBLISHED, Schedule
 
 _KEPT = "stopped; complete adapters are kept, and the same command continues from there"
 _CHOSEN = Only({"configs", "parts", "task", "prompts", "contexts"})
@@ -37,6 +37,13 @@ def finetune_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of first weights and order.")] = PUBLISHED.seed,
 ) -> None:
     """Train a LoRA adapter for each config and each prompt of a dataset, with which run --lora asks."""
+    # Imported when a model is trained: the help of this command needs nothing of it.
+    from biasboard.ground.progress import working
+    from evaluators.backend import check_model_id
+    from evaluators.commands.chosen_plans import plans_of
+    from evaluators.runs.ask.finetuning import finetune
+    from evaluators.trainer import open_trainer
+
     if schedule not in get_args(Schedule):
         raise ConfigError(f"--schedule {schedule} does not exist; have: {', '.join(get_args(Schedule))}")
     if not learning_rate > 0:
@@ -50,24 +57,10 @@ def finetune_command(
         alpha=alpha,
         seed=seed,
     )
-    _finetune(replace(choice, datasets=(dataset,), limit=0), model, options, hyperparameters, out)
-
-
-def _finetune(
-    choice: ItemChoice, model: str, options: BackendOptions, hyperparameters: Hyperparameters, out: Path | None
-) -> None:
-    """Train, and say what was written and what can be done with it."""
-    # Imported when a model is trained: the help of this command needs nothing of it.
-    from biasboard.ground.progress import working
-    from evaluators.backend import check_model_id
-    from evaluators.commands.chosen_plans import plans_of
-    from evaluators.runs.ask.finetuning import finetune
-    from evaluators.trainer import open_trainer
-
     if options.name is not None:
         check_model_id(options.name)
     with working("reading the items"):
-        plans = plans_of(choice)
+        plans = plans_of(replace(choice, datasets=(dataset,), limit=0))
     with working(f"opening {options.name or model}"):
         trainer = open_trainer(model, options, hyperparameters)
     manifest = plans[0].selection.manifest
@@ -78,5 +71,5 @@ def _finetune(
     named = (("config", choice.configs), ("part", choice.parts), ("prompt", choice.prompts))
     same = [f"--{name} {value}" for name, values in named for value in values]
     same += [] if choice.contexts is None else [f"--contexts {choice.contexts}"]
-    asked = f"run --dataset {choice.datasets[0]} --backend transformers --model {model}"
+    asked = f"run --dataset {dataset} --backend transformers --model {model}"
     typer.echo(f"next: {' '.join(['python -m evaluators', asked, *same, '--lora', str(folder)])}")

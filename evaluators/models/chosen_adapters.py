@@ -42,7 +42,7 @@ class ChosenAdapters(NamedTuple):
     def model_id(self, files: ModelFiles) -> str:
         """Return the id in results of a model that answers with the adapters, unless the user names another.
 
-        An adapter for everything has an id of its own; those of contexts are told by an ending of the model's.
+        An adapter for everything has an id of its own; with those of contexts, the id of the model gets an ending.
         """
         if self.single is not None:
             return self.single.files.default_id

@@ -66,10 +66,10 @@ def test_a_missing_vllm_names_its_extra() -> None:
     program = (
         "import sys\n"
         "sys.modules['vllm'] = None\n"
-        "from evaluators.backends.vllm.engine import EngineSettings, look\n"
+        "from evaluators.backends.vllm.engine import EngineSettings, specs_of\n"
         "from biasboard.ground.errors import MissingExtraError\n"
         "settings = EngineSettings(model='m', commit=None, tokenizer='m', tokenizer_commit=None, dtype=None)\n"
-        "try:\n    look(settings)\n"
+        "try:\n    specs_of(settings)\n"
         "except MissingExtraError as error:\n    print(error)\n"
     )
     done = run("-c", program, fresh=True, status=0)

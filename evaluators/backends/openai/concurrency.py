@@ -177,7 +177,7 @@ class Engine:
 
 
 def _gathered(outbox: _Outbox) -> tuple[list[_Arrived], bool]:
-    """Wait for a tick, or until a response is there and those that follow at once; False if it was the end."""
+    """Return the responses that arrive together, after a tick at most; the second value is False after the last one."""
     arrived: list[_Arrived] = []
     end = time.monotonic() + _TICK_SECONDS
     while len(arrived) < _HAND_OVER:

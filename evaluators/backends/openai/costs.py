@@ -105,7 +105,7 @@ class Ledger:
     """
 
     def __init__(self, price: Price | None, most_usd: float | None) -> None:
-        """Create a ledger of nothing yet.
+        """Begin with nothing sent and nothing spent.
 
         Args:
             price: Price of the model's tokens; None if unknown.

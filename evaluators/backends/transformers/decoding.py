@@ -42,7 +42,7 @@ class Draft:
     """Index of the request among all requests."""
     request: GenerateRequest
     prompt: list[int]
-    n_most: int
+    max_new: int
     """Maximum number of tokens to generate: as many as were asked for, or fewer if the model has less room."""
     end_ids: frozenset[int]
     tokenizer: ModelTokenizer
@@ -57,9 +57,9 @@ class Draft:
         return self.prompt + self.generated
 
     @property
-    def n_at_most(self) -> int:
+    def max_total(self) -> int:
         """The maximum number of tokens that prompt and answer may have together."""
-        return len(self.prompt) + self.n_most
+        return len(self.prompt) + self.max_new
 
     def random_numbers(self, n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return ``n`` random numbers in [0, 1) for the next token.
@@ -90,7 +90,7 @@ class Draft:
             self._finish(self._text(self.generated[:-1]), "stop")
         elif (stopped := self._stopped()) is not None:
             self._finish(stopped, "stop")
-        elif len(self.generated) >= self.n_most:
+        elif len(self.generated) >= self.max_new:
             self._finish(self._text(self.generated), "length")
 
     def fail(self, reason: str) -> None:
@@ -129,20 +129,20 @@ def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokeni
     """Return a draft with nothing generated yet, or an error message if the request cannot be answered."""
     prompt = tokenizer.context_ids(request.prompt)
     room = room_of(network)
-    n_most = request.max_tokens
+    max_new = request.max_tokens
     if not prompt:
         return "the prompt is empty, and the tokenizer puts nothing before it; give it a word to go on from"
     if (reason := unknown_token(network, [prompt])) is not None:
         return reason
-    if n_most < 1:
-        return f"max_tokens is {n_most}, so nothing can be generated; ask for at least 1"
+    if max_new < 1:
+        return f"max_tokens is {max_new}, so nothing can be generated; ask for at least 1"
     if request.temperature < 0 or not 0 < request.top_p <= 1:
         return f"temperature {request.temperature} or top_p {request.top_p} makes no sense; use >= 0 and (0, 1]"
     if room is not None:
         if len(prompt) >= room:
             return f"the prompt takes {len(prompt)} tokens, the model {room}; nothing is left for an answer"
-        n_most = min(n_most, room - len(prompt))
-    return Draft(index, request, prompt, n_most, end_tokens(network, tokenizer), tokenizer)
+        max_new = min(max_new, room - len(prompt))
+    return Draft(index, request, prompt, max_new, end_tokens(network, tokenizer), tokenizer)
 
 
 def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset[int]:

@@ -84,7 +84,7 @@ def generate(
     if failed:
         yield Answers(failed, 0.0)
     # The longest come first: they decide how many texts fit side by side, and none of them is left for the end.
-    drafts.sort(key=lambda draft: (-draft.n_at_most, draft.index))
+    drafts.sort(key=lambda draft: (-draft.max_total, draft.index))
     waiting = deque(draft for draft in drafts if draft.index in missing)
     if not waiting:
         return
@@ -181,10 +181,10 @@ class _Continuous:
         """
         group: list[Draft] = []
         n_running = len(self.slots.drafts)
-        longest = max((draft.n_at_most for draft in self.slots.drafts), default=0)
+        longest = max((draft.max_total for draft in self.slots.drafts), default=0)
         n_prompt = 0
         while self.waiting:
-            longest = max(longest, self.waiting[0].n_at_most)
+            longest = max(longest, self.waiting[0].max_total)
             n_fit = max(1, self.room.n_tokens // longest)
             if self.room.n_rows is not None:
                 n_fit = min(n_fit, self.room.n_rows)
@@ -253,7 +253,7 @@ class _Continuous:
         if len(drafts) == 1:
             drafts[0].fail(OUT_OF_MEMORY)
             return drafts
-        n_tokens = len(drafts) * max(draft.n_at_most for draft in drafts) // 2
+        n_tokens = len(drafts) * max(draft.max_total for draft in drafts) // 2
         self.room = Room(n_tokens, self.room.n_rows, min(self.room.n_prefilled, n_tokens))
         logger.warning("out of memory with %d texts side by side; halving it", len(drafts))
         self.waiting.extendleft(reversed(drafts))

@@ -255,7 +255,7 @@ def try_sharing(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sh
         shortest: Draft that stays the shortest.
     """
     config = network.config.get_text_config()
-    reason = obstacle(network, longest.n_at_most)
+    reason = obstacle(network, longest.max_total)
     if reason is None and "chunked_attention" in (getattr(config, "layer_types", None) or []):
         reason = f"{config.model_type} attends to chunks that begin at fixed positions"
     if reason is not None:
@@ -271,7 +271,7 @@ def _tried(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sharing
     """Compare a long and a short text decoded together with each of them decoded alone."""
     long, short, again = _endless(longest), _endless(shortest), _endless(longest)
     _, cache = prefill(network, [long.prompt])
-    if reason := _obstacle_in_cache(cache, len(long.prompt), longest.n_at_most):
+    if reason := _obstacle_in_cache(cache, len(long.prompt), longest.max_total):
         return Sharing(reason)
     slots = Slots(network)
     differences: list[Difference] = []
@@ -293,7 +293,7 @@ def _tried(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sharing
 
 def _endless(draft: Draft) -> Draft:
     """Return a draft of the same text that continues for a few tokens and ends at none of them."""
-    prompt = draft.prompt[: max(1, draft.n_at_most - _N_TRIED)]
+    prompt = draft.prompt[: max(1, draft.max_total - _N_TRIED)]
     request = replace(draft.request, stop=(), temperature=0.0)
     return Draft(draft.index, request, prompt, _N_TRIED + 1, frozenset(), draft.tokenizer)
 

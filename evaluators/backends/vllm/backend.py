@@ -42,9 +42,9 @@ from evaluators.backends.vllm.engine import (
     Done,
     EngineSettings,
     Generated,
-    Looked,
+    ModelSpecs,
     Work,
-    look,
+    specs_of,
 )
 from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers, environments_of
 from evaluators.backends.vllm.trie import end_logprobs, option_logprobs, questions
@@ -94,7 +94,7 @@ class VllmBackend(Backend):
     environments: Sequence[dict[str, str]]
     """Environment variables of each worker process; empty for an engine in this process."""
     tokenizer: ModelTokenizer
-    looked: Looked
+    specs: ModelSpecs
     model: Model
     with_end: bool = False
     """True if the end token is scored after every option, which takes about one more request per option."""
@@ -110,7 +110,7 @@ class VllmBackend(Backend):
     @property
     def runtime(self) -> Runtime:
         """The device, versions and settings of the engines; only the device before the first request."""
-        return Runtime(device=self.looked.device_name) if self.loaded is None else self.loaded.runtime
+        return Runtime(device=self.specs.device_name) if self.loaded is None else self.loaded.runtime
 
     def pool(self) -> Pool:
         """Return the engines, and load the model on the first call.
@@ -169,7 +169,7 @@ class VllmBackend(Backend):
     @property
     def context_tokens(self) -> int:
         """The largest number of tokens that the model takes, prompt and answer together."""
-        return self.looked.room
+        return self.specs.room
 
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
         """Return the least number of tokens that each request needs."""
@@ -178,13 +178,13 @@ class VllmBackend(Backend):
     def _prepare(self, requests: Sequence[Request], indices: list[int]) -> _Prepared:
         asked = [requests[index] for index in indices]
         choices = [request for request in asked if isinstance(request, ChoiceRequest)]
-        scored = iter(self.tokenizer.rows_of_all(choices, self.looked.room))
+        scored = iter(self.tokenizer.rows_of_all(choices, self.specs.room))
         encoded = [
             self._continuation(request) if isinstance(request, GenerateRequest) else self._checked(next(scored))
             for request in asked
         ]
         rows = [request for request in encoded if isinstance(request, Rows)]
-        nodes = questions(rows, end_id=self.tokenizer.end_id if self.with_end else None, room=self.looked.room)
+        nodes = questions(rows, end_id=self.tokenizer.end_id if self.with_end else None, room=self.specs.room)
         # All requests of a chunk have the same adapter.
         folder = None if self.adapters is None else str(self.adapters.folder_of(asked[0].adapter))
         continuations = [request for request in encoded if isinstance(request, Continuation)]
@@ -198,9 +198,9 @@ class VllmBackend(Backend):
         ids = tuple(self.tokenizer.context_ids(request.prompt))
         if not ids:
             return "the prompt has no tokens, and the tokenizer adds none at the start"
-        n_left = self.looked.room - len(ids)
+        n_left = self.specs.room - len(ids)
         if n_left < 1:
-            return f"the prompt takes {len(ids)} tokens and leaves none of the model's {self.looked.room} for an answer"
+            return f"the prompt takes {len(ids)} tokens and leaves none of the model's {self.specs.room} for an answer"
         return self._unknown([ids]) or Continuation(
             ids,
             min(request.max_tokens, n_left),
@@ -214,10 +214,10 @@ class VllmBackend(Backend):
     def _unknown(self, texts: Sequence[Sequence[int]]) -> str | None:
         """Return an error message if a token id is beyond the model's vocabulary; None otherwise."""
         highest = max(map(max, texts))
-        if highest < self.looked.n_vocabulary:
+        if highest < self.specs.n_vocabulary:
             return None
         return (
-            f"token id {highest} is beyond the model's vocabulary of {self.looked.n_vocabulary}; use its own tokenizer"
+            f"token id {highest} is beyond the model's vocabulary of {self.specs.n_vocabulary}; use its own tokenizer"
         )
 
     def _responses(self, chunk: _Prepared, done: Done) -> Iterator[Response]:
@@ -293,8 +293,8 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         lora_folder=None if chosen.single is None else chosen.single.folder,
         lora_rank=chosen.rank,
     )
-    looked = look(settings)
-    environments = environments_of(looked, options)
+    specs = specs_of(settings)
+    environments = environments_of(specs, options)
     tokenizer = load_tokenizer(tokenizer_files.location, tokenizer_files.commit, chat=bool(options.chat))
     chosen.check_base(
         files,
@@ -307,8 +307,8 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         "adapter": None if chosen.single is None else chosen.single.files.identity,
         "tokenizer": None if options.tokenizer is None else tokenizer_files.identity,
         "chat_template_sha256": tokenizer.chat_template_sha256,
-        "precision": looked.precision,
-        "device": looked.device_type,
+        "precision": specs.precision,
+        "device": specs.device_type,
         "end_logprobs": "true" if options.end_logprobs else None,
         # Left out without adapters, so that the identities of other models stay as they were.
         **({} if chosen.of_contexts is None else {"adapters": chosen.of_contexts.sha256}),
@@ -317,16 +317,16 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         settings=settings,
         environments=environments,
         tokenizer=tokenizer,
-        looked=looked,
+        specs=specs,
         with_end=bool(options.end_logprobs),
-        chunk_texts=_CHUNK_TEXTS_CPU if looked.device_type == "cpu" else _CHUNK_TEXTS,
-        arguments=_arguments(options, files, tokenizer_files, chosen, looked),
+        chunk_texts=_CHUNK_TEXTS_CPU if specs.device_type == "cpu" else _CHUNK_TEXTS,
+        arguments=_arguments(options, files, tokenizer_files, chosen, specs),
         adapters=chosen.of_contexts,
         model=Model(
             id=check_model_id(options.name or chosen.model_id(files)),
             revision=chosen.revision(files),
             backend="vllm",
-            precision=looked.precision,
+            precision=specs.precision,
             chat_template_sha256=tokenizer.chat_template_sha256,
             endpoint="local",
             identity_sha256=model_identity(identity),
@@ -343,14 +343,14 @@ def _check_numbers(options: BackendOptions) -> None:
 
 
 def _arguments(
-    options: BackendOptions, files: ModelFiles, tokenizer: ModelFiles, chosen: ChosenAdapters, looked: Looked
+    options: BackendOptions, files: ModelFiles, tokenizer: ModelFiles, chosen: ChosenAdapters, specs: ModelSpecs
 ) -> tuple[str, ...]:
     """Return the options that open the same model again. A local folder is given by its name, without its path."""
     known: Mapping[str, object] = {
         "model": files.public_name,
         "name": options.name,
         "revision": files.commit,
-        "dtype": looked.precision if looked.precision in DTYPES else None,
+        "dtype": specs.precision if specs.precision in DTYPES else None,
         "tokenizer": None if options.tokenizer is None else tokenizer.public_name,
         **chosen.arguments(),
         "max-model-len": options.max_model_len,

@@ -94,8 +94,8 @@ class Done(NamedTuple):
     generated: list[Generated]
 
 
-class Looked(NamedTuple):
-    """The facts about a model and its devices that are known before the weights are loaded."""
+class ModelSpecs(NamedTuple):
+    """What is known of a model and its devices before the weights are loaded."""
 
     precision: str
     room: int
@@ -107,7 +107,7 @@ class Looked(NamedTuple):
     """Number of GPUs; 1 on a CPU, which all engines share."""
 
 
-def look(settings: EngineSettings) -> Looked:
+def specs_of(settings: EngineSettings) -> ModelSpecs:
     """Check a model's configuration without loading the model.
 
     Raises:
@@ -121,7 +121,7 @@ def look(settings: EngineSettings) -> Looked:
         config = _import_vllm("vllm.engine.arg_utils").EngineArgs(**arguments).create_model_config()
         if config.runner_type != "generate":
             raise ConfigError(f"model '{settings.model}' is no causal language model for vLLM; give a decoder")
-        return Looked(
+        return ModelSpecs(
             precision=str(config.dtype).removeprefix("torch."),
             room=config.max_model_len,
             n_vocabulary=config.get_vocab_size(),
@@ -191,7 +191,7 @@ class Engine:
         return Done(edges, self._generate(work.continuations) if work.continuations else [])
 
     def _lora_request(self, folder: str | None) -> Any:
-        """Return how the engine is told an adapter, of which it knows each by a number."""
+        """Return the engine's handle of an adapter, which it knows by a number."""
         if folder is None:
             return None
         if folder not in self._loras:

@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from evaluators.backend import Runtime
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.vllm.engine import Done, Engine, EngineSettings, Looked, Work
+from evaluators.backends.vllm.engine import Done, Engine, EngineSettings, ModelSpecs, Work
 
 _GRACE_SECONDS = 5
 MOST_DEATHS = 2
@@ -237,7 +237,7 @@ def serve(connection: Connection, settings: EngineSettings) -> None:
                 connection.send((ticket, type(error)(*error.args)))
 
 
-def environments_of(looked: Looked, options: BackendOptions) -> list[dict[str, str]]:
+def environments_of(specs: ModelSpecs, options: BackendOptions) -> list[dict[str, str]]:
     """Return the environment variables that give each worker process its devices.
 
     Returns:
@@ -247,19 +247,19 @@ def environments_of(looked: Looked, options: BackendOptions) -> list[dict[str, s
         ConfigError: there are not enough devices.
     """
     n_copies, n_each = options.data_parallel or 1, options.tensor_parallel or 1
-    if looked.device_type == "cpu":
+    if specs.device_type == "cpu":
         if n_each > 1:
             raise ConfigError("--tensor-parallel needs a GPU for every part; leave it out on a CPU")
         return _cores(n_copies) if n_copies > 1 else []
-    if n_copies * n_each > looked.n_devices:
+    if n_copies * n_each > specs.n_devices:
         raise ConfigError(
             f"--data-parallel {n_copies} times --tensor-parallel {n_each} needs {n_copies * n_each} GPUs, "
-            f"{looked.n_devices} are available; give smaller numbers"
+            f"{specs.n_devices} are available; give smaller numbers"
         )
     if n_copies == 1:
         return []
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    devices = visible if visible != [""] else [str(number) for number in range(looked.n_devices)]
+    devices = visible if visible != [""] else [str(number) for number in range(specs.n_devices)]
     return [
         {"CUDA_VISIBLE_DEVICES": ",".join(devices[start : start + n_each])}
         for start in range(0, n_copies * n_each, n_each)
