@@ -216,6 +216,7 @@ class OpenAIBackend(Backend):
         if not missing:
             return
         self._check_names()
+        # Closed with the caller's iterator: calls under way are cancelled then, and not when garbage is collected.
         with closing(self._events(methods, requests, missing)) as events:
             for event in events:
                 yield event

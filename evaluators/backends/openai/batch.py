@@ -125,7 +125,11 @@ class BatchRun:
         keys: list[str] = []
         size = 0
         for key, calls in fresh.items():
-            new = [_line(f"{key}-{number}", call) for number, call in enumerate(calls)]
+            entries = [
+                {"custom_id": f"{key}-{number}", "method": "POST", "url": f"/v1{call.route}", "body": dict(call.body)}
+                for number, call in enumerate(calls)
+            ]
+            new = [json.dumps(entry, ensure_ascii=False).encode() + b"\n" for entry in entries]
             n_bytes = sum(map(len, new))
             if lines and (len(lines) + len(new) > self.limits.lines or size + n_bytes > self.limits.bytes):
                 yield from self._send(lines, keys)
@@ -279,8 +283,3 @@ class BatchRun:
             return
         batches: list[Any] = [asdict(batch) for batch in self._batches]
         strict_json.write(self.state_path, {"model": self.identity, "batches": batches})
-
-
-def _line(custom_id: str, call: Call) -> bytes:
-    entry = {"custom_id": custom_id, "method": "POST", "url": f"/v1{call.route}", "body": dict(call.body)}
-    return json.dumps(entry, ensure_ascii=False).encode() + b"\n"

@@ -169,6 +169,7 @@ class Ledger:
         self._reserved -= reserved
         self._n_reserved -= 1
         self.cost_usd += cost_usd
+        # A new event for whoever waits from now on: this one wakes all that wait, and most of them wait again.
         self._settled.set()
         self._settled = asyncio.Event()
 

@@ -96,6 +96,7 @@ class Pacer:
     async def enter(self) -> float:
         """Wait until another call may start, and return the time of the event loop then."""
         loop = asyncio.get_running_loop()
+        # Again after each turn: the limit may have fallen, or a hold begun, since the turn was given.
         while self._under_way >= int(self._limit) or loop.time() < self.open_at:
             turn: asyncio.Future[None] = loop.create_future()
             self._waiting.append(turn)

@@ -170,6 +170,10 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         chat_template_sha256=loaded.tokenizer.chat_template_sha256,
     )
     device = loaded.device
+    kind = device.partition(":")[0]
+    batch_tokens = _BATCH_TOKENS.get(kind, 8192)
+    if kind == "cpu" and loaded.network.dtype.itemsize == 2:
+        batch_tokens *= 2
     identity = _identity(loaded, options, chosen)
     return TransformersBackend(
         network=loaded.network,
@@ -177,7 +181,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         device=device,
         scoring=options.scoring,
         arguments=_arguments(options, loaded, chosen),
-        batch_tokens=options.batch_tokens or _batch_tokens(device, loaded.network.dtype.itemsize),
+        batch_tokens=options.batch_tokens or batch_tokens,
         wanted_tokens=options.batch_tokens,
         settings={"threads": str(loaded.n_threads)} if device == "cpu" else {},
         chosen=chosen,
@@ -213,12 +217,6 @@ def _identity(loaded: Loaded, options: BackendOptions, chosen: ChosenAdapters) -
     if chosen.of_contexts is not None:
         identity["adapters"] = chosen.of_contexts.sha256
     return identity
-
-
-def _batch_tokens(device: str, itemsize: int) -> int:
-    kind = device.partition(":")[0]
-    most = _BATCH_TOKENS.get(kind, 8192)
-    return 2 * most if kind == "cpu" and itemsize == 2 else most
 
 
 _USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora")

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 _N_ANCHOR = 8
 """Number of prompt tokens decoded together with the answer, because some tokenizers drop the space at the start of a
 text."""
+# 128 MiB of float64.
 _CHUNK_ELEMENTS = 2**24
 """Maximum number of float64 probabilities held in memory at a time."""
 

@@ -171,6 +171,7 @@ def usable_device(torch: Any, wanted: str | None) -> str:
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
     try:
+        # torch knows names of devices that this machine or this build lacks; only using one tells.
         torch.zeros(1, device=wanted).item()
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]

@@ -296,6 +296,7 @@ class PackedScorer:
         """
         if not ids:
             return None
+        # One is enough: the batches of a prefix follow one another.
         if self._prefix_ids != tuple(ids):
             torch = import_extra("torch", "hf")
             self._prefix = None  # Free the old prefix before the new one is computed.
@@ -323,6 +324,7 @@ class _Row:
             for ids in rows.ids:
                 path = [context[-1], *self.tree.add(ids[rows.n_context :], after=context[-1])]
                 tokens = [*ids[rows.n_context :], *([] if end_id is None else [end_id])]
+                # Without an end token, nothing is asked at the last node of an option.
                 options.append(list(zip(path, tokens, strict=False)))
             self._paths.append(options)
             self.wanted.extend(pair for option in options for pair in option)

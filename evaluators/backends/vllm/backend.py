@@ -178,10 +178,12 @@ class VllmBackend(Backend):
     def _prepare(self, requests: Sequence[Request], indices: list[int]) -> _Prepared:
         asked = [requests[index] for index in indices]
         choices = [request for request in asked if isinstance(request, ChoiceRequest)]
-        scored = iter(self.tokenizer.rows_of_all(choices, self.specs.room))
+        scored = (
+            rows if isinstance(rows, str) else self._unknown(rows.ids) or rows
+            for rows in self.tokenizer.rows_of_all(choices, self.specs.room)
+        )
         encoded = [
-            self._continuation(request) if isinstance(request, GenerateRequest) else self._checked(next(scored))
-            for request in asked
+            self._continuation(request) if isinstance(request, GenerateRequest) else next(scored) for request in asked
         ]
         rows = [request for request in encoded if isinstance(request, Rows)]
         nodes = questions(rows, end_id=self.tokenizer.end_id if self.with_end else None, room=self.specs.room)
@@ -189,9 +191,6 @@ class VllmBackend(Backend):
         folder = None if self.adapters is None else str(self.adapters.folder_of(asked[0].adapter))
         continuations = [request for request in encoded if isinstance(request, Continuation)]
         return _Prepared(indices, encoded, Work(nodes, continuations, folder))
-
-    def _checked(self, rows: Rows | str) -> Rows | str:
-        return rows if isinstance(rows, str) else self._unknown(rows.ids) or rows
 
     def _continuation(self, request: GenerateRequest) -> Continuation | str:
         """Return what the engine is to generate for a request, or an error message if it cannot."""

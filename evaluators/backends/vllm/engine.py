@@ -127,7 +127,7 @@ def specs_of(settings: EngineSettings) -> ModelSpecs:
             n_vocabulary=config.get_vocab_size(),
             device_type=platform.device_type,
             device_name=platform.get_device_name() if not platform.is_cpu() else "cpu",
-            n_devices=1 if platform.is_cpu() else _n_devices(platform),
+            n_devices=1 if platform.is_cpu() else int(platform.device_count()),
         )
 
 
@@ -357,11 +357,6 @@ def _first_line(error: BaseException) -> str:
         lines = [lines[1].removeprefix("Value error, ").partition(" [type=")[0], *lines[2:]]
     message = lines[0] if lines else type(error).__name__
     return message[:300].rstrip(".")
-
-
-def _n_devices(platform: Any) -> int:
-    count: int = platform.device_count()
-    return count
 
 
 def _packages(vllm: Any) -> dict[str, str]:

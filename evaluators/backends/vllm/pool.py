@@ -165,7 +165,9 @@ class Workers:
             try:
                 _, outcome = worker.connection.recv()
             except (EOFError, OSError):
-                self._bury(worker)
+                worker.connection.close()
+                worker.process.join()
+                self._workers.remove(worker)
                 if ticket in running:
                     again.append(self._after_death(running.pop(ticket)))
                 continue
@@ -182,11 +184,6 @@ class Workers:
                 "ran out, give a smaller --max-model-len or --gpu-memory"
             )
         return task
-
-    def _bury(self, worker: _Worker) -> None:
-        worker.connection.close()
-        worker.process.join()
-        self._workers.remove(worker)
 
 
 def _started(worker: _Worker) -> Runtime:
