@@ -41,6 +41,7 @@ def cluster_draws(n_clusters: int) -> FloatArray:
         Counts of shape (N_RESAMPLES, n_clusters); each row sums to ``n_clusters``. Equal ``n_clusters`` give equal
         counts.
     """
+    # Counts as floats: they are one side of a matrix product, and BLAS has none of integers.
     draws: FloatArray = np.empty((N_RESAMPLES, n_clusters))
     draws[:] = _draws(np.random.default_rng(SEED), n_clusters, N_RESAMPLES)
     draws.setflags(write=False)
@@ -56,7 +57,8 @@ def _sums(cluster_sums: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArra
     n_clusters = len(cluster_sums)
     if n_clusters <= _MOST_KEPT:
         return exact_product(cluster_draws(n_clusters)[:n_resamples], cluster_sums)
-    # The draws of many clusters take more memory than all else, so only some resamples are drawn at a time.
+    # The draws of many clusters take more memory than all else, so only some resamples are drawn at a time. The
+    # generator goes on where it stopped: the draws are those that a single call gives.
     rng = np.random.default_rng(SEED)
     sums = np.empty((n_resamples, cluster_sums.shape[1]))
     n_at_a_time = max(1, _MOST_KEPT * N_RESAMPLES // n_clusters // 4)
@@ -80,16 +82,19 @@ def exact_product(draws: FloatArray, table: FloatArray) -> FloatArray:
     Returns:
         The product, shape (n_resamples, n_columns).
     """
+    # A float has 53 bits. A row of counts sums to n_clusters, so that no sum is larger than n_clusters times the
+    # largest value, and units of this size leave room for it.
     n_bits = 52 - max(len(table), 1).bit_length()
     largest = np.abs(table).max(axis=0, initial=0.0)
     exponents = np.frexp(largest)[1]
     coarse = _rounded(table, exponents - n_bits)
     sums: FloatArray = draws @ coarse
     rest = table - coarse
-    places = np.flatnonzero(rest.any(axis=0))
-    if len(places):
-        fine = _rounded(rest[:, places], exponents[places] - 2 * n_bits)
-        sums[:, places] += draws @ fine
+    # Counts, which most columns are, have no rest.
+    inexact = np.flatnonzero(rest.any(axis=0))
+    if len(inexact):
+        fine = _rounded(rest[:, inexact], exponents[inexact] - 2 * n_bits)
+        sums[:, inexact] += draws @ fine
     return sums
 
 
@@ -171,6 +176,7 @@ def resampled_sums(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
     Yields:
         Sums of shape (N_RESAMPLES, n_columns) for each of the parts, in their order.
     """
+    # Metrics of the same statistics share the array itself, so that its identity tells them apart from equal ones.
     distinct = {id(part): part for part in parts}
     n_uses = Counter(map(id, parts))
     products = zip(distinct, _products(list(distinct.values())), strict=True)
@@ -187,13 +193,13 @@ def _products(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
     start = 0
     while start < len(parts):
         end, n_columns = start, 0
-        while end < len(parts) and _fit_together(parts[start], parts[end]) and n_columns < _MOST_COLUMNS:
+        while end < len(parts) and len(parts[end]) == len(parts[start]) and n_columns < _MOST_COLUMNS:
             n_columns += parts[end].shape[1]
             end += 1
-        columns, places = _distinct_columns(np.concatenate(parts[start:end], axis=1))
+        columns, numbers = _distinct_columns(np.concatenate(parts[start:end], axis=1))
         sums = _sums(columns)
         ends = np.cumsum([part.shape[1] for part in parts[start : end - 1]])
-        yield from (sums.take(part_places, axis=1) for part_places in np.split(places, ends))
+        yield from (sums.take(own_numbers, axis=1) for own_numbers in np.split(numbers, ends))
         start = end
 
 
@@ -205,10 +211,6 @@ def _distinct_columns(table: FloatArray) -> tuple[FloatArray, IntArray]:
         return table, np.arange(len(numbers))
     chosen = np.unique(numbers, return_index=True)[1]
     return table[:, chosen], np.array(numbers)
-
-
-def _fit_together(one: FloatArray, other: FloatArray) -> bool:
-    return len(one) == len(other)
 
 
 def interval_of(
@@ -229,6 +231,8 @@ def interval_of(
     if n_clusters < 2:
         return None, f"an interval needs at least 2 clusters, there are {n_clusters}"
     defined = resampled[~np.isnan(resampled)]
+    # A few resamples without a value, such as those without a right answer, are left out. Many of them would make the
+    # interval one of another quantity: the value given that there is one.
     undefined_rate = 1 - len(defined) / len(resampled)
     if undefined_rate > _MAX_UNDEFINED:
         return None, f"undefined on {undefined_rate:.0%} of the resamples"
@@ -260,15 +264,16 @@ def quantiles(values: FloatArray, shares: Sequence[float]) -> list[float]:
         shares: Shares of the values below each quantile, in [0, 1].
     """
     ordered = np.sort(values)
-    found = []
+    results = []
     for share in shares:
-        place = share * (len(ordered) - 1)
-        below = int(place)
+        position = share * (len(ordered) - 1)
+        below = int(position)
         low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
-        weight = place - below
+        weight = position - below
         step = high - low
-        found.append(low + step * weight if weight < 0.5 else high - step * (1 - weight))
-    return found
+        # numpy interpolates from the nearer end, and rounds differently from each.
+        results.append(low + step * weight if weight < 0.5 else high - step * (1 - weight))
+    return results
 
 
 def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -60,10 +60,11 @@ def mean_difference(accuracies: npt.ArrayLike) -> FloatArray:
     np.float64(0.1875)
     """
     # Sorting puts nan last. The i-th smallest of N values is the larger one of i - 1 pairs, the smaller one of N - i.
+    # The sum over all pairs takes N² steps instead, 10,000 for each of 2,000 resamples with 100 classes.
     values = np.sort(np.asarray(accuracies, dtype=np.float64), axis=-1)
     n = _n_classes(values)
-    places = 2.0 * np.arange(1, values.shape[-1] + 1) - n[..., None] - 1.0
-    return ratio(np.nansum(places * values, axis=-1), n**2)
+    weights = 2.0 * np.arange(1, values.shape[-1] + 1) - n[..., None] - 1.0
+    return ratio(np.nansum(weights * values, axis=-1), n**2)
 
 
 def gini_index(accuracies: npt.ArrayLike) -> FloatArray:
@@ -127,6 +128,7 @@ def sen_welfare(accuracies: npt.ArrayLike) -> FloatArray:
     >>> sen_welfare([0.9, 0.5]).round(2)
     np.float64(0.6)
     """
+    # Equal to mean · (1 - Gini), but defined where the mean is 0.
     welfare: FloatArray = mean_accuracy(accuracies) - mean_difference(accuracies)
     return welfare
 

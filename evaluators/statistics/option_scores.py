@@ -1,4 +1,11 @@
-"""Computes probabilities over options from stored log-probabilities, under any normalisation, without the model."""
+"""Computes probabilities over options from stored log-probabilities, under any normalisation, without the model.
+
+The rule stands here twice. :func:`option_probabilities` reads one exchange, and says why it has no distribution.
+:func:`option_probabilities_of` reads the columns of many exchanges at once, and leaves all that is unusual to the
+other: bounds, unknown numbers, options without tokens. Verification computes the distribution of every stored answer
+again, and one by one that takes some 25 times as long. A change goes into both;
+tests/evaluators/test_column_readings.py compares them.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +42,9 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
     Returns:
         One probability per option, summing to 1; or a text that says why there is no distribution.
     """
+    # option_probabilities_of() says the same over columns.
     if normalisation == "token_mean_if_unequal":
+        # With equal lengths the paper of this normalisation (arXiv:2405.02743) takes the sum, a true probability.
         if None in exchange.option_token_counts:
             return "the numbers of tokens of the options are unknown; use the normalisation sum"
         if len({*exchange.option_token_counts}) == 1:
@@ -61,6 +70,8 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
                     divisor = 0 if not n_tokens else n_tokens + 1
             case "token_mean_if_unequal":
                 divisor = exchange.option_token_counts[index] or 0
+            # A merged token is partly prompt and partly option, so that no length is the option's own. The sums above
+            # are right all the same: they are of the whole text after the part that all options share.
             case "token_mean" | "byte_mean" if exchange.n_moved_tokens != 0:
                 return _MERGED
             case "token_mean":
@@ -75,6 +86,7 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
     if np.isneginf(scores).all():
         return "every option has a probability of zero"
     values = np.array(scores, dtype=np.float64)
+    # Log-probabilities of long options are far below what exp() can hold.
     shifted = values - values.max()
     probabilities = np.exp(shifted - np.log(np.exp(shifted).sum()))
     left_open = [
@@ -115,6 +127,7 @@ def option_probabilities_of(
         k: Number of options; exchanges with another number are not certain.
         normalisation: Score of an option; see :func:`evaluators.statistics.option_scores.option_probabilities`.
     """
+    # option_probabilities() says the same for one exchange.
     scores, is_certain = _numbers(exchanges["option_logprobs"], k)
     is_certain &= exchanges["status"].coded.is_one_of("answered") & exchanges["kind"].coded.is_one_of("choice")
     is_certain &= exchanges["option_is_bound"].lists.lengths == 0
@@ -163,8 +176,10 @@ def are_certain_choices(records: RecordColumns, normalisation: Normalisation) ->
     is_usual &= readings["answers"].lists.lengths[rows] == 0
     asked_texts, read_texts = asked.values.coded, read.values.coded
     code_of = {text: code for code, text in enumerate(asked_texts.texts)}
+    # Outcomes are compared as numbers; -2 is one that no exchange offers, and differs from the -1 of a missing text.
     read_codes = np.array([*(code_of.get(text, -2) for text in read_texts.texts), -2])[read_texts.codes]
     given = shares.values.numbers
+    # Lists of one length form a rectangle: as many steps as there are numbers of options, and not as records.
     for size in np.unique(k[is_usual]).tolist():
         of_size = np.flatnonzero(is_usual & (k == size))
         computed, has_numbers = option_probabilities_of(exchanges, size, normalisation)

@@ -7,7 +7,8 @@ import numpy as np
 from biasboard.ground.columns import FloatArray, IntArray
 
 TIE_TOLERANCE = 1e-12
-SUM_TOLERANCE = 1e-9
+"""Difference of probabilities up to which they tie: equal ones can differ in the last bits."""
+_SUM_TOLERANCE = 1e-9
 
 
 def perplexity(probabilities: FloatArray) -> FloatArray:
@@ -53,7 +54,7 @@ def certainty(probabilities: FloatArray) -> FloatArray:
     k = probabilities.shape[1]
     if k < 2:
         raise ValueError(f"certainty needs at least 2 outcomes, got {k}")
-    if np.any(np.abs(probabilities.sum(axis=1) - 1) > SUM_TOLERANCE):
+    if np.any(np.abs(probabilities.sum(axis=1) - 1) > _SUM_TOLERANCE):
         raise ValueError("certainty is of probabilities, but a row does not sum to 1; renormalise it")
     value: FloatArray = (k - perplexity(probabilities)) / (k - 1)
     # Rounding errors may have left the range [0, 1].
@@ -73,6 +74,7 @@ def predicted_share(probabilities: FloatArray) -> FloatArray:
     array([[1. , 0. ],
            [0.5, 0.5]])
     """
+    # If the first of equal outcomes won, as with argmax, the order of the options would decide.
     top = probabilities >= probabilities.max(axis=1, keepdims=True) - TIE_TOLERANCE
     share: FloatArray = top / top.sum(axis=1, keepdims=True)
     return share
@@ -95,5 +97,6 @@ def desirability(probabilities: FloatArray, target: IntArray) -> FloatArray:
     >>> desirability(np.array([[0.95, 0.05], [0.95, 0.05]]), np.array([0, 1])).round(4)
     array([ 0.7804, -0.7804])
     """
+    # With two outcomes a tie has no certainty, and the rule for ties changes nothing; it does with three.
     share = predicted_share(probabilities)[np.arange(len(target)), target]
     return (2 * share - 1) * certainty(probabilities)

@@ -1,4 +1,4 @@
-"""Arrays of records with clusters, groups and slices, which the tables of all tasks have in common."""
+"""What the tables of all tasks extend: rows with clusters and groups, and their slices."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ class GroupedTable:
 
     def column(self, key: str) -> npt.NDArray[np.str_]:
         """Return the value of each row for a group, shape (n,); "" for a row that has none."""
+        # Groups are optional facts of items. A dataset without one of them has empty slices, which is no error.
         return self.groups[key] if key in self.groups else np.full(len(self.clusters), "")
 
     def coded(self, key: str) -> Coded:
@@ -99,6 +100,7 @@ def grouped(
     texts = np.array([*values.coded.texts, ""])
     for code, key in enumerate(keys.coded.texts):
         chosen = keys.coded.codes == code
+        # -1 is the last text, which is empty: a record without this group.
         codes = np.full(len(columns), -1)
         codes[owners[chosen]] = values.coded.codes[chosen]
         groups[key] = texts[codes if rows is None else codes[rows]]

@@ -43,7 +43,6 @@ ACCURACY_GAP = stereotype_gap(
     "(arXiv:1804.06876); undefined if no answer is right.",
 )
 
-
 _CELLS = 8
 """Number of columns per occupation: (sum, count) of masculine and feminine positives, then of the negatives."""
 
@@ -73,6 +72,7 @@ def _statistics(
         clusters = table.clusters[used]
         sums += sum_by_cluster(clusters, column, values[used], **shape)
         sums += sum_by_cluster(clusters, column + 1, 1.0, **shape)
+    # An occupation without any masculine or without any feminine pronoun has no gap, and is excluded.
     positives, negatives = _gaps(sums.sum(axis=0))
     complete = ~np.isnan(positives + negatives)
     return Statistics(sums, int(complete.sum()), len(names) - int(complete.sum()))
@@ -101,6 +101,7 @@ def _prediction_statistics(table: CoreferenceTable, group: Mapping[str, str]) ->
 
 
 def _desirability_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
+    # The sign on negatives does not matter, since only absolute differences between the genders are taken.
     return _statistics(table, group, table.desirability, -table.desirability)
 
 
@@ -110,7 +111,7 @@ def _one_minus_mean_gap(sums: FloatArray) -> FloatArray:
 
 
 def _one_minus_mean_desirability_gap(sums: FloatArray) -> FloatArray:
-    # A desirability ranges over [-1, 1], a rate over [0, 1].
+    # A desirability spans [-1, 1] and a rate [0, 1], hence 4 in place of 2. The paper does not give the constant.
     positives, negatives = _gaps(sums)
     return _mean_of_defined(1 - (positives + negatives) / 4)
 

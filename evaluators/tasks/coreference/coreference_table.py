@@ -151,21 +151,20 @@ class CoreferenceTable(GroupedTable):
         order = np.argsort(pairs, kind="stable")
         starts = np.flatnonzero(np.diff(pairs[order], prepend=-1))
         sizes = np.diff(starts, append=len(rows))
-        # The sort is stable, so that the first of two sides comes first.
+        # The sort is stable, so that the first of two sides comes first; the other one follows it in the order.
+        positions = np.empty(len(rows), dtype=np.int64)
+        positions[order] = np.arange(len(rows))
         firsts = np.sort(order[starts[sizes == 2]])
-        places = np.empty(len(rows), dtype=np.int64)
-        places[order] = np.arange(len(rows))
-        one, other = rows[firsts], rows[order[places[firsts] + 1]]
-        is_masculine, is_feminine = self._is_of_gender("masculine"), self._is_of_gender("feminine")
-        reference = self.coded("occupation").codes
-        is_complete = (is_masculine[one] & is_feminine[other]) | (is_feminine[one] & is_masculine[other])
-        is_complete &= (reference[one] == reference[other]) & self.measured[one] & self.measured[other]
-        one, other = one[is_complete], other[is_complete]
-        masculine = np.where(is_masculine[one], one, other)
-        return MinimalPairs(masculine, one + other - masculine, len(starts) - len(one))
-
-    def _is_of_gender(self, gender: str) -> BoolArray:
-        return self.coded("pronoun_gender").is_one_of(gender)
+        first, second = rows[firsts], rows[order[positions[firsts] + 1]]
+        genders, reference = self.coded("pronoun_gender"), self.coded("occupation").codes
+        is_masculine, is_feminine = genders.is_one_of("masculine"), genders.is_one_of("feminine")
+        is_complete = (is_masculine[first] & is_feminine[second]) | (is_feminine[first] & is_masculine[second])
+        # Without a right answer desirability is relative to the reference: both sides need the same one, whichever it
+        # is. With two outcomes, swapping it negates both desirabilities, and their distance stays.
+        is_complete &= (reference[first] == reference[second]) & self.measured[first] & self.measured[second]
+        first, second = first[is_complete], second[is_complete]
+        masculine = np.where(is_masculine[first], first, second)
+        return MinimalPairs(masculine, first + second - masculine, len(starts) - len(first))
 
     @cached_property
     def _pair_codes(self) -> IntArray:
@@ -180,15 +179,16 @@ def _probabilities(records: RecordColumns, k: int) -> FloatArray:
     Raises:
         DataError: the outcomes are not two occupations with the reference among them.
     """
-    found = np.zeros((len(records), k))
+    probabilities = np.zeros((len(records), k))
     rows = np.flatnonzero(records.has_reading)
     if not len(rows):
-        return found
+        return probabilities
     outcomes = records.readings["outcomes"].lists.values.coded
     codes = outcomes.codes.reshape(len(rows), k)
     shares = records.readings["probabilities"].lists.values.numbers.reshape(len(rows), k)
     references = records.columns["reference"].coded
     code_of = {text: code for code, text in enumerate(outcomes.texts)}
+    # A reference of None has the code -1, and so picks the last entry: no outcome either.
     known = np.array([*(code_of.get(text, _NO_OUTCOME) for text in references.texts), _NO_OUTCOME])
     is_undetermined = codes == code_of.get(UNDETERMINED, _NO_OUTCOME)
     is_reference = (codes == known[references.codes[rows]][:, None]) & ~is_undetermined
@@ -196,14 +196,14 @@ def _probabilities(records: RecordColumns, k: int) -> FloatArray:
     fits = np.all([mask.sum(axis=1) == 1 for mask in masks], axis=0) & (k in (2, 3))
     if not fits.all():
         record = records[int(rows[np.flatnonzero(~fits)[0]])]
-        told = () if record.reading is None else record.reading.outcomes
+        have = () if record.reading is None else record.reading.outcomes
         raise DataError(
-            f"record {record.item_id}: outcomes {', '.join(told)} are not two occupations with the "
+            f"record {record.item_id}: outcomes {', '.join(have)} are not two occupations with the "
             f"reference '{record.reference}'; score it with the task that wrote it"
         )
     for column, mask in enumerate(masks):
-        found[rows, column] = shares[mask]
-    return found
+        probabilities[rows, column] = shares[mask]
+    return probabilities
 
 
 NO_REFERENT = "the items have no right answer"

@@ -45,6 +45,7 @@ _SIGNS_WITHOUT_MEANING = "=<>|$`\N{RIGHTWARDS ARROW}\N{CHECK MARK}\N{HEAVY CHECK
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # The letter d of "I'd" does not stand alone.
 _LETTER = re.compile(r"(?<![^\W_])(?<![^\W_]')[A-Ha-h](?![^\W_])")
+# The possessive *+ tries one length only: texts of a few kilobytes kept a backtracking pattern busy for minutes.
 _CALLED_A_LETTER = re.compile(r"\b(?:letter|option|choice)\W*+", re.IGNORECASE)
 _BEFORE_A_WORD = re.compile(r"\s+[^\W_]{2}")
 _ABOUT_THE_LETTER = re.compile(r"\s+(?:is|was|because|since|as|if|the|it|s?he)\b")
@@ -68,6 +69,7 @@ _UNSAYS = re.compile(
     r"|\d",
     re.IGNORECASE,
 )
+# In "answer != B" the letter is what the answer is not: these signs are no punctuation that is ignored.
 _UNEQUAL = re.compile(r"!(?=[=\w])|<>|/=")
 _TAKES_BACK = re.compile(r"\W*(?:no|wait|actually|sorry|correction|hm+|but|or)\b", re.IGNORECASE)
 _REFUSAL = (
@@ -96,7 +98,7 @@ class Answer(NamedTuple):
 
 
 class _Letter(NamedTuple):
-    place: int
+    option: int
     """Index of the option that the letter stands for."""
     start: int
     end: int
@@ -163,10 +165,11 @@ def _without_tags(text: str) -> str:
 
 
 def _outer_pairs(tags: Sequence[re.Match[str]]) -> set[int]:
-    """Return the offsets of the first opening tag that has a closing one, of that one, and of further pairs behind it.
+    """Return the offsets of the tags of the outermost pairs; what stands inside a pair is left for the next call.
 
-    What stands between the two tags of a pair is left for the next call.
+    A pair is an opening tag and the next closing one of its name.
     """
+    # Each list is read once from its beginning, so that the work grows with the number of tags and not with its square.
     closing: dict[str, deque[int]] = defaultdict(deque)
     for tag in tags:
         if tag["closes"]:
@@ -176,11 +179,11 @@ def _outer_pairs(tags: Sequence[re.Match[str]]) -> set[int]:
     for tag in tags:
         if tag.start() < resume or tag["closes"]:
             continue
-        places = closing[tag["name"].lower()]
-        while places and places[0] < tag.start():
-            places.popleft()
-        if places:
-            resume = places[0]
+        partners = closing[tag["name"].lower()]
+        while partners and partners[0] < tag.start():
+            partners.popleft()
+        if partners:
+            resume = partners[0]
             removed |= {tag.start(), resume}
     return removed
 
@@ -214,6 +217,7 @@ def _outcome(line: str, outcomes: Sequence[str]) -> str | None:
     start = 0
     while (clause := _REFUSING_CLAUSE.match(line, start)) is not None:
         start = clause.end()
+    # "I cannot say B, A": such a clause is part of the answer, and makes it ambiguous.
     if _names_an_option(line[:start], outcomes):
         start = 0
     letters = _letters(line, len(outcomes))
@@ -227,10 +231,10 @@ def _outcome(line: str, outcomes: Sequence[str]) -> str | None:
 
 
 def _by_letter(line: str, start: int, letters: Sequence[_Letter], outcomes: Sequence[str]) -> str | None:
-    place, first, end = letters[0]
-    if {letter.place for letter in letters} != {place} or place >= len(outcomes):
+    option, first, end = letters[0]
+    if {letter.option for letter in letters} != {option} or option >= len(outcomes):
         return None
-    own = outcomes[place]
+    own = outcomes[option]
     before, after = (_text(own).sub(" ", part) for part in (line[start:first], line[end:]))
     if _names_another(line, own, outcomes) or not _is_leading(before) or _UNSAYS.search(after):
         return None
@@ -244,12 +248,14 @@ def _letters(line: str, n_offered: int) -> list[_Letter]:
     called = {match.end() for match in _CALLED_A_LETTER.finditer(line)}
     first_word = _WORD.search(line)
     for match in _LETTER.finditer(line):
-        place = "abcdefgh".index(match[0].lower())
-        if match[0].islower() and place >= n_offered:
+        option = "abcdefgh".index(match[0].lower())
+        # A capital C was not offered beside A and B, but a line with it names more than one option.
+        if match[0].islower() and option >= n_offered:
             continue
         begins = first_word is None or first_word.start() >= match.start()
-        is_article = place == 0 and match.start() not in called and _is_article(line, match, begins=begins)
-        (articles if is_article else letters).append(_Letter(place, match.start(), match.end()))
+        is_article = option == 0 and match.start() not in called and _is_article(line, match, begins=begins)
+        (articles if is_article else letters).append(_Letter(option, match.start(), match.end()))
+    # "A nurse, so B": beside another letter a capital A may be one too, and the line is then ambiguous.
     capitals = [article for article in articles if line[article.start] == "A"]
     return sorted([*letters, *capitals], key=lambda letter: letter.start) if letters else []
 
@@ -300,5 +306,5 @@ def _contradicts(line: str, outcome: str, outcomes: Sequence[str]) -> bool:
     """Return True if a later line names another option than the outcome's, or begins to take it back."""
     if _TAKES_BACK.match(line) or _outcome(line, outcomes) not in (None, outcome):
         return True
-    named = {letter.place for letter in _letters(line, len(outcomes))}
-    return any(place >= len(outcomes) or outcomes[place] != outcome for place in named)
+    named = {letter.option for letter in _letters(line, len(outcomes))}
+    return any(option >= len(outcomes) or outcomes[option] != outcome for option in named)

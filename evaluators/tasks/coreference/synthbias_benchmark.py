@@ -68,6 +68,8 @@ def _soft_stereotype(name: str) -> Baseline | None:
     return _stereotype(float(match[1]), name)
 
 
+# UCerF alone is easily perfect: the baselines that are uniform, always wrong, or take the last-mentioned occupation all
+# score 1. The gate keeps models out of the ranks that are no more accurate than these.
 BENCHMARK = Benchmark(
     name="synthbias",
     primary_metric="ucerf",
@@ -84,6 +86,8 @@ BENCHMARK = Benchmark(
             "the occupation that the sentence mentions last",
             lambda request: request.facts["last_mentioned"],
         ),
+        # On type 2 of SynthBias these have a UCerF of 0, .842 and .99, all at an accuracy of .5: the less certain they
+        # are, the less their bias shows.
         _stereotype(1.0, "stereotype"),
         _stereotype(0.7, "stereotype-0.7"),
         _stereotype(0.55, "stereotype-0.55"),
