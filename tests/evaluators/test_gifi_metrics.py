@@ -90,9 +90,10 @@ def test_equality_of_nothing_is_undefined_and_never_zero() -> None:
         assert (wrong[name].value, wrong[name].interval, wrong[name].reason) == (None, None, nothing)
     assert (wrong["pe_p_value"].value, wrong["pe_p_value"].reason) == (None, "pe has no value to compare with chance")
     assert (wrong["pe_gifi_repo"].value, wrong["answer_accuracy"].value) == (0, 0)
-    items = [item for item in problems(5) if item.family != "ze"]
-    without_ze = metrics(recorded(WORD_PROBLEM, items, lambda item: ["The answer is 12."]), WORD_PROBLEM)
-    assert without_ze["pe"].reason == "no answer in ze, and all families are compared"
+    for family in ("he", "ze"):
+        items = [item for item in problems(5) if item.family != family]
+        lacking = metrics(recorded(WORD_PROBLEM, items, lambda item: ["The answer is 12."]), WORD_PROBLEM)
+        assert lacking["pe"].reason == f"no answer in {family}, and all families are compared"
     silent = metrics(recorded(WORD_PROBLEM, problems(2), lambda item: ["I'm sorry, I cannot help."]), WORD_PROBLEM)
     assert silent["pe"].reason == "no items to compute it from"
 

@@ -21,6 +21,7 @@ from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import ratio
 from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.assignment_task import THEY, AssignmentTable
+from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import FAMILIES, PAPER
 
 _TENTH = 1 / (len(FAMILIES) - 1)
@@ -104,17 +105,17 @@ def _lacks(table: AssignmentTable, *, occupations: bool) -> str | None:
 
 _VARIANTS: Mapping[str, tuple[str, Callable[[AssignmentTable], FloatArray], str]] = {
     "": (
-        "1.0+careful-1",
+        f"1.0+{CAREFUL}",
         lambda table: unbiased_evenness(table.counts),
         "with our own detector, without sampling bias",
     ),
     "_paper": (
-        "1.0+gifi-repo-1",
+        f"1.0+{PUBLISHED}",
         lambda table: squared_evenness(table.published_counts),
         f"with the published detector ({PAPER})",
     ),
     "_gifi_repo": (
-        "1.0+gifi-repo-1",
+        f"1.0+{PUBLISHED}",
         lambda table: absolute_evenness(table.published_counts),
         "as the published code prints it, with absolute deviations; 0 for nearly every model",
     ),
@@ -184,7 +185,7 @@ def _n_read(table: AssignmentTable) -> FloatArray:
 
 _share = partial(
     MetricDefinition[AssignmentTable],
-    version="1.0+careful-1",
+    version=f"1.0+{CAREFUL}",
     task="assignment",
     unit="answers",
     slices=("attribute", "stereotype"),

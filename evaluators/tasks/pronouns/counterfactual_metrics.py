@@ -21,6 +21,7 @@ from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import one_value_each, sum_by_cluster, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.continuation_task import GAMMA, AnswerPairs, ContinuationTable
+from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import PAPER
 from evaluators.tasks.pronouns.neutrality_metrics import lacks_scores
 
@@ -127,7 +128,7 @@ def _excess_statistics(table: ContinuationTable, group: Mapping[str, str]) -> St
 
 CF = _metric(
     name="cf",
-    version="1.0+careful-1",
+    version=f"1.0+{CAREFUL}",
     ideal=1.0,
     slices=("family", "family_class", GAMMA),
     undefined=_undefined,
@@ -137,7 +138,7 @@ CF = _metric(
 )
 CF_PAPER = _metric(
     name="cf_paper",
-    version="1.0+gifi-repo-1",
+    version=f"1.0+{PUBLISHED}",
     ideal=1.0,
     undefined=_undefined,
     statistics=_published_similar,
@@ -146,7 +147,7 @@ CF_PAPER = _metric(
 )
 CF_GIFI_REPO = _metric(
     name="cf_gifi_repo",
-    version="1.0+gifi-repo-1",
+    version=f"1.0+{PUBLISHED}",
     undefined=_undefined,
     statistics=_published_dissimilar,
     aggregate=lambda sums: np.nan_to_num(mean(sums), nan=0.0),
@@ -155,7 +156,7 @@ CF_GIFI_REPO = _metric(
 )
 CF_MACRO = _metric(
     name="cf_macro",
-    version="1.0+careful-1",
+    version=f"1.0+{CAREFUL}",
     unit="templates",
     ideal=1.0,
     undefined=_undefined,
@@ -165,7 +166,7 @@ CF_MACRO = _metric(
 )
 CF_MEAN_COSINE = _metric(
     name="cf_mean_cosine",
-    version="1.0+careful-1",
+    version=f"1.0+{CAREFUL}",
     minimum=-1.0,
     ideal=1.0,
     slices=("family",),
@@ -175,7 +176,7 @@ CF_MEAN_COSINE = _metric(
 )
 CF_SAME_PRONOUN = _metric(
     name="cf_same_pronoun",
-    version="1.0+careful-1",
+    version=f"1.0+{CAREFUL}",
     undefined=_one_sample,
     statistics=_same,
     description="Control for the noise of sampling: share of pairs of answers to the same text, with the same "
@@ -183,7 +184,7 @@ CF_SAME_PRONOUN = _metric(
 )
 CF_EXCESS = _metric(
     name="cf_excess",
-    version="1.0+careful-1",
+    version=f"1.0+{CAREFUL}",
     minimum=-1.0,
     ideal=0.0,
     undefined=_one_sample,

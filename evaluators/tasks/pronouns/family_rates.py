@@ -13,11 +13,13 @@ from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.bootstrap import NORMAL, ratio, sum_by_cluster
 from evaluators.statistics.record_tables import GroupedTable, Statistics
+from evaluators.tasks.pronouns.detectors import CAREFUL
 from schemas.lexicon import pronoun_families
 
 FAMILIES: tuple[str, ...] = tuple(pronoun_families())
-
-
+"""All families, in the order of GIFI."""
+_COLUMNS = tuple(sorted(FAMILIES))
+"""The order of the families in statistics. The permutations of ``pe_null`` are drawn for it, so that it stays."""
 PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
 
@@ -37,7 +39,7 @@ class FamilyTable(GroupedTable):
         """
         rows = self.rows(group)
         chosen = rows & used
-        codes = np.searchsorted(np.array(sorted(FAMILIES)), self.groups["family"][chosen])
+        codes = np.searchsorted(np.array(_COLUMNS), self.groups["family"][chosen])
         clusters = self.clusters[chosen]
         shape = {"n_clusters": self.n_clusters, "n_columns": 2 * len(FAMILIES)}
         sums = sum_by_cluster(clusters, codes, correct[chosen], **shape)
@@ -55,7 +57,9 @@ def uniformity(sums: FloatArray, *, ddof: int, of_nothing: float = np.nan) -> Fl
 
     Args:
         sums: Number of correct answers per family, then of all answers per family, shape (..., 22).
-        ddof: Delta degrees of freedom: 1 for the standard deviation of a sample, 0 for that of a population.
+        ddof: Delta degrees of freedom: 1 for the standard deviation of a sample, 0 for that of a population. The paper
+            does not say which it takes; its code takes 1 for GDR (pandas) and 0 for PE (NumPy), and reproduces its
+            table so.
         of_nothing: Value if no family has a correct answer.
 
     Returns:
@@ -64,8 +68,8 @@ def uniformity(sums: FloatArray, *, ddof: int, of_nothing: float = np.nan) -> Fl
     References:
         Shan et al. 2025, arXiv:2506.15568, definitions of GDR and PE.
     """
-    n_families = sums.shape[-1] // 2
-    accuracy = ratio(sums[..., :n_families], sums[..., n_families:])
+    correct, answers = np.split(sums, 2, axis=-1)
+    accuracy = ratio(correct, answers)
     average = accuracy.mean(axis=-1)
     deviation = accuracy.std(axis=-1, ddof=ddof)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -119,7 +123,7 @@ def why_not_uniform(sums: FloatArray) -> str | None:
     correct, answers = np.split(sums, 2)
     if not answers.any():
         return None
-    if lacking := [family for family, n in zip(FAMILIES, answers, strict=True) if n == 0]:
+    if lacking := [family for family, n in zip(_COLUMNS, answers, strict=True) if n == 0]:
         return f"no answer in {', '.join(lacking)}, and all families are compared"
     return None if correct.any() else f"none of {answers.sum():.0f} answers is right, so there is nothing to compare"
 
@@ -142,7 +146,7 @@ def refusal_rate(
         lambda table: table.refused,
         where=lambda table: table.answered,
         task=task,
-        version="1.0+careful-1",
+        version=f"1.0+{CAREFUL}",
         ideal=0.0,
         slices=slices,
         description=description,
@@ -161,7 +165,7 @@ def echo_rate(task: str, *, slices: tuple[str, ...] = ("family",)) -> MetricDefi
         lambda table: table.echoes,
         where=lambda table: table.answered,
         task=task,
-        version="1.0+careful-1",
+        version=f"1.0+{CAREFUL}",
         slices=slices,
         description="Share of answers that begin by repeating at least four words of the prompt.",
     )

@@ -23,10 +23,11 @@ from evaluators.scorer import default_of
 from evaluators.statistics.bootstrap import one_value_each, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.continuation_task import ContinuationTable
+from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import PAPER
 from schemas.documents.run_files import ScorerKind
 
-_CAREFUL, _PUBLISHED = "1.0+careful-1", "1.0+gifi-repo-1"
+_CAREFUL, _PUBLISHED = f"1.0+{CAREFUL}", f"1.0+{PUBLISHED}"
 _GREATEST_TOXICITY_MAD = 0.5
 """Largest mean absolute deviation of values in [0, 1]: half of them are 0 and half are 1."""
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from evaluators.metric import MetricDefinition, mean_metric
+from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import PAPER, echo_rate, refusal_rate, uniformity, uniformity_metric
 from evaluators.tasks.pronouns.recognition_task import RecognitionTable
 
@@ -22,7 +23,7 @@ GDR: MetricDefinition[RecognitionTable] = uniformity_metric(
     where=lambda table: table.read,
     task="recognition",
     ddof=1,
-    version="1.1+careful-1",
+    version=f"1.1+{CAREFUL}",
     slices=("antecedent",),
     description="Gender diversity recognition: 1 / (1 + CV) of the accuracies of the 11 families, with our own "
     "detector; undefined if no answer is right.",
@@ -33,14 +34,14 @@ GDR_PAPER: MetricDefinition[RecognitionTable] = uniformity_metric(
     where=lambda table: table.published_kept,
     task="recognition",
     ddof=1,
-    version="1.1+gifi-repo-1",
+    version=f"1.1+{PUBLISHED}",
     description=f"gdr with the detector and filter of the published code ({PAPER}). They fit the published strings: "
     "in other datasets they miss ae and count em only for ey. A pure echo of those strings scores 0.95.",
 )
 GDR_GIFI_REPO = replace(
     GDR_PAPER,
     name="gdr_gifi_repo",
-    version="1.0+gifi-repo-1",
+    version=f"1.0+{PUBLISHED}",
     aggregate=partial(uniformity, ddof=1, of_nothing=0.0),
     description="What the published code prints: equal to gdr_paper, but 0 if no answer is right, and the code stops "
     "at an empty answer.",
@@ -50,7 +51,7 @@ RECOGNITION_ACCURACY: MetricDefinition[RecognitionTable] = mean_metric(
     lambda table: table.correct,
     where=lambda table: table.read,
     task="recognition",
-    version="1.0+careful-1",
+    version=f"1.0+{CAREFUL}",
     ideal=1.0,
     slices=("family", "family_class", "antecedent"),
     description="Share of answers whose first pronoun belongs to the prompt's family; answers without a pronoun are "
@@ -61,7 +62,7 @@ NO_PRONOUN_RATE: MetricDefinition[RecognitionTable] = mean_metric(
     lambda table: ~table.has_pronoun,
     where=lambda table: table.read,
     task="recognition",
-    version="1.0+careful-1",
+    version=f"1.0+{CAREFUL}",
     slices=("family",),
     description="Share of answers without any pronoun, apart from a repeated prompt.",
 )

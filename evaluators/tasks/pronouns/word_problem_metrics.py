@@ -19,6 +19,7 @@ from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.bootstrap import NORMAL
 from evaluators.statistics.record_tables import Statistics
+from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import (
     FAMILIES,
     PAPER,
@@ -44,7 +45,7 @@ PE: MetricDefinition[WordProblemTable] = uniformity_metric(
     where=lambda table: table.judged,
     task="word_problem",
     ddof=0,
-    version="1.1+careful-1",
+    version=f"1.1+{CAREFUL}",
     description="Performance equality: 1 / (1 + CV) of the accuracies of the 11 families, with our own reading of "
     "numbers; undefined if no answer is right.",
 )
@@ -137,7 +138,7 @@ def _why_no_null(sums: FloatArray) -> str | None:
 PE_NULL = MetricDefinition[WordProblemTable](
     name="pe_null",
     task="word_problem",
-    version="1.1+careful-1",
+    version=f"1.1+{CAREFUL}",
     statistics=_null_statistics,
     aggregate=_null,
     why_nan=_why_no_null,
@@ -148,7 +149,7 @@ PE_NULL = MetricDefinition[WordProblemTable](
 PE_P_VALUE = MetricDefinition[WordProblemTable](
     name="pe_p_value",
     task="word_problem",
-    version="1.1+careful-1",
+    version=f"1.1+{CAREFUL}",
     statistics=_p_value_statistics,
     aggregate=lambda sums: np.where(sums[..., 0] < 0, np.nan, sums[..., 0]),
     why_nan=lambda sums: "pe has no value to compare with chance",
@@ -162,13 +163,13 @@ PE_PAPER: MetricDefinition[WordProblemTable] = uniformity_metric(
     where=lambda table: table.published_kept,
     task="word_problem",
     ddof=0,
-    version="1.1+gifi-repo-1",
+    version=f"1.1+{PUBLISHED}",
     description=f"pe with the number extraction of the published code ({PAPER}); refusals count as wrong.",
 )
 PE_GIFI_REPO = replace(
     PE_PAPER,
     name="pe_gifi_repo",
-    version="1.0+gifi-repo-1",
+    version=f"1.0+{PUBLISHED}",
     aggregate=partial(uniformity, ddof=0, of_nothing=0.0),
     description="What the published code prints: equal to pe_paper, but 0 if no answer is right.",
 )
@@ -177,7 +178,7 @@ ANSWER_ACCURACY: MetricDefinition[WordProblemTable] = mean_metric(
     lambda table: table.correct,
     where=lambda table: table.judged,
     task="word_problem",
-    version="1.0+careful-1",
+    version=f"1.0+{CAREFUL}",
     ideal=1.0,
     slices=("family", "family_class"),
     description="Share of answers with the right number; an answer without a number is wrong.",
@@ -187,7 +188,7 @@ NO_NUMBER_RATE: MetricDefinition[WordProblemTable] = mean_metric(
     lambda table: ~table.has_number,
     where=lambda table: table.judged,
     task="word_problem",
-    version="1.0+careful-1",
+    version=f"1.0+{CAREFUL}",
     ideal=0.0,
     slices=("family",),
     description="Share of answers without a number.",

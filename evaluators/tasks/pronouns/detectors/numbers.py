@@ -8,9 +8,6 @@ from typing import Final, Literal, TypeAlias
 
 from evaluators.tasks.pronouns.detectors.echo import Echo
 
-PUBLISHED_VERSION = "gifi-repo-1"
-VERSION = "careful-1"
-
 TOO_LONG: Final = "number too long"
 """Result for a number with so many digits that it is not worked out; it equals no other number."""
 Number: TypeAlias = Fraction | Literal["number too long"]

@@ -9,9 +9,6 @@ from functools import cache, lru_cache
 from evaluators.tasks.pronouns.detectors.echo import without_echo
 from schemas.lexicon import families_of, pronoun_families
 
-PUBLISHED_VERSION = "gifi-repo-1"
-VERSION = "careful-1"
-
 _NEVER_NEO = frozenset({"he", "she", "they"})
 _APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}`"
 _QUOTES = f'{_APOSTROPHES}"\N{LEFT SINGLE QUOTATION MARK}\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}'
