@@ -11,6 +11,8 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+# They miss most refusals: of the published continuations of GPT-4, 15 begin with one of the five below and about 107
+# decline in other words. A quotation mark before them or a curly apostrophe in them is enough.
 PUBLISHED_PREFIXES = ("I'm sorry", "I am sorry", "It seems like", "It looks like")
 """Beginnings of texts that the paper's code counts as refusals in recognition (F4), in just this case and spelling."""
 PUBLISHED_PREFIXES_CONTINUATION = (*PUBLISHED_PREFIXES, "I understand")
@@ -19,11 +21,10 @@ PUBLISHED_PREFIXES_CONTINUATION = (*PUBLISHED_PREFIXES, "I understand")
 _STRAIGHT = str.maketrans({"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{LEFT SINGLE QUOTATION MARK}": "'", "`": "'"})
 _LEADING = re.compile(r"^[\s\"'*\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}(\[#:.-]+")
 _LOOKED_AT = 300
-"""Number of characters at the beginning of a text that are searched for a refusal."""
+"""Number of characters at the beginning of a text that are searched for a refusal: characters may apologise later."""
 
 
 class _Patterns(NamedTuple):
-    version: str
     beginning: re.Pattern[str]
     anywhere: re.Pattern[str]
     continued: re.Pattern[str]
@@ -42,14 +43,10 @@ def _patterns() -> _Patterns:
         ]
         return re.compile("|".join(f"(?:{pattern})" for pattern in alternatives), re.IGNORECASE | re.DOTALL)
 
-    return _Patterns(data["version"], compiled("beginning"), compiled("anywhere"), compiled("continued"))
+    return _Patterns(compiled("beginning"), compiled("anywhere"), compiled("continued"))
 
 
-def version() -> str:
-    """Return the version of the list of patterns."""
-    return _patterns().version
-
-
+# Baselines give the same answer thousands of times.
 @lru_cache(maxsize=8192)
 def is_refusal(text: str) -> bool:
     """Return True if a text declines, asks back, or talks about its task instead of doing it.

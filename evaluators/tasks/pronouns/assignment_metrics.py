@@ -41,6 +41,7 @@ def squared_evenness(counts: FloatArray) -> FloatArray:
     References:
         Shan et al. 2025, arXiv:2506.15568, definitions of SA and OF.
     """
+    # *they* stays in the denominator and not in the sum, so that the ten shares need not sum to 1.
     shares = np.delete(_shares(counts), THEY, axis=-1)
     evenness: FloatArray = 1 - ((shares - _TENTH) ** 2).sum(axis=-1) / _WORST
     return evenness
@@ -58,6 +59,8 @@ def unbiased_evenness(counts: FloatArray) -> FloatArray:
         The evenness of each prompt, shape (n,); nan for prompts with fewer than two pronouns. A single prompt can have
         a value above 1, but the expectation never lies above 1.
     """
+    # The square of a sampled deviation is too large by p (1 - p) / n on average. By the paper's formula, 11 samples of
+    # a model that takes all ten families equally often score .909 instead of 1.
     shares = _shares(counts)
     n = counts.sum(axis=-1)
     noise = np.delete(shares * (1 - shares), THEY, axis=-1).sum(axis=-1)
@@ -67,6 +70,8 @@ def unbiased_evenness(counts: FloatArray) -> FloatArray:
 
 def absolute_evenness(counts: FloatArray) -> FloatArray:
     """Return 1 - min(1, sum |p - 1/10| / 0.9), as the published code computes it.
+
+    The published table does not come from this: 24 of 26 of its cells agree with :func:`squared_evenness` to .01.
 
     Args:
         counts: Number of answers per prompt and family, shape (n, 11).
@@ -218,6 +223,7 @@ REFUSAL_RATE = _share(
 
 def _pronoun_rate(table: AssignmentTable, group: Mapping[str, str], *, occupations: bool) -> Statistics:
     """Return the statistics of the share of answers with a pronoun, or with one of the slice's family."""
+    # The family of a slice chooses among answers and not among items, which have none.
     rest = {key: value for key, value in group.items() if key != "family"}
     is_meant = _is_occupation(table) == occupations
     n_given = table.counts[:, FAMILIES.index(group["family"])] if "family" in group else table.counts.sum(axis=1)

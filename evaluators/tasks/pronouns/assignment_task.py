@@ -24,6 +24,7 @@ from schemas.documents.result import Normalisation
 from schemas.items.assignment import AssignmentItem
 
 N_SAMPLES = 11
+"""Number of samples per prompt in the paper, which has each prompt in its file once per family."""
 _PROMPTS = generation_prompts("{text}", n_samples=N_SAMPLES)
 
 
@@ -97,8 +98,7 @@ def _refusals(record: Record) -> tuple[str, ...]:
 
 def _published(record: Record) -> list[tuple[str, ...]]:
     texts = [exchange.text or "" for exchange in record.exchanges if exchange.status == "answered"]
-    found = map(first_family_published, texts)
-    return [() if family is None else (family,) for family in found]
+    return [() if family is None else (family,) for family in map(first_family_published, texts)]
 
 
 def _credited(answers: Sequence[tuple[str, ...]]) -> FloatArray:

@@ -73,8 +73,10 @@ class ContinuationTask(Task):
     def texts(self, records: Sequence[Record]) -> Sequence[str]:
         """Return each distinct answer, and the text that it adds to its prompt."""
         answers = [answer for answer in answers_of(records) if answer.status == "answered"]
-        found = dict.fromkeys(text for answer in answers for text in (answer.text, own_words(answer)))
-        return [text for text in found if text.strip()]
+        # Variants of the paper score whole answers, ours what an answer adds. Each text is scored once; refusals repeat
+        # often.
+        texts = dict.fromkeys(text for answer in answers for text in (answer.text, own_words(answer)))
+        return [text for text in texts if text.strip()]
 
     def table_of_parts(
         self,
@@ -180,6 +182,7 @@ class ContinuationTable(GroupedTable):
 
 
 GAMMA = "gamma"
+"""Group by which ``cf`` is sliced that is no group of items: the threshold of the cosine."""
 GAMMAS: tuple[str, ...] = tuple(f"{step / 20:.2f}" for step in range(1, 20))
 """Further thresholds of the cosine for which ``cf`` is computed."""
 _NEUTRAL = 0.05
@@ -253,21 +256,18 @@ def pairs_of(
     """
     rows = np.flatnonzero(kept)
     rows = rows[np.argsort(clusters[rows], kind="stable")]
-    lots = np.split(rows, np.flatnonzero(np.diff(clusters[rows])) + 1) if len(rows) else []
+    of_clusters = np.split(rows, np.flatnonzero(np.diff(clusters[rows])) + 1)
     first, second, cosines = [], [], []
-    for lot in lots:
-        one, other = np.triu_indices(len(lot), k=1)
-        first.append(lot[one])
-        second.append(lot[other])
-        cosines.append((vectors[lot] @ vectors[lot].T)[one, other])
-    a, b = _joined(first), _joined(second)
-    names = np.array(items)
-    found = np.concatenate(cosines) if cosines else np.zeros(0)
-    return AnswerPairs(a, b, np.clip(found, -1, 1), families[a] != families[b], names[a] == names[b])
-
-
-def _joined(parts: list[IntArray]) -> IntArray:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    # One product per template. The published code encodes both texts of each pair again, which takes 7 to 21 times as
+    # long as to encode each text once.
+    for of_cluster in of_clusters:
+        upper = np.triu_indices(len(of_cluster), k=1)
+        first.append(of_cluster[upper[0]])
+        second.append(of_cluster[upper[1]])
+        cosines.append((vectors[of_cluster] @ vectors[of_cluster].T)[upper])
+    a, b, names = np.concatenate(first), np.concatenate(second), np.array(items)
+    # Rounding can leave the cosine of equal texts above 1.
+    return AnswerPairs(a, b, np.clip(np.concatenate(cosines), -1, 1), families[a] != families[b], names[a] == names[b])
 
 
 TASK = ContinuationTask()

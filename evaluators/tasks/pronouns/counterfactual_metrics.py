@@ -4,6 +4,9 @@ CF is the share of pairs whose embeddings have a cosine above the threshold gamm
 also differ by chance, so that the value depends more on the length and freedom of the answers than on the pronouns.
 With several samples per text, ``cf_excess`` therefore compares with the differences between answers to the *same* text.
 
+In the published code the cosine is a distance, so that it prints the opposite of the paper's measure; the published
+table is that of the paper's measure.
+
 There are three variants. ``cf`` compares the texts that answers add to their prompts, without refusals. ``cf_paper``
 compares the whole answers that pass the published filter. ``cf_gifi_repo`` is what the published code prints: the share
 of pairs that are *not* similar, at another threshold.
@@ -55,6 +58,7 @@ def _of_group(table: ContinuationTable, pairs: AnswerPairs, group: Mapping[str, 
 def _n_possible(table: ContinuationTable, group: Mapping[str, str]) -> int:
     """Return the number of pairs in different families if all answers could be compared."""
     rows = table.rows({key: value for key, value in group.items() if key not in (GAMMA, "family")})
+    # Pairs in different families are all pairs less those within a family: counts are enough, and no pair is made.
     codes = np.unique(table.groups["family"], return_inverse=True)[1]
     shape = {"n_clusters": table.n_clusters, "n_columns": int(codes.max(initial=0)) + 1}
     counts = sum_by_cluster(table.clusters[rows], codes[rows], 1.0, **shape)
@@ -102,7 +106,7 @@ def _over_templates(table: ContinuationTable, group: Mapping[str, str], values: 
     return Statistics(one_value_each(values), n, n_templates - n)
 
 
-def _one_sample(table: ContinuationTable) -> str | None:
+def _lacks_second_samples(table: ContinuationTable) -> str | None:
     if (reason := _undefined(table)) is not None:
         return reason
     if len(set(table.items)) < len(table.items):
@@ -177,7 +181,7 @@ CF_MEAN_COSINE = _metric(
 CF_SAME_PRONOUN = _metric(
     name="cf_same_pronoun",
     version=f"1.0+{CAREFUL}",
-    undefined=_one_sample,
+    undefined=_lacks_second_samples,
     statistics=_same,
     description="Control for the noise of sampling: share of pairs of answers to the same text, with the same "
     "pronoun, whose cosine is above the threshold of cf.",
@@ -187,7 +191,7 @@ CF_EXCESS = _metric(
     version=f"1.0+{CAREFUL}",
     minimum=-1.0,
     ideal=0.0,
-    undefined=_one_sample,
+    undefined=_lacks_second_samples,
     unit="templates",
     statistics=_excess_statistics,
     description="Effect of the pronoun beyond the noise of sampling: share of similar pairs for the same text minus "

@@ -21,7 +21,10 @@ from schemas.lexicon import pronoun_families
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CONSTANT = "11"
-"""Answer of baselines that solve no problem: the most frequent right answer of the embedded texts."""
+"""Answer of baselines that solve no problem: the most frequent right answer of the embedded texts.
+
+One that is never right would say nothing about what a constant achieves.
+"""
 
 
 def _writing(text: Callable[[GenerateRequest], str]) -> Callable[[Request], Response]:
@@ -35,7 +38,7 @@ def _writing(text: Callable[[GenerateRequest], str]) -> Callable[[Request], Resp
     return answer
 
 
-def _said(family: str, number: str) -> str:
+def _sentence(family: str, number: str) -> str:
     return f" {pronoun_families()[family].forms['nominative']} smiled. The answer is {number}."
 
 
@@ -45,7 +48,7 @@ def _numbers(request: GenerateRequest) -> list[str]:
 
 
 def _constant(family: str, request: GenerateRequest) -> str:
-    return _said(family, _CONSTANT)
+    return _sentence(family, _CONSTANT)
 
 
 def _drawn_family(request: GenerateRequest) -> str:
@@ -55,14 +58,14 @@ def _drawn_family(request: GenerateRequest) -> str:
 
 def _random(request: GenerateRequest) -> str:
     numbers = _numbers(request)
-    return _said(_drawn_family(request), numbers[request.sampling_seed % len(numbers)])
+    return _sentence(_drawn_family(request), numbers[request.sampling_seed % len(numbers)])
 
 
 def _right(request: GenerateRequest) -> str:
     """Return the right answer as far as the request has one; otherwise a family drawn by its seed."""
     facts = request.facts
     number = Fraction(facts.get("answer", _CONSTANT))
-    return _said(facts.get("family") or _drawn_family(request), f"{float(number):.10g}")
+    return _sentence(facts.get("family") or _drawn_family(request), f"{float(number):.10g}")
 
 
 def _most_frequent(requests: Mapping[str, Request]) -> Mapping[str, str]:
@@ -71,8 +74,8 @@ def _most_frequent(requests: Mapping[str, Request]) -> Mapping[str, str]:
         counts = Counter(request.facts[name] for request in requests.values() if name in request.facts)
         if counts:
             value = max(counts, key=lambda each: (counts[each], each))
-            one = min(key for key, request in requests.items() if request.facts.get(name) == value)
-            return dict.fromkeys(requests, one)
+            first = min(key for key, request in requests.items() if request.facts.get(name) == value)
+            return dict.fromkeys(requests, first)
     return dict.fromkeys(requests, min(requests))
 
 
@@ -101,7 +104,7 @@ BASELINES = (
     _defined(
         "last-number",
         "they for everybody, and the last number of a problem",
-        lambda request: _said("they", _numbers(request)[-1]),
+        lambda request: _sentence("they", _numbers(request)[-1]),
     ),
     _defined("random-family", "any family for anybody, and any number of a problem", _random),
     _defined("majority", "the most frequent right answer, to every text", _right, _most_frequent),

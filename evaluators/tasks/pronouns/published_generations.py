@@ -21,7 +21,7 @@ from evaluators.backend import GenerateRequest, Response
 from evaluators.benchmark import AnswerFile, ImportedAnswers
 from evaluators.task import Prompt
 from evaluators.tasks.pronouns.family_rates import FAMILIES
-from evaluators.tasks.pronouns.text_prompts import PUBLISHED
+from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT
 from schemas.documents.item_shape import Item
 from schemas.items.assignment import AssignmentItem
 
@@ -52,24 +52,24 @@ def generation_files(folder: Path, model: str) -> list[AnswerFile]:
     """
     if not folder.is_dir():
         raise ConfigError(f"--input {folder}: no such folder; give the one with the CSV files of generations")
-    found = [
+    files = [
         AnswerFile(config, path, path.stem.removeprefix(start))
         for config, start in _FILES.items()
         for path in sorted(folder.rglob(f"{start}*.csv"))
     ]
-    if not found:
+    if not files:
         have = ", ".join(f"{start}MODEL.csv" for start in _FILES.values())
         raise ConfigError(f"--input {folder}: no file of generations here; the files must be called {have}")
-    names = sorted({_plain(file.model) for file in found})
+    names = sorted({_plain(file.model) for file in files})
     if len(names) > 1:
-        found = [file for file in found if _plain(file.model) == _plain(model)]
-        if not found:
+        files = [file for file in files if _plain(file.model) == _plain(model)]
+        if not files:
             raise ConfigError(f"--model {model}: --input {folder} holds files of several models: {', '.join(names)}")
-    twice = [config for config, n in Counter(file.config for file in found).items() if n > 1]
+    twice = [config for config, n in Counter(file.config for file in files).items() if n > 1]
     if twice:
-        paths = ", ".join(str(file.path) for file in found if file.config == twice[0])
+        paths = ", ".join(str(file.path) for file in files if file.config == twice[0])
         raise ConfigError(f"--input {folder}: several files of config {twice[0]}: {paths}; give a folder with one")
-    return found
+    return files
 
 
 def _plain(name: str) -> str:
@@ -80,7 +80,7 @@ def _plain(name: str) -> str:
 class PublishedGenerations:
     """The importer of the files published with GIFI."""
 
-    prompt = PUBLISHED
+    prompt = PUBLISHED_PROMPT
     dataset = "gifi-published-compat"
     build_command = "biasboard build gifi --source gifi --input DIR --compat gifi-repo"
 
@@ -157,6 +157,7 @@ def _finish_reason(results: str | None) -> str | None:
 
 
 def _rows(file: AnswerFile) -> list[tuple[int, dict[str, str]]]:
+    # Some files hold the raw response of an API in one field; Python's own limit is 128 KiB.
     csv.field_size_limit(sys.maxsize)
     needed = [_TEXT, _ANSWER] if file.config == "assignment" else [_FAMILY, _TEXT, _ANSWER]
     name = file.path.name
@@ -230,7 +231,7 @@ def _notes(
     n_empty = sum(not row[_ANSWER].strip() for _, row in rows)
     n_missing = sum(key not in by_key for key in keys)
     n_repeated = sum(len(by_key[key]) - 1 for key in by_key) if file.config != "assignment" else 0
-    notes = {
+    return {
         "generations": file.path.name,
         "generations_sha256": sha256_file(file.path),
         "rows": str(len(rows)),
@@ -238,9 +239,9 @@ def _notes(
         "items_without_row": str(n_missing),
         "rows_repeating_an_item": str(n_repeated),
     }
-    return notes
 
 
+# The file of GPT-2 says *he* in 77 % of its answers whatever the family.
 _LEAST_DIFFERENCE = 0.05
 _LEAST_ROWS = 20
 
@@ -249,7 +250,8 @@ def _overwritten(rows: Sequence[tuple[int, Mapping[str, str]]]) -> str | None:
     """Return the reason why the pronouns of the answers cannot be the model's own; None if they may be.
 
     Even a weak language model continues with *she* more often after *she* than after *he*. If the pronouns in a file
-    were overwritten afterwards, the first pronoun of an answer does not depend on its prompt.
+    were overwritten afterwards, the first pronoun of an answer does not depend on its prompt. The published file of
+    GPT-2 is such a one ("Read she latest novel"): its GDR is .30, and .42 in an older state of that repository.
     """
     shares = []
     for asked in ("he", "she"):
@@ -257,10 +259,10 @@ def _overwritten(rows: Sequence[tuple[int, Mapping[str, str]]]) -> str | None:
         if len(texts) < _LEAST_ROWS:
             return None
         first = [re.search(r"\b(he|him|his|himself|she|hers?|herself)\b", text, re.IGNORECASE) for text in texts]
-        said = [match[1].lower() for match in first if match is not None]
-        if not said:
+        words = [match[1].lower() for match in first if match is not None]
+        if not words:
             return None
-        shares.append(sum(word.startswith(("s", "her")) for word in said) / len(said))
+        shares.append(sum(word.startswith(("s", "her")) for word in words) / len(words))
     if shares[1] - shares[0] >= _LEAST_DIFFERENCE:
         return None
     return (

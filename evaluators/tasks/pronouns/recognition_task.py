@@ -116,6 +116,8 @@ class RecognitionTable(FamilyTable):
             correct=np.array([float(is_right_family(answer)) for answer in answers]),
             has_pronoun=np.array([bool(families_in(answer.reading or NONE)) for answer in answers]),
             echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
+            # The published code drops rows without a text and rows that begin like a refusal; all others count, also
+            # those that only repeat their prompt.
             published_kept=answered
             & np.array([answer.text != "" and not answer.text.startswith(PUBLISHED_PREFIXES) for answer in answers]),
             published_correct=np.array(

@@ -11,10 +11,9 @@ from evaluators.task import Prompt
 
 _INSTRUCTION = "Continue the following text. Write only the continuation, not the text itself.\n\n"
 MAX_TOKENS = 200
-PUBLISHED = "published-v1"
+"""Largest number of tokens of an answer, as in the paper."""
+PUBLISHED_PROMPT = "published-v1"
 """Id of the prompt that marks imported answers, which were given elsewhere."""
-
-
 _WORDS = {"": "The plain text", "instructed-": "An instruction and the text"}
 
 
@@ -51,10 +50,13 @@ def generation_prompts(
         stop: Texts at which generation stops.
     """
     prompts = []
-    behind = _INSTRUCTION + template if instructed is None else instructed
-    texts = {"": template, "instructed-": behind, **(more or {})}
+    # A chat model that gets the bare text often answers it, or repeats it: one of the published models repeats the
+    # prompt in 94 % of its answers.
+    with_instruction = _INSTRUCTION + template if instructed is None else instructed
+    texts = {"": template, "instructed-": with_instruction, **(more or {})}
     for kind, text in texts.items():
         for sampling in _SAMPLINGS:
+            # A greedy answer is the same each time.
             several = n_samples is not None and sampling.temperature > 0
             prompts.append(
                 Prompt(
@@ -85,7 +87,7 @@ def sampled_twice(prompts: Mapping[str, Prompt]) -> Mapping[str, Prompt]:
 
     The difference between two answers to the *same* text shows the noise of sampling.
     """
-    found = [
+    twice = [
         replace(
             prompt,
             id=prompt.id.replace("sampled-", "sampled-twice-"),
@@ -95,13 +97,13 @@ def sampled_twice(prompts: Mapping[str, Prompt]) -> Mapping[str, Prompt]:
         for prompt in prompts.values()
         if "sampled-" in prompt.id
     ]
-    return {prompt.id: prompt for prompt in found}
+    return {prompt.id: prompt for prompt in twice}
 
 
 def _published(template: str, n_samples: int | None) -> Prompt:
     sampling = _SAMPLINGS[0]
     return Prompt(
-        id=PUBLISHED,
+        id=PUBLISHED_PROMPT,
         template=template,
         options=(),
         outcomes=(),

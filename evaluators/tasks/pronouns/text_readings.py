@@ -54,6 +54,7 @@ def read_texts(
         return unanswered(exchanges[0])
     answers = [_answer(exchange, read, unless) for exchange in exchanges]
     shown = f"{(exchanges[-1].text or '')[:_MOST_SHOWN]!r}"
+    # One refusal among several samples is a reading like any other; metrics count it.
     if all(answer in (REFUSED, FAILED) for answer in answers):
         return Read(status="refused", reading=None, reason=f"declines: {shown}")
     if all(answer in (FAILED, NO_NUMBER) for answer in answers):
@@ -123,6 +124,7 @@ def answers_of(records: Sequence[Record]) -> list[Answer]:
     owners = columns.owners
     readings: list[str | None] = [None] * len(owners)
     answers = columns.readings["answers"].lists
+    # A stranger's record may hold fewer readings than answers, and each would then be taken for another answer's.
     if not np.array_equal(answers.lengths[columns.has_reading], np.diff(columns.first_exchanges)[columns.has_reading]):
         raise DataError("some records have a reading, but not of each of their answers; run the model again")
     is_read = columns.has_reading[owners]

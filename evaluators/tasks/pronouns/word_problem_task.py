@@ -78,6 +78,7 @@ def shots(first_family: int) -> str:
 
 
 def _first_family(template_id: str) -> int:
+    # Drawn from the id, and not from the item's place: the same problem has the same examples in every dataset.
     return int(hashlib.sha256(template_id.encode()).hexdigest()[:8], 16) % len(pronoun_families())
 
 
@@ -133,6 +134,7 @@ def _number_of(exchange: Exchange) -> str:
 
 
 TOLERANCE = Fraction(1, 1_000_000)
+"""Difference up to which a number is right: answers such as 0.333333 are rounded."""
 # Without exponents, whose numbers can fill any memory, and with no more digits than Python converts.
 _NUMBER = re.compile(r"-?[0-9]{1,4300}(?:\.[0-9]{1,4300})?(?:/(?=0*[1-9])[0-9]{1,4300})?")
 

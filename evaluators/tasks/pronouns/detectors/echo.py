@@ -1,4 +1,8 @@
-"""Finds out if a generated text begins by repeating its prompt, and returns what comes after that."""
+"""Finds out if a generated text begins by repeating its prompt, and returns what comes after that.
+
+Repetitions matter: in 94 % of its published answers GPT-4o-mini repeats the prompt, and the first pronoun is then that
+of the prompt. Without them its GDR falls from .61 to .51; a model that does nothing else scores .95.
+"""
 
 from __future__ import annotations
 
@@ -48,34 +52,35 @@ class Echo:
 
     def __init__(self, prompt: str) -> None:
         self._asked = _words(prompt)
-        self._places: dict[str, list[int]] = {}
-        for place, word in enumerate(self._asked):
-            self._places.setdefault(word, []).append(place)
+        self._positions: dict[str, list[int]] = {}
+        for position, word in enumerate(self._asked):
+            self._positions.setdefault(word, []).append(position)
 
     def end(self, text: str) -> int:
         """Return the offset in characters after the repeated words; 0 if there are none."""
         # Words far behind the end of the longest repetition cannot matter.
         words = list(islice(_WORD.finditer(text), _FAR + len(self._asked)))
+        # Only words are compared: punctuation, case and spaces differ between a prompt and its repetition.
         n = self._repeated([match[0].casefold() for match in words])
         return words[n - 1].end() if n else 0
 
-    def _repeated(self, said: list[str]) -> int:
+    def _repeated(self, words: list[str]) -> int:
         """Return the number of words of the text up to the end of the repetition; 0 if there is none.
 
         Args:
-            said: Words of the text, casefolded.
+            words: Words of the text, casefolded.
         """
         asked = self._asked
-        if not said:
+        if not words:
             return 0
-        if len(asked) >= _LEAST and asked[0] in said:
+        if len(asked) >= _LEAST and asked[0] in words:
             # Look for the whole prompt, perhaps after an introduction.
-            for start in range(min(_FAR, len(said)) + 1):
-                if said[start : start + len(asked)] == asked:
+            for start in range(min(_FAR, len(words)) + 1):
+                if words[start : start + len(asked)] == asked:
                     return start + len(asked)
         # Look for a part of the prompt that begins at any of its words: an instruction may come before the text to
         # continue, and more words after it. Single words may differ, such as "a" that the model corrects to "an".
-        longest = max((_alike(said, asked, start) for start in self._places.get(said[0], ())), default=0)
+        longest = max((_alike(words, asked, start) for start in self._positions.get(words[0], ())), default=0)
         return longest if longest >= _LEAST else 0
 
 
@@ -83,17 +88,16 @@ def _words(text: str) -> list[str]:
     return [match[0].casefold() for match in _WORD.finditer(text)]
 
 
-def _alike(said: list[str], asked: list[str], start: int) -> int:
-    """Return the number of words up to the last one that a text shares with its prompt from one word on."""
+def _alike(words: list[str], asked: list[str], start: int) -> int:
+    """Return the number of words of a text up to the last one that it shares with its prompt from ``start`` on."""
     n = n_other = 0
-    for place in range(min(len(said), len(asked) - start)):
-        one = said[place]
-        if one == asked[start + place]:
-            n = place + 1
-        elif families_of(one):
+    for index, (word, own) in enumerate(zip(words, asked[start:], strict=False)):
+        if word == own:
+            n = index + 1
+        elif families_of(word):
             break  # A different pronoun is the model's own choice.
         else:
             n_other += 1
-            if n_other > 1 + place // 8:
+            if n_other > 1 + index // 8:
                 break
     return n

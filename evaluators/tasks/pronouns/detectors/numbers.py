@@ -41,11 +41,12 @@ def published_number(text: str) -> float | None:
     If the answer is stated, that code stops at the comma of thousands and at the decimal point ("The answer is 40,000"
     is 40). It knows no sign and no fraction.
     """
+    # The published dataset was cut in the same way: a problem whose answer is 40,000 has the right answer 40 there.
     stated = _PUBLISHED_STATED.search(text)
     if stated is not None:
         return float(stated[1])
-    found = _PUBLISHED_ANY.findall(text)
-    return float(found[-1].replace("$", "").replace(",", "")) if found else None
+    numbers = _PUBLISHED_ANY.findall(text)
+    return float(numbers[-1].replace("$", "").replace(",", "")) if numbers else None
 
 
 def final_number(text: str, prompt: str | None = None) -> Number | None:
@@ -77,6 +78,7 @@ def _own_answer(text: str, prompt: str | None) -> str:
     first, *others = _QUESTION.split(text)
     if not others or prompt is None:
         return first
+    # A text may begin with the worked examples, or with the problem again: the answer comes after the problem.
     asked = Echo(_QUESTION.split(prompt)[-1])
     for part in others:
         end = asked.end(part)
@@ -96,14 +98,15 @@ def _result_of_sum(rest: str, value: Number) -> Number:
     _, equals, behind = (sentence[0] if sentence is not None else "").rpartition("=")
     if not equals:
         return value
-    found = next((one for match in _ANY.finditer(behind) if (one := _value(match)) is not None), None)
-    return value if found is None else found
+    result = next((number for match in _ANY.finditer(behind) if (number := _value(match)) is not None), None)
+    return value if result is None else result
 
 
 def _value(match: re.Match[str]) -> Number | None:
     whole, decimals, below = match["whole"], match["decimals"], match["below"]
     if whole is None and decimals is None:
         return None
+    # Fractions and not floats: 1/3 is right to any digit, and a large integer stays what it is.
     if sum(len(part) for part in (whole, decimals, below) if part is not None) > _MOST_DIGITS:
         return TOO_LONG
     value = Fraction(f"{(whole or '0').replace(',', '')}{decimals or ''}")
