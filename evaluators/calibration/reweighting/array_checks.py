@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from biasboard.ground.columns import FloatArray, IntArray
 
-_LEAST_CLASSES = 2
+LEAST_CLASSES = 2
 
 
 class Fault(NamedTuple):
@@ -63,7 +63,7 @@ def checked_probabilities(probabilities: npt.ArrayLike, n_classes: int | None = 
             f"the probabilities have {values.shape[1]} columns, and there are {n_classes} classes; give one column per "
             "class, in the order of the classes"
         )
-    if values.shape[1] < _LEAST_CLASSES:
+    if values.shape[1] < LEAST_CLASSES:
         raise ValueError("the probabilities have 1 column (n_features = 1); a correction needs at least two classes")
     fault = first_fault(values)
     if fault is not None and fault.column is None:
@@ -162,7 +162,7 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
                 "texts or all as integers"
             )
     occurring, indices = np.unique(names, return_inverse=True)
-    if len(occurring) < _LEAST_CLASSES:
+    if len(occurring) < LEAST_CLASSES:
         raise ValueError(
             f"all {n_rows} rows are of one class, {occurring.tolist()[0]!r}; give rows of at least two classes"
         )

@@ -15,7 +15,7 @@ from rich.text import Text
 from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.plain_text import visible
 from biasboard.ground.strict_json import JsonValue
-from evaluators.calibration.reweighting.command.inputs import Rows, listed
+from evaluators.calibration.reweighting.command.rows import Rows, listed
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
 from evaluators.statistics.bootstrap import quantiles
@@ -265,21 +265,20 @@ class Measured:
         return document if self.after is None else {**document, "warnings": [*self.warnings]}
 
 
-def measured(title: str, rows: Rows, targets: IntArray, stored: StoredRules | None = None) -> Measured:
+def measured(title: str, rows: Rows, stored: StoredRules | None = None) -> Measured:
     """Measure the predictions on some rows.
 
     Args:
         title: Title of the rows.
         rows: The rows.
-        targets: Index of the right class of each row, shape (n,).
         stored: Rules to apply; None for none.
     """
     labels = rows.classes
-    before = summarise(targets, rows.probabilities.argmax(axis=1), labels, n_resamples=_N_RESAMPLES)
+    before = summarise(rows.targets, rows.probabilities.argmax(axis=1), labels, n_resamples=_N_RESAMPLES)
     if stored is None:
         return Measured(title, before)
     predicted = stored.rules.predict(prepared(rows.probabilities, stored.document.map))
-    return Measured(title, before, summarise(targets, predicted, labels, n_resamples=_N_RESAMPLES))
+    return Measured(title, before, summarise(rows.targets, predicted, labels, n_resamples=_N_RESAMPLES))
 
 
 def print_measured(report: Measured, warnings: Iterable[str] | None = None) -> None:

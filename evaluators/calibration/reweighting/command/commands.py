@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import zipfile
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import numpy as np
 import typer
 
 from biasboard.ground import strict_json
-from biasboard.ground.columns import FloatArray
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
@@ -23,18 +17,8 @@ from biasboard.ground.progress import working
 from biasboard.ground.strict_json import JsonValue
 from evaluators.calibration.reweighting.command.class_charts import check_plots, draw_candidates, draw_measured
 from evaluators.calibration.reweighting.command.class_report import measured, print_measured, print_notes
-from evaluators.calibration.reweighting.command.inputs import (
-    CLASSES,
-    LABELS,
-    PREDICTED,
-    PROBABILITIES,
-    InputChoice,
-    Rows,
-    Wanted,
-    are_numbers,
-    read_rows,
-    share_names,
-)
+from evaluators.calibration.reweighting.command.readers import InputChoice, are_numbers, read_rows
+from evaluators.calibration.reweighting.command.rows import WRITERS
 from evaluators.calibration.reweighting.fitting import PAPER, UNCORRECTED, Settings, fit_rules
 from evaluators.calibration.reweighting.problem import OBJECTIVES
 from evaluators.calibration.reweighting.rules import GRIDS, MAPS, prepared
@@ -75,10 +59,8 @@ def evaluate_command(
     stored = None if rules is None else _rules(rules)
     check_plots(plots)
     with working(f"reading {path}"):
-        rows = read_rows(choice, Wanted(None if stored is None else stored.document.classes))
-        if stored is not None:
-            rows.check_uncorrected()
-        report = measured(rows.title, rows, rows.targets(), stored)
+        rows = read_rows(choice, None if stored is None else stored.document.classes, gets_rules=stored is not None)
+        report = measured(rows.title, rows, stored)
     charts = [] if plots is None else draw_measured(plots, report)
     if as_json:
         print(strict_json.dumps({**report.as_json(), "plots": [str(chart) for chart in charts]}), end="")
@@ -161,19 +143,15 @@ def fit_command(
             raise ConfigError(f"{out}: exists and holds no rules; choose another name for --out") from error
     check_plots(plots)
     with working(f"reading {path}"):
-        rows = read_rows(choice, Wanted())
-        targets = rows.targets()
-        test_rows = None if of_test is None else read_rows(of_test, Wanted(rows.classes))
-        test_targets = None if test_rows is None else test_rows.targets()
+        rows = read_rows(choice)
+        test_rows = None if of_test is None else read_rows(of_test, rows.classes)
     with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
-        fit = fit_rules(rows.probabilities, targets, settings, rows.classes)
+        fit = fit_rules(rows.probabilities, rows.targets, settings, rows.classes)
         # As numbers, if all are, so that Python compares them with such labels.
         names = [int(name) for name in rows.classes] if are_numbers(rows.classes) else rows.classes
         stored = StoredRules.of(fit, settings, names)
-        fitted = measured(f"fitted on {rows.title}", rows, targets, stored)
-        tested = None
-        if test_rows is not None and test_targets is not None:
-            tested = measured(f"measured on {test_rows.title}", test_rows, test_targets, stored)
+        fitted = measured(f"fitted on {rows.title}", rows, stored)
+        tested = None if test_rows is None else measured(f"measured on {test_rows.title}", test_rows, stored)
     stored.write(out)
     charts = [] if plots is None else [*draw_measured(plots, tested or fitted), draw_candidates(plots, fit)]
     if as_json:
@@ -228,20 +206,19 @@ def apply_command(
     Beside the columns of the input stand the predicted class (predicted) and the corrected share of each class
     (p_CLASS). Rows that were corrected before are refused.
     """
-    if out.suffix not in _WRITERS:
-        raise ConfigError(f"--out {out}: ends with none of {', '.join(_WRITERS)}; name the file with one of them")
+    if out.suffix not in WRITERS:
+        raise ConfigError(f"--out {out}: ends with none of {', '.join(WRITERS)}; name the file with one of them")
     _check_out(out, path, rules)
     stored = _rules(rules)
     choice = replace(choice, path=path)
     with working(f"reading {path}"):
-        rows = read_rows(choice, Wanted(stored.document.classes, labels=False))
-    rows.check_uncorrected()
+        rows = read_rows(choice, stored.document.classes, needs_labels=False, gets_rules=True)
     with working(f"writing {out}"):
         probabilities = prepared(rows.probabilities, stored.document.map)
         places = stored.rules.predict(probabilities)
         predicted = [rows.classes[place] for place in places.tolist()]
         with replacing(out) as temporary:
-            _WRITERS[out.suffix](temporary, rows, predicted, stored.rules.shares(probabilities))
+            WRITERS[out.suffix](temporary, rows, predicted, stored.rules.shares(probabilities))
     print_notes(rows)
     n_changed = int((places != rows.probabilities.argmax(axis=1)).sum())
     print(f"{n_changed:,} of {len(rows):,} predictions changed")
@@ -308,44 +285,3 @@ def _check_out(path: Path, *inputs: Path | None) -> None:
         raise ConfigError(f"{path}: is a folder; name a file")
     if any(other is not None and other.exists() and path.exists() and path.samefile(other) for other in inputs):
         raise ConfigError(f"{path}: is an input of this command; choose another name for --out")
-
-
-def _write_csv(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*rows.columns, PREDICTED, *share_names(rows.classes)])
-    writer.writerows(zip(*rows.columns.values(), predicted, *shares.T.tolist(), strict=True))
-    path.write_text(text.getvalue(), encoding="utf-8", newline="")
-
-
-def _write_parquet(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = {**rows.columns, PREDICTED: predicted, **dict(zip(share_names(rows.classes), shares.T, strict=True))}
-    pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), path)
-
-
-def _write_npz(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
-    arrays: dict[str, np.ndarray] = {
-        PROBABILITIES: shares,
-        CLASSES: np.array(rows.classes),
-        PREDICTED: np.array(predicted),
-    }
-    if rows.labels is not None and None not in rows.labels:
-        arrays[LABELS] = np.array(rows.labels)
-    for name, values in rows.columns.items():
-        if name not in arrays:
-            arrays[name] = np.array(["" if value is None else value for value in values])
-    # numpy.savez takes names as keywords, so that no column could be called 'file', and writes the time of day.
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, array in arrays.items():
-            with file.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, array, allow_pickle=False)
-
-
-_WRITERS: dict[str, Callable[[Path, Rows, Sequence[str], FloatArray], None]] = {
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-    ".npz": _write_npz,
-}
