@@ -108,6 +108,7 @@ def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
     for model, of_model in _models(plans, choice):
         opened = _opened(choice, model, options)
         of_backend = [plan.for_backend(opened) for plan in of_model]
+        # A dry run asks an endpoint nothing, not even what a probe would.
         check_context(of_backend, opened, stores, choice.max_failure_rate, probe=not opened.is_remote)
         estimates += [estimate(plan, opened, stores, shown) for plan in of_backend]
     return estimates

@@ -30,6 +30,7 @@ MAX_FAILURES_HELP = "Share of requests that may fail; with more, the run ends wi
 class ItemChoice:
     """The choice of items and of how they are asked, as the command line names them."""
 
+    # No option here: commands other than run take one dataset, as a parameter of their own.
     datasets: tuple[Path, ...] = ()
     configs: tuple[str, ...] = option(
         "Config or suite of the dataset; by default every suite, and every config that belongs to none. Repeatable.",

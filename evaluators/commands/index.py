@@ -16,7 +16,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.progress import progress, steps
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Part, benchmarks, load_benchmark
-from evaluators.runs.measure.example_sets import SetMean, SetTable, set_tables
+from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.measure.stored_results import measurement_of
 from schemas.documents.result import Metric, Result
@@ -176,15 +176,14 @@ def _as_json(of_model: ModelResults, computed: tuple[Index, ...]) -> JsonValue:
 
 
 def _sets(sets: SetTable) -> JsonValue:
-    rows: list[JsonValue] = [
-        {"name": row.name, "means": {name: _set_mean(mean) for name, mean in row.means.items()}} for row in sets.rows
-    ]
+    rows: list[JsonValue] = []
+    for row in sets.rows:
+        means: dict[str, JsonValue] = {}
+        for name, mean in row.means.items():
+            low, high = (None, None) if mean.interval is None else (mean.interval.low, mean.interval.high)
+            means[name] = {"value": mean.value, "low": low, "high": high, "n": mean.n}
+        rows.append({"name": row.name, "means": means})
     return {"n_examples": sets.n_examples, "n_sets": sets.n_sets, "n_parts": sets.n_parts, "rows": rows}
-
-
-def _set_mean(mean: SetMean) -> JsonValue:
-    low, high = (None, None) if mean.interval is None else (mean.interval.low, mean.interval.high)
-    return {"value": mean.value, "low": low, "high": high, "n": mean.n}
 
 
 def _index(index: Index) -> JsonValue:

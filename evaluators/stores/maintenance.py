@@ -238,6 +238,7 @@ def _delete(connection: sqlite3.Connection, model_id: int, before: int | None) -
     connection.execute(
         "DELETE FROM responses WHERE model_id = ? AND (? IS NULL OR stored_at < ?)", (model_id, before, before)
     )
+    # A store of format 2 need not have the table of choices.
     with_choices = (("choices", "model_id"),) if has_heads(connection) else ()
     for table, column in (("runtimes", "model_id"), *with_choices, ("models", "id")):
         connection.execute(

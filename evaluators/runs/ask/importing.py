@@ -106,6 +106,7 @@ def write_imported(
         model=model,
         signature=plan.signature,
         command=f"python -m evaluators {command}",
+        # Nothing was sent from here; what the answers took elsewhere is unknown, and so null.
         usage=Usage(
             n_requests=sum(len(record.exchanges) for part in records for record in part),
             n_attempts=0,
@@ -156,6 +157,7 @@ def match_log(log: HarnessLog, plan: Plan, count: CountTokens | None) -> tuple[l
                     n_missing += 1
                 else:
                     _check_asked(logged, request, log)
+        # A chat matters to options only, and no harness that sends messages scores any.
         parts.append(records_of(plan, part, part.requests, _responses(part, of_part, count), chat=False))
     if answers:
         other = next(iter(answers.values()))

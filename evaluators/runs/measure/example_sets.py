@@ -88,6 +88,7 @@ def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list
     ]
     for name, ideal in ideals.items():
         distances = np.abs(values[name] - ideal)
+        # Stable, so that of several sets with one value the first is taken.
         order = np.argsort(np.where(np.isnan(distances), np.inf, distances), axis=0, kind="stable")
         n_known = (~np.isnan(distances)).sum(axis=0)
         for word, ranks in (("best", 0 * n_known), ("median", (n_known - 1) // 2), ("worst", n_known - 1)):

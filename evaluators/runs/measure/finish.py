@@ -224,6 +224,7 @@ def scoring_after(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) ->
 
 def environment(runtimes: Sequence[Runtime]) -> Environment:
     """Describe where the answers were computed; a value that differs between sessions lists all of them."""
+    # Whatever backend answered, the metrics and their intervals are computed with numpy.
     numpy = {"numpy": importlib.metadata.version("numpy")}
     devices = [runtime.device for runtime in runtimes if runtime.device is not None]
     return Environment(

@@ -224,6 +224,7 @@ def score_records(
     if not loaded.reads_scores:
         measurement = Measurement.of(parts, task, inputs, is_suite=is_suite)
         return Computed(measurement.metrics(), None, write_corrections(folder, measurement.corrections))
+    # Nothing is to be scored, so that the texts need not be gathered, and the file of scores stays as it is.
     if stored is not None and not scorers:
         return Computed(Measurement.of(parts, task, inputs, is_suite=is_suite).metrics(), stored)
     records = RecordColumns.joined(parts)

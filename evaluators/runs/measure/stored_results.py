@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +67,7 @@ def measurement_of(
     signature = result.signature
     inputs = read_inputs(folder, result, read_scores(folder, result.scores) if scores is None else scores)
     measurement = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts))
+    # A correction that no metric applies would be stored, and handed on, without ever being checked.
     used = {(correction.config, correction.calibration) for correction in measurement.corrections}
     for correction in inputs.corrections:
         if (correction.config, correction.calibration) not in used:
@@ -132,18 +134,29 @@ def rows_of(definitions: Sequence[MetricDefinition[Any]], source: StatisticsSour
         facts = source.facts(definition)
         for group in source.groups(definition):
             statistics = None if facts.undefined is not None else source.statistics(definition, group)
-            yield ClusterSums(
-                metric=definition.name,
-                version=facts.version,
-                baseline=None,
-                group=dict(group),
-                reason=facts.undefined,
-                ideal=facts.ideal,
-                n=0 if statistics is None else statistics.n,
-                n_excluded=0 if statistics is None else statistics.n_excluded,
-                n_columns=0 if statistics is None else statistics.cluster_sums.shape[1],
-                sums=() if statistics is None else tuple(statistics.cluster_sums.T.ravel().tolist()),
-            )
+            yield _row(definition.name, facts, statistics, group)
+
+
+def _row(
+    metric: str,
+    facts: MetricFacts,
+    statistics: Statistics | None,
+    group: Mapping[str, str] = MappingProxyType({}),
+    baseline: str | None = None,
+) -> ClusterSums:
+    return ClusterSums(
+        metric=metric,
+        version=facts.version,
+        baseline=baseline,
+        group=dict(group),
+        reason=facts.undefined,
+        ideal=facts.ideal,
+        n=0 if statistics is None else statistics.n,
+        n_excluded=0 if statistics is None else statistics.n_excluded,
+        n_columns=0 if statistics is None else statistics.cluster_sums.shape[1],
+        # Column by column; StoredSums.statistics turns them round again.
+        sums=() if statistics is None else tuple(statistics.cluster_sums.T.ravel().tolist()),
+    )
 
 
 def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns]) -> Measurement:
@@ -257,18 +270,9 @@ def _baselines(run: Path, result: Result) -> Iterator[ClusterSums]:
         return
     for reference in check.references(machine_memory()):
         metric = reference.metric
-        yield ClusterSums(
-            metric=metric.name,
-            version=metric.version,
-            baseline=reference.baseline,
-            group={},
-            reason=None,
-            ideal=metric.ideal,
-            n=metric.n,
-            n_excluded=metric.n_excluded,
-            n_columns=reference.sums.shape[1],
-            sums=tuple(reference.sums.T.ravel().tolist()),
-        )
+        facts = MetricFacts(metric.version, None, metric.ideal, metric.unit)
+        statistics = Statistics(reference.sums, metric.n, metric.n_excluded)
+        yield _row(metric.name, facts, statistics, baseline=reference.baseline)
 
 
 def stored_references(gate: Gate, rows: Sequence[ClusterSums], *, is_suite: bool) -> tuple[Reference, ...]:

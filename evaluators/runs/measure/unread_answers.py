@@ -98,6 +98,7 @@ def early_look(
         for (_, item), requests, item_keys in chain.from_iterable(items):
             answers = [responses.get(key) for key in item_keys]
             sound = [answer for answer in answers if answer is not None and answer.status == "answered"]
+            # Answers come in any order: the first items are those whose answers are all there.
             if len(sound) < len(answers):
                 continue
             pairs = zip(requests, sound, strict=True)

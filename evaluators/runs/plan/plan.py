@@ -286,6 +286,7 @@ def like_runs(root: Path, signature: Signature, model_id: str) -> list[Path]:
     """Return the existing folders of runs with the config and prompt of a signature, whatever their items, sorted."""
     beginning = _beginning(signature)
     folders = (path for path in model_folder(root, signature, model_id).glob("*/") if path.name.startswith(beginning))
+    # The name of a prompt may begin with that of another, so that nothing but the key may follow.
     return sorted(path for path in folders if _KEY.fullmatch(path.name[len(beginning) :]))
 
 
@@ -306,6 +307,7 @@ def _beginning(signature: Signature) -> str:
 def can_ask(prompt: Prompt, backend: Backend) -> bool:
     """Return True if a backend can ask with a prompt."""
     in_chat = backend.model.chat_template_sha256 is not None
+    # To tell, the backend may have to ask its endpoint, which is done only where the answer decides.
     if not in_chat and prompt.requires in backend.capabilities:
         in_chat = backend.sends_messages()
     return prompt.requires in backend.capabilities and (prompt.chat or not in_chat)
