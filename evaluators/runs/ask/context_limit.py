@@ -64,8 +64,8 @@ class Ruler:
             if bound + _more_tokens(request) > self.room
         ]
         distinct = {_text(request): request for request in long if _text(request) not in self._counted}
-        for part in _parts(list(distinct.values())):
-            self._counted |= zip(map(_text, part), self.backend.needed_tokens(part), strict=True)
+        for batch in _batches(list(distinct.values())):
+            self._counted |= zip(map(_text, batch), self.backend.needed_tokens(batch), strict=True)
         return [self._counted.get(_text(request), bound) for request, bound in zip(requests, bounds, strict=True)]
 
     def for_part(self, part: PlannedPart) -> Ruler:
@@ -210,16 +210,16 @@ def _warning(plan: Plan, short: _Short, room: int) -> str:
     return f"config '{plan.selection.config}': {'; '.join(parts)}; the model's context has {room:,} tokens"
 
 
-def _parts(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
-    """Yield requests in parts, with a bar if there are many."""
-    parts = [requests[start : start + _AT_A_TIME] for start in range(0, len(requests), _AT_A_TIME)]
+def _batches(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
+    """Yield requests in batches, with a bar if there are many."""
+    batches = [requests[start : start + _AT_A_TIME] for start in range(0, len(requests), _AT_A_TIME)]
     if len(requests) < _SHOWN_FROM:
-        yield from parts
+        yield from batches
         return
     with progress("counting the tokens of prompts", len(requests)) as advance:
-        for part in parts:
-            yield part
-            advance(len(part))
+        for batch in batches:
+            yield batch
+            advance(len(batch))
 
 
 def _text(request: Request) -> tuple[str, tuple[str, ...]]:

@@ -83,7 +83,7 @@ def held(folder: Path) -> Iterator[None]:
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        # Without waiting: two runs of one folder would ask everything twice, and the other may take hours.
+        # The other process may take hours, so that nobody is left waiting for it.
         with FileLock(folder / _LOCK, timeout=0):
             try:
                 yield

@@ -1,4 +1,4 @@
-"""Options of a run."""
+"""The rules of a run that its plan does not tell: folder, cache, scorers, and how many requests may fail."""
 
 from __future__ import annotations
 
