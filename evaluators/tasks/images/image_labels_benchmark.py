@@ -18,6 +18,11 @@ BENCHMARK = Benchmark(
     baseline_with_parameter=baseline_with_prior,
     printed_metrics=(
         *("macro_f1", "accuracy", "rsd", "gini", "gini_floor", "cobias", "smallest_class_accuracy", "bias_score"),
-        *(f"{name}_{one.name}" for name in ("macro_f1", "gini") for one in calibrations() if one.name not in _WITHOUT),
+        *(
+            f"{name}_{method.name}"
+            for name in ("macro_f1", "gini")
+            for method in calibrations()
+            if method.name not in _WITHOUT
+        ),
     ),
 )

@@ -45,11 +45,11 @@ class ClassificationTask(ReadsLabels):
         self, item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], count_tokens: CountTokens | None = None
     ) -> Sequence[Request]:
         """Return the one request about an input."""
-        found = filled(item, prompt, examples, count_tokens)
-        shown = {} if prompt.max_prompt_tokens is not None else {SHOWN: _labels(examples[: found.n_shown])}
+        prompt_text = filled(item, prompt, examples, count_tokens)
+        shown = {} if prompt.max_prompt_tokens is not None else {SHOWN: _labels(examples[: prompt_text.n_shown])}
         return [
             ChoiceRequest(
-                prompt=found.text,
+                prompt=prompt_text.text,
                 options=tuple(f" {label}" for label in item.labels),
                 outcomes=item.labels,
                 facts=shown,
@@ -92,10 +92,10 @@ class ClassificationTask(ReadsLabels):
         if place is not None:
             groups[PLACE] = str(place)
         if prompt.max_prompt_tokens is None:
-            found = filled(item, prompt, examples)
-            groups[SHOWN] = _labels(examples[: found.n_shown])
-            if found.cut is not None:
-                groups[CUT] = found.cut
+            prompt_text = filled(item, prompt, examples)
+            groups[SHOWN] = _labels(examples[: prompt_text.n_shown])
+            if prompt_text.cut is not None:
+                groups[CUT] = prompt_text.cut
         return ItemFacts(
             cluster=facts.cluster, pair_id=None, target=facts.target, reference=facts.reference, groups=groups
         )
@@ -111,7 +111,7 @@ class ClassificationTask(ReadsLabels):
 
 def _labels(examples: Sequence[LabelItem]) -> str:
     """Return the labels of examples as a JSON list."""
-    return json.dumps([one.target for one in examples], ensure_ascii=False)
+    return json.dumps([example.target for example in examples], ensure_ascii=False)
 
 
 TASK = ClassificationTask()

@@ -26,6 +26,7 @@ BALANCE = "example_balance"
 CUT = "cut"
 """Group of a record: the part of its prompt that was shortened, if one was."""
 _MOST_LABELS = 128
+"""A stranger's records may offer any number of labels, and arrays have a column for each."""
 _OF_TASK = ("category", "equivalent_labels")
 
 
@@ -46,19 +47,19 @@ def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] 
     labels = tuple(sorted(names.texts))
     if len(labels) > _MOST_LABELS:
         raise DataError(f"its items offer {len(labels)} labels, and a task has at most {_MOST_LABELS}")
-    place_of = {label: place for place, label in enumerate(labels)}
+    column_of = {label: column for column, label in enumerate(labels)}
     offered = np.zeros((len(records), len(labels)), dtype=np.bool_)
-    columns = np.array([place_of[name] for name in names.texts], dtype=np.int64)[names.codes]
+    columns = np.array([column_of[name] for name in names.texts], dtype=np.int64)[names.codes]
     offered[offers.owners, columns] = True
     groups = _groups(records)
     shown = [_shown(group.get(SHOWN)) for group in groups]
-    targets = np.array([place_of.get(target or "", -1) for target in records.columns["target"].texts], dtype=np.int64)
+    targets = np.array([column_of.get(target or "", -1) for target in records.columns["target"].texts], dtype=np.int64)
     config = records.columns["config"].texts[0] or ""
     seen = frozenset() if trained is None else trained.get(config, frozenset())
     return LabelAnswers(
         config=config,
         labels=labels,
-        probabilities=_probabilities(records, place_of),
+        probabilities=_probabilities(records, column_of),
         offered=offered,
         targets=targets,
         splits=np.array(records.columns["split"].texts, dtype=np.str_),
@@ -71,27 +72,28 @@ def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] 
     )
 
 
-def _probabilities(records: RecordColumns, place_of: dict[str, int]) -> np.ndarray:
-    told, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
-    if not np.array_equal(told.lengths, shares.lengths):
+def _probabilities(records: RecordColumns, column_of: dict[str, int]) -> np.ndarray:
+    outcomes, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
+    if not np.array_equal(outcomes.lengths, shares.lengths):
         raise DataError("a reading has not one probability for each of its outcomes; run the model again")
-    found = np.full((len(records), len(place_of)), np.nan)
-    found[told.lengths > 0] = 0.0
-    names = told.values.coded
-    if strange := sorted({*names.texts} - place_of.keys()):
+    # nan without a reading, and 0 for labels that an item with a reading does not offer.
+    probabilities = np.full((len(records), len(column_of)), np.nan)
+    probabilities[outcomes.lengths > 0] = 0.0
+    names = outcomes.values.coded
+    if strange := sorted({*names.texts} - column_of.keys()):
         raise DataError(f"a reading has the outcome '{strange[0]}', which no item offers; run the model again")
-    columns = np.array([place_of[name] for name in names.texts], dtype=np.int64)
+    columns = np.array([column_of[name] for name in names.texts], dtype=np.int64)
     if len(columns):
-        found[told.owners, columns[names.codes]] = shares.values.numbers
-    return found
+        probabilities[outcomes.owners, columns[names.codes]] = shares.values.numbers
+    return probabilities
 
 
 def _groups(records: RecordColumns) -> list[dict[str, str]]:
     owners, keys, values = records.columns["groups"].entries
-    found: list[dict[str, str]] = [{} for _ in range(len(records))]
+    groups: list[dict[str, str]] = [{} for _ in range(len(records))]
     for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
-        found[owner][str(key)] = str(value)
-    return found
+        groups[owner][str(key)] = str(value)
+    return groups
 
 
 def _shown(text: str | None) -> list[str] | None:
@@ -111,15 +113,16 @@ def _of_task(groups: list[dict[str, str]], shown: list[list[str] | None], labels
     """Return the facts about the task, and how evenly its labels stand among the examples of the context."""
     if not groups:
         return {}
-    found = {name: groups[0][name] for name in _OF_TASK if name in groups[0]}
-    # Of the prompts of the context, the first one in which the most examples fit.
+    facts = {name: groups[0][name] for name in _OF_TASK if name in groups[0]}
+    # Long inputs leave room for fewer examples, so that prompts of one context differ: the first one in which the most
+    # examples fit stands for all.
     of_prompts = [labels_shown for labels_shown in shown if labels_shown is not None]
     longest: list[str] = max(of_prompts, key=len, default=[])
     counts = Counter(longest)
     if counts:
         each = [counts[label] for label in labels]
-        found[BALANCE] = "one label" if len(counts) == 1 else "even" if max(each) - min(each) <= 1 else "uneven"
-    return found
+        facts[BALANCE] = "one label" if len(counts) == 1 else "even" if max(each) - min(each) <= 1 else "uneven"
+    return facts
 
 
 def _numbers(texts: list[str]) -> IntArray:

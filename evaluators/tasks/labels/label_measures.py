@@ -47,6 +47,7 @@ class PriorSums(NamedTuple):
     """Number of items by right label, in each column."""
 
 
+# Statistics hold these sums side by side: one field after the other, each with a column per label, or pair of labels.
 N_CLASS, _N_PRIOR = len(ClassSums._fields), len(PriorSums._fields)
 
 
@@ -75,7 +76,10 @@ def accuracy(sums: ClassSums) -> FloatArray:
 
 
 def macro_f1(sums: ClassSums) -> FloatArray:
-    """Return the mean over classes of F1, shape (...,), as scikit-learn computes it over the classes that occur."""
+    """Return the mean over classes of F1, shape (...,), as scikit-learn computes it over the classes that occur.
+
+    The published code gives scikit-learn the labels that are right for some item: other labels are no classes there.
+    """
     f1 = ratio(2 * sums.right, sums.predicted + sums.n_items)
     return _over_classes(f1, sums)
 
@@ -90,12 +94,16 @@ def rsd(sums: ClassSums) -> FloatArray:
     >>> rsd(always_first).round(3), rsd_release(always_first).round(3)
     (np.float64(0.711), np.float64(0.556))
     """
+    # The published code returns 0, the best value, where nothing is right.
     overall = accuracy(sums)
     return ratio(np.sqrt(_over_classes((_class_accuracies(sums) - overall[..., None]) ** 2, sums)), overall)
 
 
 def rsd_release(sums: ClassSums) -> FloatArray:
-    """Return the same around the mean of the class accuracies, as the published code computes it; nan at accuracy 0."""
+    """Return the same around the mean of the class accuracies, as the published code computes it; nan at accuracy 0.
+
+    It is never larger than :func:`rsd`, and equal on balanced items.
+    """
     classes = _class_accuracies(sums)
     spread = _over_classes((classes - _over_classes(classes, sums)[..., None]) ** 2, sums)
     return ratio(np.sqrt(spread), accuracy(sums))
@@ -184,6 +192,8 @@ def bias_score_floor(sums: PriorSums) -> FloatArray:
 
     A class with a single item is taken to vary as the others do; the value is nan if no class has two items.
     """
+    # The variance of a mean of n distributions is that of one over n; the differences from the true mean are about
+    # normal, and BiasScore is half the sum of their absolute values.
     n = sums.n_items
     squared = np.where(n > 1, sums.squares - n * np.nan_to_num(ratio(sums.probabilities, n)) ** 2, 0.0).clip(0.0)
     pooled = ratio(squared.sum(axis=-2), (n - 1).clip(0.0).sum(axis=-2))[..., None, :]

@@ -30,7 +30,7 @@ N_BALANCED = 8
 _MAX_BYTES = (4096, 1024)
 """Largest lengths: about the 1,024 tokens of the paper, and a quarter of it for models with a short context."""
 _MAX_TOKENS = 2000
-"""Largest number of tokens in the release."""
+"""Largest number of tokens in the release; the paper says 1,024."""
 _GAP = " ... "
 
 Style: TypeAlias = Literal["release", "paper"]
@@ -60,6 +60,8 @@ def _closed(text: str) -> str:
     return text if text[-1:] in string.punctuation and text else f"{text}."
 
 
+# What looks like slips in *release* is what the release sends: a space before "Output:" in examples, an empty line and
+# no space before that of the query, and a full stop behind the labels of examples, which the scored label lacks.
 _FRAMES: Mapping[Style, _Frame] = {
     "release": _Frame(
         head=lambda instruction: f"{_closed(instruction)}\n\n" if instruction else "",
@@ -93,8 +95,8 @@ _PROTOCOLS: Mapping[str, _Protocol] = {
 
 def label_prompts() -> dict[str, Prompt]:
     """Return all prompts by id, with the default one first."""
-    found = (_prompt(name, context) for name in _PROTOCOLS for context in _contexts())
-    return {prompt.id: prompt for prompt in found}
+    prompts = (_prompt(name, context) for name in _PROTOCOLS for context in _contexts())
+    return {prompt.id: prompt for prompt in prompts}
 
 
 class _Shown(NamedTuple):
@@ -189,6 +191,7 @@ def _shortened(head: str, text: str, query: Callable[[str], str], limit: float, 
     kept = _most(len(text), lambda n: size(head + query(_without_middle(text, n))) <= limit)
     if kept is not None:
         return Filled(head + query(_without_middle(text, kept)), 0, "input")
+    # The release cuts the end of the prompt instead, and with it "Output:".
     instruction, nothing = head.removesuffix("\n\n"), query(_GAP.strip())
     kept = _most(len(instruction), lambda n: size(f"{instruction[:n]}\n\n{nothing}") <= limit) or 0
     cut: Cut = "instruction" if kept < len(instruction) else "input"
@@ -237,16 +240,16 @@ def examples_by_rule(pool: Sequence[LabelItem], rule: str, n_examples: int, numb
         return ()
     n_first = round(n_examples * int(rule.removeprefix(_RULE)) / 100)
     first_label = pool[0].labels[0]
-    kinds = [place for place, item in enumerate(pool) if item.target == first_label]
-    others = [place for place, item in enumerate(pool) if item.target != first_label]
-    places = {*_of_set(kinds, n_first, number), *_of_set(others, n_examples - n_first, number)}
-    return tuple(pool[place] for place in sorted(places))
+    kinds = [index for index, item in enumerate(pool) if item.target == first_label]
+    others = [index for index, item in enumerate(pool) if item.target != first_label]
+    chosen = {*_of_set(kinds, n_first, number), *_of_set(others, n_examples - n_first, number)}
+    return tuple(pool[index] for index in sorted(chosen))
 
 
-def _of_set(places: Sequence[int], n_wanted: int, number: int) -> list[int]:
-    """Return the places of a set, which starts where the set before it ended."""
-    n = min(n_wanted, len(places))
-    return [places[(n * number + step) % len(places)] for step in range(n)]
+def _of_set(indices: Sequence[int], n_wanted: int, number: int) -> list[int]:
+    """Return the indices of a set, which starts where the set before it ended."""
+    n = min(n_wanted, len(indices))
+    return [indices[(n * number + step) % len(indices)] for step in range(n)]
 
 
 def training_items(

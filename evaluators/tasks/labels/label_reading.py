@@ -28,6 +28,8 @@ class ReadsLabels(Task):
 
     reports_parts = True
 
+    # certain_readings() says the same over columns: what one of option_probabilities() and are_certain_choices() reads,
+    # the other reads too.
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the distribution over the labels."""
         (exchange,) = exchanges

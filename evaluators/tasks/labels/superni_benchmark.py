@@ -63,10 +63,10 @@ BENCHMARK = Benchmark(
         _index("accuracy", _RANKING, "Accuracy"),
         _index("gini", _RANKING, "Gini index", 0.0),
         *(
-            _index(f"{name}_{one.name}", _RANKING, f"{title} with {one.title}", ideal)
+            _index(f"{name}_{method.name}", _RANKING, f"{title} with {method.title}", ideal)
             for name, (ideal, title) in _CALIBRATED.items()
-            for one in calibrations()
-            if name in calibrated_measures(one)
+            for method in calibrations()
+            if name in calibrated_measures(method)
         ),
         *(
             _index(name, k, title, ideal, top)
@@ -87,10 +87,10 @@ BENCHMARK = Benchmark(
     printed_metrics=(
         *("macro_f1", "accuracy", "rsd", "bias_score"),
         *(
-            f"{name}_{one.name}"
+            f"{name}_{method.name}"
             for name in ("macro_f1", "bias_score")
-            for one in calibrations()
-            if name in calibrated_measures(one)
+            for method in calibrations()
+            if name in calibrated_measures(method)
         ),
         *("gini", "gini_gini", "n_shown", "cut_rate"),
     ),
