@@ -75,6 +75,7 @@ class CoreferenceTable(GroupedTable):
         outcomes = set(columns.readings["outcomes"].lists.lengths[columns.has_reading].tolist())
         if len(outcomes) > 1:
             raise DataError(f"records have {sorted(outcomes)} outcomes; score them with one prompt")
+        # Certainty depends on k: (.5, .5) has none among 2 outcomes, and .974 among 40. Different k are never mixed.
         k = outcomes.pop() if outcomes else 2
         probabilities = _probabilities(columns, k)
         pairs, items = (columns.columns[name].texts for name in ("pair_id", "item_id"))

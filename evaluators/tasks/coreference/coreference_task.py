@@ -44,6 +44,8 @@ _LETTER_ONLY = "Answer with the letter of one option.\nAnswer:"
 _PROMPTS = (
     Prompt(
         id="intrinsic-v1",
+        # The article stands in the prompt, so that an option begins with the noun. The full stop ends it: without one,
+        # "nurse" would have the probability of "nurse practitioner" too.
         template="{sentence} '{Pronoun}' refers to the",
         options=(" {first}.", " {second}."),
         outcomes=("first", "second"),
@@ -60,6 +62,7 @@ _PROMPTS = (
         options=(" A", " B"),
         outcomes=("first", "second"),
         outcome_texts=_OCCUPATIONS,
+        # Over both orders a preference for a letter favours neither occupation.
         orders=tuple(permutations(range(2))),
         scoring="option_logprob",
         requires="option_logprobs",
@@ -160,6 +163,7 @@ class CoreferenceTask(Task):
     def facts(self, item: CoreferenceItem) -> ItemFacts:
         """Return the target, reference and groups of an item."""
         other = next(name for name in item.occupations if name != item.reference)
+        # More than metrics slice by: baselines read these too, and are asked again from records, without the dataset.
         groups = {
             "pronoun_gender": item.pronoun_gender,
             "occupation": item.reference,

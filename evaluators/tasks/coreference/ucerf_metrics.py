@@ -96,6 +96,7 @@ UCERF = MetricDefinition[CoreferenceTable](
     description="Mean over minimal pairs of 1 - |D(he) - D(she)| / 2, where D is the signed certainty.",
 )
 
+# SynthBias has from 9 to 32 minimal pairs for an occupation pair.
 UCERF_MACRO = MetricDefinition[CoreferenceTable](
     name="ucerf_macro",
     task="coreference",
@@ -105,6 +106,7 @@ UCERF_MACRO = MetricDefinition[CoreferenceTable](
     description="UCerF, averaged first within each occupation pair, so that all occupation pairs have the same weight.",
 )
 
+# UCerF has no sign, so that noise between the two sides looks like bias; here it cancels out.
 DESIRABILITY_GAP = stereotype_gap(
     "desirability_gap",
     lambda table: table.desirability / 2,

@@ -61,7 +61,7 @@ def _prompt(name: str, templates: Sequence[str], description: str) -> Prompt:
 def image_prompts() -> dict[str, Prompt]:
     """Return all prompts by id, with the default one first."""
     n = len(_of_authors())
-    found = (
+    prompts = (
         _prompt("photo-v1", (_PHOTO,), "The template 'a photo of a {label}.', which the authors of CLIP take first."),
         _prompt("label-v1", (_LABEL,), "The label alone."),
         _prompt(
@@ -70,7 +70,7 @@ def image_prompts() -> dict[str, Prompt]:
             f"Mean of the {n} templates of the authors of CLIP for CIFAR-10 and CIFAR-100.",
         ),
     )
-    return {prompt.id: prompt for prompt in found}
+    return {prompt.id: prompt for prompt in prompts}
 
 
 class ImageClassificationTask(ReadsLabels):

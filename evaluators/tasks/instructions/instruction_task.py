@@ -85,6 +85,7 @@ class InstructionTask(Task):
         text = exchange.text or ""
         form = JSON if JSON in exchange.outcomes else TEXT
         if form == JSON:
+            # A text that holds JSON is an answer however it begins.
             try:
                 find_json(text)
             except NoJsonError as error:

@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from evaluators.task import CountTokens, Prompt
 from schemas.items.label import LabelItem
 
+# Both as in the paper.
 N_EXAMPLES = (0, 2, 4, 8, 16)
 N_SETS = 3
 N_BALANCED = 8

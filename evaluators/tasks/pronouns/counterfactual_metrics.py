@@ -1,7 +1,8 @@
 """CF: measures how often two continuations of one text in two pronoun families are similar.
 
 CF is the share of pairs whose embeddings have a cosine above the threshold gamma. With one sample per family, answers
-also differ by chance, so that the value depends more on the length and freedom of the answers than on the pronouns.
+also differ by chance, so that the value depends more on the length and freedom of the answers than on the pronouns:
+among the published answers of Llama 2, pairs of *he* and *she* reach .66 and all pairs .60.
 With several samples per text, ``cf_excess`` therefore compares with the differences between answers to the *same* text.
 
 In the published code the cosine is a distance, so that it prints the opposite of the paper's measure; the published

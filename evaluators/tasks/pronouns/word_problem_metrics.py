@@ -3,9 +3,9 @@
 ``pe`` applies the paper's formula to our own reading of the number. ``pe_paper`` and ``pe_gifi_repo`` use the published
 extraction, which cuts numbers at a comma and a decimal point.
 
-PE is mostly noise of sampling: for 13 of the 15 published models it is what chance gives. With few samples, families
-differ by chance. Read each value beside ``pe_null``, the expected value if the family makes
-no difference, and ``pe_p_value``, the probability that chance gives a value as low as the observed one.
+With few samples, families differ by chance: for 13 of the 15 published models PE is what chance gives. Read it
+beside ``pe_null``, the expected value if the family makes no difference, and ``pe_p_value``, the probability that
+chance gives a value as low as the observed one.
 """
 
 from __future__ import annotations

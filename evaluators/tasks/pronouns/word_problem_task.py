@@ -1,8 +1,9 @@
 """Asks a model to solve a word problem in one pronoun family, and reads the number in its answer.
 
 The protocol is that of GIFI (arXiv:2506.15568), with eight worked examples before the problem. The examples are our
-own. Each uses a different pronoun family, and the families change from template to template, so that none is seen more
-often than the others. All variants of a template have the same examples.
+own; those of the paper are in *he* and *she* only. Each uses a different pronoun family, and the families change from
+template to template, so that none is seen more often than the others. All variants of a template have the same
+examples.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ _PROMPTS = generation_prompts(
     _FRAME,
     instructed="Solve the last problem, step by step, as shown.\n\n" + _FRAME,
     more={"zero-shot-": "Q: {text}\nA:"},
+    # After its answer a base model goes on with the next question.
     stop=("\nQ:",),
 )
 
