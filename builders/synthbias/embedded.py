@@ -18,7 +18,7 @@ from builders.dataset.output import Draft, DraftSplit
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, OLDER_NAMES, first_finding
 from builders.synthbias.checks.check import Finding
-from builders.synthbias.checks.duplicates import Duplicates
+from builders.synthbias.checks.repeated_sentences import Duplicates
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
 from builders.synthbias.frames import (
@@ -33,7 +33,7 @@ from builders.synthbias.frames import (
     text_of,
 )
 from builders.synthbias.lean import lean_table, measured_leans
-from builders.synthbias.minimal_pairs import Config, Slotted, items_of, split_of, take_pairs
+from builders.synthbias.minimal_pairs import items_of, split_of, take_pairs
 from builders.synthbias.readings import agreement_table, n_dropped, readers, readings_table, votes
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
@@ -44,6 +44,12 @@ DATASET_VERSION = "2.0.0"
 DEFAULT_SEED = 0
 POSITIONS: tuple[Position, ...] = ("first", "second")
 
+_STEPS = (3, 7, 19)
+"""Steps of the three Latin squares. Those of twenty rows differ by 2 or 6 from the step 1 by which groups are left out,
+so that every symbol of a group is left out about equally often."""
+
+T = TypeVar("T")
+
 _CHECKED = (*EMBEDDED, "repeated_apart_from_pronoun")
 """Checks whose findings the rejects of sentences can name."""
 
@@ -51,9 +57,9 @@ _CHECKED = (*EMBEDDED, "repeated_apart_from_pronoun")
 class Candidate(NamedTuple):
     """A frame and the two occupations to fill it with: a minimal pair that is yet to be checked."""
 
-    config: Config
     frame: Frame
     first: str
+    """Occupation that is mentioned first."""
     second: str
 
 
@@ -143,46 +149,37 @@ def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candi
         for turn in (0, 1):
             for number, frame in enumerate(frames):
                 first, second = (male, female) if number % 2 == turn else (female, male)
-                yield Candidate("type1", frame, first, second)
+                yield Candidate(frame, first, second)
     for male, female in pairs:
         for twin in twins[male, female]:
             for position in POSITIONS:
                 for referent_is_male in (True, False):
                     male_first = referent_is_male == (position == "first")
                     first, second = (male, female) if male_first else (female, male)
-                    yield Candidate("type2", twin.of(position), first, second)
+                    yield Candidate(twin.of(position), first, second)
 
 
-def check(found: Iterable[Candidate]) -> Checked:
+def check(candidates: Iterable[Candidate]) -> Checked:
     """Turn each candidate into two items, or into a reject if it breaks a rule or repeats an earlier candidate."""
     items: list[CoreferenceItem] = []
     rejects: list[Reject] = []
     seen = Duplicates()
-    for candidate in found:
-        sides = _sides(candidate)
-        reject = _broken_rule(sides) or _repeated(sides[0], seen)
-        if reject is None:
-            items.extend(sides)
+    for candidate in candidates:
+        slotted = candidate.frame.about(candidate.first, candidate.second)
+        sides = items_of(slotted, template_id=candidate.frame.frame_id, source_row=None)
+        sentences = [Sentence(text=side.sentence, meant=(slotted.first, slotted.second)) for side in sides]
+        findings = (first_finding(sentence, EMBEDDED) for sentence in sentences)
+        for side, finding in zip(sides, findings, strict=True):
+            if finding is not None:
+                rejects.append(_reject(side, finding))
+                break
         else:
-            rejects.append(reject)
+            repeated = seen.add(sentences[0])
+            if repeated is None:
+                items.extend(sides)
+            else:
+                rejects.append(_reject(sides[0], repeated))
     return Checked(items, rejects)
-
-
-def _broken_rule(sides: Iterable[CoreferenceItem]) -> Reject | None:
-    for side in sides:
-        finding = first_finding(_sentence(side), EMBEDDED)
-        if finding is not None:
-            return _reject(side, finding)
-    return None
-
-
-def _repeated(side: CoreferenceItem, seen: Duplicates) -> Reject | None:
-    finding = seen.add(_sentence(side))
-    return None if finding is None else _reject(side, finding)
-
-
-def _sentence(item: CoreferenceItem) -> Sentence:
-    return Sentence(text=item.sentence, meant=(item.occupations[0], item.occupations[1]))
 
 
 def _reject(item: CoreferenceItem, finding: Finding) -> Reject:
@@ -193,15 +190,6 @@ def _reject(item: CoreferenceItem, finding: Finding) -> Reject:
 
 def _rule(check: str) -> str:
     return OLDER_NAMES["synthbias"].get(check, check)
-
-
-def _sides(candidate: Candidate) -> tuple[CoreferenceItem, ...]:
-    """Return both sides of a minimal pair, the masculine one first."""
-    config, frame, first, second = candidate
-    sentence, pronoun, start = frame.fill(first, second, "masculine")
-    after = sentence[start + len(pronoun) :]
-    slotted = Slotted(config, sentence[:start], frame.case, after, first, second, frame.referent)
-    return items_of(slotted, template_id=frame.frame_id, source_row=None)
 
 
 def _listed(stereotype: str) -> list[str]:
@@ -233,9 +221,6 @@ def _sources() -> tuple[Source, ...]:
     )
 
 
-T = TypeVar("T")
-
-
 def shuffled(names: Sequence[str], seed: int, purpose: str) -> list[str]:
     """Return names in an order that depends only on the seed and the purpose.
 
@@ -243,11 +228,6 @@ def shuffled(names: Sequence[str], seed: int, purpose: str) -> list[str]:
     library, and the same seed must give the same dataset in every environment.
     """
     return sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{purpose}/{name}".encode()).digest())
-
-
-_STEPS = (3, 7, 19)
-"""Steps of the three squares. Those of twenty rows differ by 2 or 6 from the step 1 by which groups are left out, so
-that every symbol of a group is left out about equally often."""
 
 
 def two_of_three(
@@ -272,8 +252,8 @@ def two_of_three(
     Raises:
         ValueError: rows, columns and the symbols of each group are not equally many, or there are not three groups.
 
-    >>> found = two_of_three(["a", "b"], ["x", "y"], ["01", "23", "45"], seed=0, purpose="doc")
-    >>> sorted(set(found["a", "x"]) & set(found["a", "y"])), len(found["a", "x"])
+    >>> assigned = two_of_three(["a", "b"], ["x", "y"], ["01", "23", "45"], seed=0, purpose="doc")
+    >>> sorted(set(assigned["a", "x"]) & set(assigned["a", "y"])), len(assigned["a", "x"])
     ([], 2)
     """
     n = len(rows)
@@ -283,27 +263,27 @@ def two_of_three(
             f"{n} rows need as many columns ({sizes[0]}) and three groups of as many symbols ({sizes[1:]})"
         )
     orders = [
-        [int(number) for number in shuffled([str(place) for place in range(n)], seed, f"{purpose}/symbols/{group}")]
+        [int(number) for number in shuffled([str(number) for number in range(n)], seed, f"{purpose}/symbols/{group}")]
         for group in range(len(groups))
     ]
-    found = {}
+    assigned = {}
     for i, row in enumerate(shuffled(rows, seed, f"{purpose}/rows")):
         for j, column in enumerate(shuffled(columns, seed, f"{purpose}/columns")):
             symbols = [groups[g][orders[g][(i + step * j) % n]] for g, step in enumerate(_STEPS)]
             left_out = (i + j) % n % len(_STEPS)
-            one, other = (symbol for g, symbol in enumerate(symbols) if g != left_out)
-            found[row, column] = (one, other)
-    return found
+            first, second = (symbol for g, symbol in enumerate(symbols) if g != left_out)
+            assigned[row, column] = (first, second)
+    return assigned
 
 
-def how_built(min_percent_gap: float) -> str:
+def how_built() -> str:
     """Describe how the sentences were built, with the numbers of this version."""
     openly, settled = open_frames(), settled_frames()
     return f"""\
 {len(openly)} frames of type 1 ({_shares(frame.setting for frame in openly)}) and {len(settled)} of type 2
 ({_shares(frame.setting for frame in settled)}), each with one slot for a pronoun in a given case, are filled with
 every pair of a male- and a female-stereotyped occupation whose shares of women differ by more than
-{min_percent_gap:g} points. Both pronouns come from a table by case; none is ever exchanged in a finished sentence.
+{MIN_PERCENT_GAP:g} points. Both pronouns come from a table by case; none is ever exchanged in a finished sentence.
 
 * Type 1: four frames for each occupation pair, each in both orders of mention.
 * Type 2: frames come in twins of equal cue and case, one with the referent mentioned first, one second. Each occupation
@@ -365,7 +345,7 @@ knowledge of the world settles the referent. The two items of a `pair_id` differ
 **No human has validated these sentences.** What is ambiguous and what is not was decided when the frames were written.
 Language models then read each frame, without the intended answer; frames that they read otherwise were replaced.
 Rules in code check form, not meaning.""",
-        how_built=how_built(MIN_PERCENT_GAP),
+        how_built=how_built(),
         annotation=Annotation(
             protocol=(
                 "Nobody annotated the items. Whether a sentence is ambiguous, and whom its pronoun means, belongs to "

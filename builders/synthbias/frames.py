@@ -24,24 +24,21 @@ from importlib import resources
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from biasboard.ground.errors import DataError
-from schemas.lexicon import CASES, PronounCase, PronounGender, pronoun_families
+from builders.synthbias.minimal_pairs import Position, Slotted
+from schemas.lexicon import CASES, PronounCase
 
-Position: TypeAlias = Literal["first", "second"]
 Setting: TypeAlias = Literal["work", "everyday"]
 Cue: TypeAlias = Literal["syntax", "meaning", "world"]
 
 SETTINGS: tuple[Setting, ...] = ("work", "everyday")
 CUES: tuple[Cue, ...] = ("syntax", "meaning", "world")
 
-FAMILY_OF_GENDER: dict[PronounGender, str] = {"masculine": "he", "feminine": "she"}
+GROUP_SIZE = 20
+"""Number of frames in a group: one for each of the twenty possible partners of an occupation."""
+OPEN = "open.toml"
+SETTLED = "settled.toml"
 
-
-class Filled(NamedTuple):
-    """A sentence with its pronoun and the pronoun's offset in characters."""
-
-    sentence: str
-    pronoun: str
-    pronoun_start: int
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +46,7 @@ class Frame:
     """A sentence with slots for two occupations and one pronoun.
 
     The text holds ``{first}`` and ``{second}`` for the occupations, in the order in which they are mentioned, and one
-    slot named after a case, such as ``{accusative}``. Each pronoun is filled in by case. None is exchanged for another
-    in a finished sentence, because *her* does not show whether it corresponds to *him* or to *his*.
+    slot named after a case, such as ``{accusative}``.
     """
 
     frame_id: str
@@ -74,20 +70,11 @@ class Frame:
             raise ValueError(f"frame {self.frame_id}: {len(slots)} pronoun slots in '{self.text}'; write exactly one")
         return slots[0]
 
-    def fill(self, first: str, second: str, gender: PronounGender) -> Filled:
-        """Fill the frame with two occupations and the pronoun of one gender."""
+    def about(self, first: str, second: str) -> Slotted:
+        """Return the sentence about two occupations; its pronoun is still a slot."""
         case = self.case
-        pronoun = pronoun_families()[FAMILY_OF_GENDER[gender]].forms[case]
         before, after = (part.format(first=first, second=second) for part in self.text.split("{" + case + "}"))
-        return Filled(f"{before}{pronoun}{after}", pronoun, len(before))
-
-
-T = TypeVar("T")
-
-GROUP_SIZE = 20
-"""Number of frames in a group: one for each of the twenty possible partners of an occupation."""
-OPEN = "open.toml"
-SETTLED = "settled.toml"
+        return Slotted("type1" if self.referent is None else "type2", before, case, after, first, second, self.referent)
 
 
 class Twin(NamedTuple):

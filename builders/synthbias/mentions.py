@@ -1,4 +1,4 @@
-"""Finds occupations and pronouns in a sentence; only whole words count."""
+"""The occupations and pronouns that a sentence mentions; only whole words count."""
 
 from __future__ import annotations
 
@@ -22,44 +22,43 @@ class Mention(NamedTuple):
     end: int
 
 
-@cache
-def _occupation_pattern() -> re.Pattern[str]:
-    longest_first = sorted(occupations(), key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\b")
+class Mentions(NamedTuple):
+    """Everything of the lexicon that a text mentions, each in the order of the text."""
+
+    occupations: list[Mention]
+    """The 40 occupations, which are written in lower case but for *CEO*."""
+    pronouns: list[Mention]
+    """The forms of *he* and *she*, in upper or lower case."""
+
+
+def mentions_in(text: str) -> Mentions:
+    """Return every mention of an occupation and of a form of *he* or *she*."""
+    mentions = Mentions([], [])
+    for match in _pattern().finditer(text):
+        mentions[match.lastindex == 2].append(Mention(match[0], match.start(), match.end()))
+    return mentions
 
 
 @cache
-def _pronoun_pattern() -> re.Pattern[str]:
-    forms = {form for name in ("he", "she") for form in pronoun_families()[name].forms.values()}
-    return re.compile(rf"\b(?:{'|'.join(sorted(forms, key=len, reverse=True))})\b", re.IGNORECASE)
+def _pattern() -> re.Pattern[str]:
+    """Return one pattern for all mentions, so that a text is searched once: occupations, then pronouns."""
+    by_letter: dict[str, list[str]] = {}
+    for name in sorted(occupations(), key=len, reverse=True):
+        by_letter.setdefault(name[0], []).append(re.escape(name[1:]))
+    # Alternatives that share no first letter let the pattern fail at once at most words.
+    names = "|".join(f"{letter}(?:{'|'.join(rests)})" for letter, rests in by_letter.items())
+    forms = {form for family in ("he", "she") for form in pronoun_families()[family].forms.values()}
+    pronouns = "|".join(sorted(forms, key=len, reverse=True))
+    return re.compile(rf"(?<!\w)(?:({names})|(?=[hsHS])((?i:{pronouns})))(?!\w)")
 
 
-def occupation_mentions(text: str) -> list[Mention]:
-    """Return every mention of one of the 40 occupations, in the order of the text."""
-    return [Mention(match[0], match.start(), match.end()) for match in _occupation_pattern().finditer(text)]
-
-
-def pronoun_mentions(text: str) -> list[Mention]:
-    """Return every form of *he* and *she* in upper or lower case, in the order of the text."""
-    return [Mention(match[0], match.start(), match.end()) for match in _pronoun_pattern().finditer(text)]
-
-
-def mask_pronouns(text: str) -> str:
-    """Mask every form of *he* and *she*, so that the two sides of a minimal pair become equal."""
-    return _pronoun_pattern().sub(PRONOUN_MASK, text)
-
-
-def template_text(text: str, places: Iterable[Mention]) -> str:
-    """Mask mentions and remove punctuation and capitals, so that sentences of one template become equal.
-
-    Args:
-        text: The sentence.
-        places: Occupations and pronouns to mask.
-    """
-    for place in sorted(places, key=lambda mention: mention.start, reverse=True):
-        mask = OCCUPATION_MASK if place.text in occupations() else PRONOUN_MASK
-        text = text[: place.start] + mask + text[place.end :]
-    return wording(text)
+def masked(text: str, mentions: Iterable[Mention]) -> str:
+    """Return a text with some of its mentions masked."""
+    # From the end, so that the offsets of the mentions before stay true.
+    for mention in sorted(mentions, key=lambda mention: mention.start, reverse=True):
+        mask = OCCUPATION_MASK if mention.text in occupations() else PRONOUN_MASK
+        text = text[: mention.start] + mask + text[mention.end :]
+    return text
 
 
 def wording(text: str) -> str:

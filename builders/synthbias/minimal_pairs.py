@@ -1,4 +1,4 @@
-"""Minimal pairs: who they are, their two items, and a selection of them."""
+"""Minimal pairs: their identity, their two items, and a selection of them that is spread over the design."""
 
 from __future__ import annotations
 
@@ -11,28 +11,36 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from builders.dataset.output import DraftSplit
 from builders.dataset.selection import round_robin
-from builders.synthbias.frames import FAMILY_OF_GENDER, Position
-from builders.synthbias.mentions import mask_pronouns
+from builders.synthbias.mentions import masked, mentions_in
 from schemas.items.coreference import CoreferenceItem, Stereotype
 from schemas.lexicon import PronounCase, PronounGender, cases_of, families_of, occupations, pronoun_families
 
-KEY_LENGTH = 16
+_KEY_LENGTH = 16
+"""Hexadecimal digits of a hash in a key."""
+
+Config: TypeAlias = Literal["type1", "type2"]
+"""Type of a sentence: open, or settled."""
+Position: TypeAlias = Literal["first", "second"]
+"""Position of an occupation among the two of a sentence."""
+GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")
+_FAMILY_OF_GENDER: dict[PronounGender, str] = {"masculine": "he", "feminine": "she"}
 
 
-def pair_key(config: str, masked: str, roles: tuple[str, str]) -> str:
+def pair_key(config: str, without_pronoun: str, roles: tuple[str, str]) -> str:
     """Return the identifier of a minimal pair.
 
     Args:
         config: Config of the pair, ``type1`` or ``type2``.
-        masked: Sentence with its pronoun masked.
-        roles: The two occupations, the reference first. They are needed because one text can ask about either.
+        without_pronoun: Sentence with its pronoun masked.
+        roles: The two occupations, the reference first. They are needed because one text can ask about either: in
+            type 1 of the published SynthBias two texts do.
     """
-    return f"{config}-{strict_json.sha256([config, masked, list(roles)])[:KEY_LENGTH]}"
+    return f"{config}-{strict_json.sha256([config, without_pronoun, list(roles)])[:_KEY_LENGTH]}"
 
 
-def template_key(masked: str) -> str:
+def template_key(template: str) -> str:
     """Return the identifier of a template, given the sentence with its occupations and pronouns masked."""
-    return f"template-{strict_json.sha256(masked)[:KEY_LENGTH]}"
+    return f"template-{strict_json.sha256(template)[:_KEY_LENGTH]}"
 
 
 def item_id(pair_id: str, gender: PronounGender) -> str:
@@ -82,13 +90,12 @@ def case_of_pair(pronoun: str, counterpart: str) -> PronounCase | None:
     return shared.pop() if len(shared) == 1 else None
 
 
-Config: TypeAlias = Literal["type1", "type2"]
-"""Type of a sentence: open, or settled."""
-GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")
-
-
 class Slotted(NamedTuple):
-    """A sentence about two occupations, with a slot for a pronoun."""
+    """A sentence about two occupations, with a slot for a pronoun in a given case.
+
+    Both sides of a pair are filled from it. Exchanging the pronoun of a finished sentence goes wrong at *her*, which
+    can be *him* or *his*: at least 48 sentences of the published SynthBias have one for the other.
+    """
 
     config: Config
     before: str
@@ -114,14 +121,15 @@ class Slotted(NamedTuple):
 
 def pronoun_of(case: PronounCase, gender: PronounGender) -> str:
     """Return the pronoun of a gender in a case."""
-    return pronoun_families()[FAMILY_OF_GENDER[gender]].forms[case]
+    return pronoun_families()[_FAMILY_OF_GENDER[gender]].forms[case]
 
 
 def items_of(slotted: Slotted, *, template_id: str | None, source_row: str | None) -> tuple[CoreferenceItem, ...]:
     """Return both sides of a minimal pair, the masculine one first."""
     reference = slotted.meant or slotted.first
     other = slotted.second if reference == slotted.first else slotted.first
-    pair_id = pair_key(slotted.config, mask_pronouns(slotted.filled("masculine")), (reference, other))
+    masculine = slotted.filled("masculine")
+    pair_id = pair_key(slotted.config, masked(masculine, mentions_in(masculine).pronouns), (reference, other))
     return tuple(
         CoreferenceItem(
             item_id=item_id(pair_id, gender),
@@ -179,10 +187,10 @@ def take_pairs(
         )
     queues = [_spread_pairs(split) for split in splits]
     kept: set[str] = set()
-    for place in round_robin(queues):
+    for pair_id in round_robin(queues):
         if 2 * len(kept) + 2 > limit:
             break
-        kept.add(place)
+        kept.add(pair_id)
     return tuple(replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in splits)
 
 

@@ -7,7 +7,6 @@ published columns do not say which two rows form a minimal pair, so this module 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report, silent
 from builders.dataset.card import Annotation, Card
-from builders.dataset.input_files import read_file
+from builders.dataset.input_files import check_hashes, read_file
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import PROTECTED, PUBLISHED_SHA256
 from builders.synthbias.cards import synthbias_card
@@ -26,6 +25,7 @@ from builders.synthbias.minimal_pairs import (
     cluster_of,
     item_id,
     pair_key,
+    split_of,
     stereotype_of,
     take_pairs,
     template_key,
@@ -36,6 +36,8 @@ from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounGender
 
 FILE_NAME = "synthbias_data.csv"
+LICENCE_FILE = "LICENSE_DATA"
+"""Name of the licence file, which is copied into the dataset if it lies beside the input file."""
 
 _UNPAIRED = CATALOGUE["unpaired"]
 
@@ -60,32 +62,47 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
         ConfigError: the limit is too small to keep a pair of each type.
     """
     if not path.is_file():
-        found = "is a folder" if path.is_dir() else "no such file"
-        raise DataError(f"--input {path}: {found}; give the file {FILE_NAME} of https://github.com/apple/ml-synthbias")
+        fault = "is a folder" if path.is_dir() else "no such file"
+        raise DataError(f"--input {path}: {fault}; give the file {FILE_NAME} of https://github.com/apple/ml-synthbias")
     raw = read_file(path)
     report(f"reading {path.name}", 0, None)
     rows = parse(raw, name=str(path))
     # Checked after parsing, because the parser can say what is wrong with a broken file.
-    check_hash(raw, name=str(path))
+    check_hashes({str(path): raw}, {str(path): PUBLISHED_SHA256}, remedy=REMEDY)
     report(f"pairing {path.name}", 0, len(rows))
     paired = pair(Collection(rows))
-    splits = take_pairs([_split("type1", paired.items), _split("type2", paired.items)], limit)
-    return _draft(splits, paired.rejects, limit, _licence_file(path.parent))
-
-
-def check_hash(raw: bytes, *, name: str) -> None:
-    """Check that a file is the published one, byte for byte.
-
-    Args:
-        raw: Content of the file.
-        name: Name of the file in error messages.
-
-    Raises:
-        DataError: the SHA-256 of the file differs.
-    """
-    found = hashlib.sha256(raw).hexdigest()
-    if found != PUBLISHED_SHA256:
-        raise DataError(f"{name}: sha256 {found} is not the published file's {PUBLISHED_SHA256}; {REMEDY}")
+    splits = take_pairs([split_of("type1", paired.items), split_of("type2", paired.items)], limit)
+    licence = path.with_name(LICENCE_FILE)
+    return Draft(
+        name="synthbias-published",
+        benchmark="synthbias",
+        version="1.1.0",
+        title="SynthBias, as published",
+        builder="builders.synthbias.published",
+        builder_version="1.1",
+        parameters={"source": "synthbias", "limit": limit},
+        seed=None,
+        sources=(
+            Source(
+                name="SynthBias",
+                address="https://github.com/apple/ml-synthbias/blob/main/data/synthbias_data.csv",
+                revision=None,
+                sha256=PUBLISHED_SHA256,
+                licence="CC-BY-NC-ND-4.0",
+                redistributable=False,
+            ),
+        ),
+        generator_model="gpt-4o-2024-08-06",
+        licence="CC-BY-NC-ND-4.0",
+        publish_refusal=PROTECTED.refusal,
+        human_validated=True,
+        splits=splits,
+        rejects=tuple(paired.rejects),
+        reject_rules=(_UNPAIRED.as_rule(),),
+        flag_rules=tuple(CATALOGUE[name].as_flag() for name in PUBLISHED_FLAGS),
+        card=_card(splits),
+        extra_files=(ExtraFile(name=LICENCE_FILE, content=licence.read_bytes()),) if licence.is_file() else (),
+    )
 
 
 def pair(rows: Collection) -> Paired:
@@ -98,9 +115,9 @@ def pair(rows: Collection) -> Paired:
         The items in the order of the rows, with types and sides mixed as in the file, and the rejected rows.
     """
     others = {one: other for pair in rows.pairs for one, other in (pair, reversed(pair))}
-    found = findings_in(rows, (*PUBLISHED_FLAGS, _UNPAIRED.name))
+    findings_by_row = findings_in(rows, (*PUBLISHED_FLAGS, _UNPAIRED.name))
     items, rejects = [], []
-    for index, (row, findings) in enumerate(zip(rows.sentences, found, strict=True)):
+    for index, (row, findings) in enumerate(zip(rows.sentences, findings_by_row, strict=True)):
         if index in others:
             flags = tuple(finding.check for finding in findings)
             items.append(_item(row, rows.sentences[others[index]], flags))
@@ -136,62 +153,6 @@ def _item(row: Sentence, other: Sentence, flags: tuple[str, ...]) -> Coreference
 
 def _source_row(row: Sentence) -> str:
     return f"{FILE_NAME}:{row.line}"
-
-
-def _split(config: str, items: Sequence[CoreferenceItem]) -> DraftSplit[CoreferenceItem]:
-    return DraftSplit(
-        config=config,
-        split="test",
-        item_shape="coreference",
-        items=[item for item in items if item.pair_id.startswith(config)],
-    )
-
-
-def _licence_file(folder: Path) -> tuple[ExtraFile, ...]:
-    path = folder / LICENCE_FILE
-    return (ExtraFile(name=LICENCE_FILE, content=path.read_bytes()),) if path.is_file() else ()
-
-
-def _draft(
-    splits: tuple[DraftSplit[CoreferenceItem], ...],
-    rejects: Sequence[Reject],
-    limit: int | None,
-    extra: tuple[ExtraFile, ...],
-) -> Draft[CoreferenceItem]:
-    return Draft(
-        name="synthbias-published",
-        benchmark="synthbias",
-        version="1.1.0",
-        title="SynthBias, as published",
-        builder="builders.synthbias.published",
-        builder_version="1.1",
-        parameters={"source": "synthbias", "limit": limit},
-        seed=None,
-        sources=(
-            Source(
-                name="SynthBias",
-                address="https://github.com/apple/ml-synthbias/blob/main/data/synthbias_data.csv",
-                revision=None,
-                sha256=PUBLISHED_SHA256,
-                licence="CC-BY-NC-ND-4.0",
-                redistributable=False,
-            ),
-        ),
-        generator_model="gpt-4o-2024-08-06",
-        licence="CC-BY-NC-ND-4.0",
-        publish_refusal=PROTECTED.refusal,
-        human_validated=True,
-        splits=splits,
-        rejects=tuple(rejects),
-        reject_rules=(_UNPAIRED.as_rule(),),
-        flag_rules=tuple(CATALOGUE[name].as_flag() for name in PUBLISHED_FLAGS),
-        card=_card(splits),
-        extra_files=extra,
-    )
-
-
-LICENCE_FILE = "LICENSE_DATA"
-"""Name of the licence file, which is copied into the dataset if it lies beside the input file."""
 
 
 def _card(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 from biasboard.ground.errors import DataError
 from builders.synthbias.checks.catalogue import REFUSED, Reading, finding_of, first_finding
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
-from builders.synthbias.mentions import pronoun_mentions
+from builders.synthbias.mentions import mentions_in
 from schemas.lexicon import gender_of_pronoun
 
 COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
@@ -54,6 +54,7 @@ def read_rows(
     Returns:
         A sentence for each row that has all its fields; its line is the row's first one, and the header is line 1.
     """
+    # Replaced, not refused, so that one wrong byte is a finding about its row and the other rows are checked.
     records = _records(raw.decode("utf-8", errors="replace"))
     header = next(records, None)
     if header is None or not raw.strip():
@@ -90,23 +91,24 @@ def parse(raw: bytes, *, name: str) -> list[Sentence]:
             lexicon.
     """
     reading = read_rows(raw, name=name, needed=COLUMNS)
-    found = (finding for sentence in reading.sentences if (finding := first_finding(sentence, REFUSED)) is not None)
-    for finding in sorted((*reading.findings, *found), key=lambda finding: finding.line or 0):
+    refused = (finding for sentence in reading.sentences if (finding := first_finding(sentence, REFUSED)) is not None)
+    for finding in sorted((*reading.findings, *refused), key=lambda finding: finding.line or 0):
         raise DataError(f"{finding.id}: {finding.reason}; {REMEDY}")
     return reading.sentences
 
 
 def _sentence(row: Mapping[str, str], line: int, where: str) -> Sentence:
     pronoun = row.get("pronoun")
-    shown = pronoun if pronoun is not None else next((mention.text for mention in pronoun_mentions(row["sample"])), "")
+    named = [pronoun] if pronoun is not None else [mention.text for mention in mentions_in(row["sample"]).pronouns]
     label = row.get("is_stereotypical")
+    # In type 1, occ_1 is no answer, but the occupation that the writing model had in mind.
     is_settled = row.get("type") == "type2"
     return Sentence(
         text=row["sample"],
         meant=(row["occ_1"], row["occ_2"]),
         type=cast(SampleType, row["type"]) if row.get("type") in ("type1", "type2") else None,
         referent=row["occ_1"] if is_settled else None,
-        gender=gender_of_pronoun(shown),
+        gender=gender_of_pronoun(named[0]) if named else None,
         claimed=Claims(
             type=row.get("type"), pronoun=pronoun, label=None if label is None else _LABELS.get(label, label)
         ),
@@ -146,10 +148,10 @@ def _fault(record: _Record, n_columns: int, wrong_bytes: Mapping[int, str]) -> s
 
 def _wrong_bytes(raw: bytes) -> dict[int, str]:
     """Return the first byte that is not UTF-8 of each line that has one."""
-    found = {}
+    wrong = {}
     for number, line in enumerate(raw.split(b"\n"), 1):
         try:
             line.decode("utf-8")
         except UnicodeDecodeError as error:
-            found[number] = f"{line[error.start]:#04x}"
-    return found
+            wrong[number] = f"{line[error.start]:#04x}"
+    return wrong

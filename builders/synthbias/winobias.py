@@ -83,10 +83,10 @@ def draft(folder: Path, *, limit: int | None) -> Draft[CoreferenceItem]:
         ConfigError: the limit is too small to keep a pair of each split.
     """
     files = read_files(folder, SHA256, what=f"the folder with the text files of WinoBias ({ADDRESS})", remedy=REMEDY)
-    found = parse(files)
+    config_splits = parse(files)
     # Checked after parsing, because the parser can say what is wrong with a broken file.
     check_hashes(files, SHA256, remedy=REMEDY)
-    splits = take_pairs(to_splits(found), limit)
+    splits = take_pairs(to_splits(config_splits), limit)
     return _draft(splits, limit)
 
 
@@ -96,7 +96,7 @@ def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
     Raises:
         DataError: a line cannot be read, or the two files of a split differ in length.
     """
-    found = []
+    config_splits = []
     for config in CONFIGS:
         for ending, split in SPLITS.items():
             names = {side: f"{side}_stereotyped_{config}.txt.{ending}" for side in SIDES}
@@ -104,13 +104,14 @@ def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
                 name: parse_file(files[name], name=name, side=side, sample_type=config) for side, name in names.items()
             }
             check_same_length(lines)
-            found.append(ConfigSplit(config, split, [LinePair(*pair) for pair in zip(*lines.values(), strict=True)]))
-    return found
+            pairs = [LinePair(*pair) for pair in zip(*lines.values(), strict=True)]
+            config_splits.append(ConfigSplit(config, split, pairs))
+    return config_splits
 
 
-def to_splits(found: Sequence[ConfigSplit]) -> list[DraftSplit[CoreferenceItem]]:
+def to_splits(config_splits: Sequence[ConfigSplit]) -> list[DraftSplit[CoreferenceItem]]:
     """Turn pairs of lines into items, with the two sides of each pair next to each other."""
-    lines = [line for config_split in found for pair in config_split.pairs for line in pair]
+    lines = [line for config_split in config_splits for pair in config_split.pairs for line in pair]
     pairs = [Pair(index, index + 1) for index in range(0, len(lines), 2)]
     findings = findings_in(Collection(lines, pairs), WINOBIAS_FLAGS)
     flags = {
@@ -128,7 +129,7 @@ def to_splits(found: Sequence[ConfigSplit]) -> list[DraftSplit[CoreferenceItem]]
                 for line in pair
             ],
         )
-        for config, split, pairs in found
+        for config, split, pairs in config_splits
     ]
 
 
@@ -155,10 +156,8 @@ def _item(line: Sentence, pair: LinePair, pair_id: str, flags: tuple[str, ...]) 
 
 
 def _case(line: Sentence, pair: LinePair, flags: tuple[str, ...]) -> PronounCase | None:
-    """Return the case of a pronoun, or None if it is not certain.
-
-    It follows from the counterpart's pronoun if that stands in the same place, and otherwise from the form alone.
-    """
+    """Return the case of a pronoun, or None if it is not certain."""
+    # 19 of the 1,584 pairs differ in more than the pronoun, so that the counterpart has none in the same place.
     if not {"not_minimal_pair", "other_pronoun_marked"} & set(flags):
         return case_of_pair(required(pair.pro.pronoun).text, required(pair.anti.pronoun).text)
     possible = cases_of_form(required(line.pronoun).text)

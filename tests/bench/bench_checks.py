@@ -28,7 +28,7 @@ MOST_BYTES = 200
 def candidates() -> list[tuple[str, tuple[str, str]]]:
     """Fill the frames of the embedded source: each occupation pair with each frame, in turns."""
     frames = [*open_frames(), *settled_frames()]
-    filled = ((frame.fill(*pair, "feminine").sentence, pair) for frame in frames for pair in occupation_pairs().kept)
+    filled = ((frame.about(*pair).filled("feminine"), pair) for frame in frames for pair in occupation_pairs().kept)
     return list(islice(filled, N_CANDIDATES))
 
 

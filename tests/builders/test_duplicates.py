@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from builders.synthbias.checks import Duplicates, Sentence
-from builders.synthbias.checks.duplicates import DigestTable, NearDuplicates, rows_per_band, shingles_of
+from builders.synthbias.checks.repeated_sentences import DigestTable, NearDuplicates, rows_per_band, shingles_of
 from schemas.lexicon import occupations
 
 BASE = "The cook met the nurse at the market before she bought a large bag of apples."

@@ -188,7 +188,7 @@ def test_a_limit_below_one_pair_of_each_type_is_refused() -> None:
 
 def test_a_candidate_that_breaks_a_rule_is_rejected_with_it() -> None:
     frame = Frame(frame_id="bad", text="The {first} and the {second} met a man when {nominative} left.", referent=None)
-    checked = embedded.check([embedded.Candidate("type1", frame, "cook", "nurse")])
+    checked = embedded.check([embedded.Candidate(frame, "cook", "nurse")])
     assert checked.items == []
     (reject,) = checked.rejects
     assert (reject.rule, reject.source_row) == ("gendered_noun", "bad")
@@ -198,8 +198,8 @@ def test_a_candidate_that_breaks_a_rule_is_rejected_with_it() -> None:
 
 def test_the_same_text_in_both_types_is_kept_once() -> None:
     text = "The {first} and the {second} talked until {nominative} left."
-    as_open = embedded.Candidate("type1", Frame(frame_id="o", text=text, referent=None), "cook", "nurse")
-    as_settled = embedded.Candidate("type2", Frame(frame_id="s", text=text, referent="first"), "cook", "nurse")
+    as_open = embedded.Candidate(Frame(frame_id="o", text=text, referent=None), "cook", "nurse")
+    as_settled = embedded.Candidate(Frame(frame_id="s", text=text, referent="first"), "cook", "nurse")
     checked = embedded.check([as_open, as_settled])
     assert [item.template_id for item in checked.items] == ["o", "o"]
     assert [(reject.rule, reject.source_row) for reject in checked.rejects] == [("duplicate_text", "s")]

@@ -13,6 +13,7 @@ from biasboard.ground.errors import DataError
 from builders.synthbias import frames
 from builders.synthbias.checks import EMBEDDED, Sentence, first_finding
 from builders.synthbias.frames import Frame, open_frames, open_groups, settled_frames, settled_groups, text_of
+from builders.synthbias.minimal_pairs import items_of
 from schemas.lexicon import occupations
 
 ALL_FRAMES = [*open_frames(), *settled_frames()]
@@ -119,7 +120,7 @@ def test_every_fill_of_a_frame_keeps_the_rules_and_both_genders_differ_in_one_to
     # Each occupation stands in both places; the builder checks the sentences of all pairs.
     for one, other in zip(male, female, strict=True):
         for first, second in ((one, other), (other, one)):
-            he, she = frame.fill(first, second, "masculine"), frame.fill(first, second, "feminine")
+            he, she = items_of(frame.about(first, second), template_id=None, source_row=None)
             assert (he.pronoun, she.pronoun) == FORMS[frame.case]
             for filled in (he, she):
                 sentence = Sentence(text=filled.sentence, meant=(first, second))

@@ -24,9 +24,9 @@ from builders.dataset.protected import ProtectedSource, digest, digests_of, hold
 from builders.publish.local import read_dataset
 from builders.superni import drafts as superni
 from builders.synthbias import PROTECTED, PUBLISHED_SHA256, embedded, published, winobias
-from builders.synthbias.generation.answers import Candidate
 from builders.synthbias.generation.generated import Limits, check
 from builders.synthbias.generation.instructions import Cell
+from builders.synthbias.generation.written_sentences import Candidate
 from builders.synthbias.minimal_pairs import Slotted
 from schemas.documents.dataset import Reject
 from schemas.files.arrow_files import table_bytes

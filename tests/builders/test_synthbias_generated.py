@@ -17,7 +17,6 @@ from typing import NamedTuple
 import pytest
 
 from builders.synthbias.checks import GENERATED, Sentence, first_finding
-from builders.synthbias.generation.answers import Candidate, candidate_of
 from builders.synthbias.generation.commands import design_cells
 from builders.synthbias.generation.instructions import (
     CONFIGS,
@@ -30,6 +29,7 @@ from builders.synthbias.generation.instructions import (
     requests_draft,
     wanted,
 )
+from builders.synthbias.generation.written_sentences import Candidate, candidate_of
 from builders.synthbias.minimal_pairs import GENDERS, Slotted
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files.row_files import read_rows

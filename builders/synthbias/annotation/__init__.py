@@ -21,7 +21,7 @@ COMMANDS = {
         "Show agreement, votes per item, yield, and how each annotator agrees.",
     ),
     "serve": Place(
-        "builders.synthbias.annotation.serving:serve", "Serve a page on this machine on which one annotator votes."
+        "builders.synthbias.annotation.vote_page:serve", "Serve a page on this machine on which one annotator votes."
     ),
 }
 app = command_group(HELP, COMMANDS)

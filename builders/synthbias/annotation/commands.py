@@ -21,7 +21,6 @@ from builders.synthbias.annotation.accepted import accepted_draft, verdict_lines
 from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated, sentence_of
 from builders.synthbias.annotation.deciding import Policy, StopRule, decide_pairs
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST, TEST_PAIRS, EntranceUnit, Score
-from builders.synthbias.annotation.intake import EntranceRule, Intake, take_in
 from builders.synthbias.annotation.model_votes import questions_draft
 from builders.synthbias.annotation.planning import (
     Request,
@@ -41,6 +40,7 @@ from builders.synthbias.annotation.platforms import (
     read_submissions,
 )
 from builders.synthbias.annotation.state import State, check_outside_datasets, locked, read_state, write_state
+from builders.synthbias.annotation.vote_intake import EntranceRule, Intake, take_in
 from builders.synthbias.annotation.votes import AnnotatorKind, Status
 
 DatasetFolder: TypeAlias = Annotated[Path, typer.Argument(help="Folder of the dataset that is annotated.")]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from builders.synthbias.annotation.annotated import AskedSentence
 from builders.synthbias.annotation.votes import Ballot
-from builders.synthbias.mentions import occupation_mentions, pronoun_mentions
+from builders.synthbias.mentions import mentions_in
 
 DEFAULT_PERCENT = 80
 """Share of the test that must be right, as in SynthBias."""
@@ -107,8 +107,8 @@ _EXAMPLES: tuple[tuple[str, Ballot, str], ...] = (
 
 
 def _solved(prefix: str, number: int, text: str, answers: Ballot, why: str = "") -> Solved:
-    (pronoun,) = pronoun_mentions(text)
-    first, second = (mention.text for mention in occupation_mentions(text))
+    occupations, (pronoun,) = mentions_in(text)
+    first, second = (mention.text for mention in occupations)
     name = f"{prefix}-{number:02d}"
     return Solved(AskedSentence(name, name, text, pronoun.text, pronoun.start, first, second), answers, why)
 

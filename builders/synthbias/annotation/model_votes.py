@@ -16,7 +16,7 @@ from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
 from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSentence
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, Solved
-from builders.synthbias.annotation.intake import Submission
+from builders.synthbias.annotation.vote_intake import Submission
 from builders.synthbias.annotation.votes import Answer, Question
 from schemas.documents.record import Record
 from schemas.documents.result import Result

@@ -15,10 +15,10 @@ from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation import model_votes
 from builders.synthbias.annotation.annotated import FIELDS, AskedSentence
 from builders.synthbias.annotation.entrance import TEST
-from builders.synthbias.annotation.intake import Refusal, Submission, utc_time
 from builders.synthbias.annotation.planning import Request
 from builders.synthbias.annotation.safe_csv import Row, read_rows, render
 from builders.synthbias.annotation.state import read_votes
+from builders.synthbias.annotation.vote_intake import Refusal, Submission, utc_time
 from builders.synthbias.annotation.votes import Answer, Question
 
 

@@ -15,8 +15,8 @@ from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSentence, sentence_of
 from builders.synthbias.annotation.deciding import PairDecision, Policy, counting_ballots, decide_pair
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, TEST_PAIRS, Solved
-from builders.synthbias.annotation.intake import EntranceRule, Submission, take_in, utc_text
 from builders.synthbias.annotation.state import ANNOTATORS, VOTES, State, locked, read_state, write_state
+from builders.synthbias.annotation.vote_intake import EntranceRule, Submission, take_in, utc_text
 from builders.synthbias.annotation.votes import (
     Annotator,
     AnnotatorKind,
@@ -27,7 +27,7 @@ from builders.synthbias.annotation.votes import (
     Vote,
     ballots_of,
 )
-from builders.synthbias.mentions import occupation_mentions
+from builders.synthbias.mentions import mentions_in
 
 SOURCE = "serve"
 Phase: TypeAlias = Literal["entrance", "items", "failed", "excluded", "done"]
@@ -269,6 +269,6 @@ def _sentence_json(sentence: AskedSentence) -> dict[str, JsonValue]:
 def _marks(sentence: AskedSentence) -> Iterator[tuple[int, int, str]]:
     """Yield what the page highlights: start, end and kind."""
     yield sentence.pronoun_start, sentence.pronoun_start + len(sentence.pronoun), "pronoun"
-    for mention in occupation_mentions(sentence.text):
+    for mention in mentions_in(sentence.text).occupations:
         if mention.text in (sentence.first, sentence.second):
             yield mention.start, mention.end, "occupation"

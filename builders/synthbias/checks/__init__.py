@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, GENERATED, Profile, all_findings, first_finding
 from builders.synthbias.checks.check import Check, Finding, Severity
-from builders.synthbias.checks.duplicates import Duplicates
+from builders.synthbias.checks.repeated_sentences import Duplicates
 from builders.synthbias.checks.sentence import Sentence
 
 __all__ = [

@@ -6,11 +6,11 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from builders.synthbias.mentions import PRONOUN_MASK, Mention, template_text
-from schemas.lexicon import PronounCase, PronounGender, occupations, pronoun_families
+from builders.synthbias.mentions import Mention, Mentions, masked, mentions_in, wording
+from schemas.lexicon import PronounCase, PronounGender
 
 T = TypeVar("T")
 
@@ -18,13 +18,6 @@ SampleType: TypeAlias = Literal["type1", "type2"]
 
 _WORD = re.compile(r"[^\W_]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
-
-
-class Mentions(NamedTuple):
-    """Everything of the lexicon that a sentence mentions, each in the order of the text."""
-
-    occupations: list[Mention]
-    pronouns: list[Mention]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +67,7 @@ class Sentence:
     @cached_property
     def mentions(self) -> Mentions:
         """The mentions of occupations and of the forms of *he* and *she*."""
-        found = Mentions([], [])
-        for match in _mention_pattern().finditer(self.text):
-            found[match.lastindex == 2].append(Mention(match[0], match.start(), match.end()))
-        return found
+        return mentions_in(self.text)
 
     @property
     def occupations(self) -> list[Mention]:
@@ -105,15 +95,12 @@ class Sentence:
     @cached_property
     def masked(self) -> str:
         """The text with its pronouns masked, so that the two sides of a minimal pair are equal."""
-        text = self.text
-        for place in reversed(self.pronouns):
-            text = text[: place.start] + PRONOUN_MASK + text[place.end :]
-        return text
+        return masked(self.text, self.pronouns)
 
     @cached_property
     def template(self) -> str:
         """The wording with the meant occupations and the pronouns masked."""
-        return template_text(self.text, [*self.targets, *self.pronouns])
+        return wording(masked(self.text, [*self.targets, *self.pronouns]))
 
     @cached_property
     def words(self) -> list[str]:
@@ -147,19 +134,6 @@ def words_of(text: str) -> list[str]:
     """Return the words of a text in lower case, without punctuation."""
     folded = text.casefold()
     return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
-
-
-@cache
-def _mention_pattern() -> re.Pattern[str]:
-    """Return one pattern for all mentions, so that a text is searched once: occupations, then pronouns."""
-    by_letter: dict[str, list[str]] = {}
-    for name in sorted(occupations(), key=len, reverse=True):
-        by_letter.setdefault(name[0], []).append(re.escape(name[1:]))
-    # Alternatives that share no first letter let the pattern fail at once at most words.
-    names = "|".join(f"{letter}(?:{'|'.join(rests)})" for letter, rests in by_letter.items())
-    forms = {form for family in ("he", "she") for form in pronoun_families()[family].forms.values()}
-    pronouns = "|".join(sorted(forms, key=len, reverse=True))
-    return re.compile(rf"(?<!\w)(?:({names})|(?=[hsHS])((?i:{pronouns})))(?!\w)")
 
 
 class Pair(NamedTuple):

@@ -22,7 +22,6 @@ from builders.dataset.output import check_target, write_dataset
 from builders.dataset.summary import closing_lines
 from builders.options import DatasetVersion
 from builders.synthbias.embedded import occupation_pairs
-from builders.synthbias.generation.answers import Answers, read_answers
 from builders.synthbias.generation.generated import CELL_FULL, DEFAULT_PER_CELL, NAME, Limits, check, draft
 from builders.synthbias.generation.instructions import (
     DATASET,
@@ -34,6 +33,7 @@ from builders.synthbias.generation.instructions import (
     requests_draft,
     wanted,
 )
+from builders.synthbias.generation.written_sentences import Answers, read_answers
 from schemas.folders.dataset_folder import read_manifest, read_split
 
 PER_CELL = typer.Option(min=1, help="Number of minimal pairs that each cell of the design needs.")

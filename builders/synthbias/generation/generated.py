@@ -23,8 +23,8 @@ from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Finding, Sentence, first_finding
 from builders.synthbias.checks.sentence import Claims
-from builders.synthbias.generation.answers import ANSWER_RULES, Answered, Answers, Candidate, read_answers
 from builders.synthbias.generation.instructions import CONFIGS, version
+from builders.synthbias.generation.written_sentences import ANSWER_RULES, Answered, Answers, Candidate, read_answers
 from builders.synthbias.minimal_pairs import GENDERS, items_of, split_of, take_pairs
 from schemas.documents.dataset import Reject, Source
 from schemas.documents.result import Model

@@ -15,8 +15,7 @@ from biasboard.ground.strict_json import JsonValue
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
 from builders.packaged import packaged_toml
-from builders.synthbias.frames import Position
-from builders.synthbias.minimal_pairs import Config
+from builders.synthbias.minimal_pairs import Config, Position
 from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.items.instruction import InstructionItem

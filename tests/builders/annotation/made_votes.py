@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import expected_reading
 from builders.synthbias.annotation.entrance import TEST
-from builders.synthbias.annotation.intake import Submission
 from builders.synthbias.annotation.state import State
+from builders.synthbias.annotation.vote_intake import Submission
 from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Answer, Ballot, Question, Status, Vote
 from schemas.items.coreference import CoreferenceItem
 

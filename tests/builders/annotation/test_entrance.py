@@ -8,11 +8,11 @@ import pytest
 
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceUnit, Score, entrance_score
-from builders.synthbias.annotation.intake import EntranceRule, take_in
 from builders.synthbias.annotation.state import State
+from builders.synthbias.annotation.vote_intake import EntranceRule, take_in
 from builders.synthbias.annotation.votes import Answer, Ballot, Question
 from builders.synthbias.frames import open_frames, settled_frames
-from builders.synthbias.mentions import mask_pronouns, occupation_mentions, template_text
+from builders.synthbias.mentions import masked, mentions_in, wording
 from schemas.lexicon import gender_of_pronoun, occupations
 from tests.builders.annotation.made_votes import BALLOTS, entrance_submissions
 
@@ -34,16 +34,20 @@ def test_ten_sentences_are_open_and_ten_settled_and_all_differ() -> None:
     assert all(solved.why for solved in EXAMPLES)
 
 
+def template_of(text: str) -> str:
+    """A text without its occupations and pronouns."""
+    found = mentions_in(text)
+    return wording(masked(text, [*found.occupations, *found.pronouns]))
+
+
 def test_no_sentence_of_the_test_is_a_frame_of_the_dataset() -> None:
     frames = [*open_frames(), *settled_frames()]
     built = set()
     for frame in frames:
-        text = frame.fill("cook", "baker", "masculine").sentence
-        built.add(template_text(mask_pronouns(text), occupation_mentions(mask_pronouns(text))))
+        built.add(template_of(frame.about("cook", "baker").filled("masculine")))
     assert len(built) == len(frames)
     for solved in (*TEST, *EXAMPLES):
-        masked = mask_pronouns(solved.sentence.text)
-        assert template_text(masked, occupation_mentions(masked)) not in built
+        assert template_of(solved.sentence.text) not in built
 
 
 def test_a_score_counts_sentences_or_answers() -> None:

@@ -15,7 +15,6 @@ from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
 from builders.synthbias.annotation.deciding import Policy, counting_ballots, decide_pairs, tally_of
 from builders.synthbias.annotation.entrance import TEST
-from builders.synthbias.annotation.intake import Intake, take_in
 from builders.synthbias.annotation.planning import plan_batch
 from builders.synthbias.annotation.platforms import (
     COLUMNS,
@@ -26,6 +25,7 @@ from builders.synthbias.annotation.platforms import (
     read_submissions,
 )
 from builders.synthbias.annotation.state import State, read_state, render_votes, write_state
+from builders.synthbias.annotation.vote_intake import Intake, take_in
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status
 from tests.builders.annotation.made_votes import BALLOTS, active, right, unanimous
 

@@ -13,9 +13,9 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.entrance import TEST, TEST_PAIRS
-from builders.synthbias.annotation.serving import open_server
 from builders.synthbias.annotation.session import Session, sampled_pairs
 from builders.synthbias.annotation.state import State, read_state, write_state
+from builders.synthbias.annotation.vote_page import open_server
 from builders.synthbias.annotation.votes import Ballot, ballots_of
 from tests.builders.annotation.made_votes import BALLOTS, active, right
 from tests.leaderboard.browsing import ARGUMENTS, visit

@@ -16,10 +16,10 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.entrance import TEST
-from builders.synthbias.annotation.intake import take_in
-from builders.synthbias.annotation.serving import MOST_BYTES, open_server
 from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs
 from builders.synthbias.annotation.state import State, locked, read_state, write_state
+from builders.synthbias.annotation.vote_intake import take_in
+from builders.synthbias.annotation.vote_page import MOST_BYTES, open_server
 from builders.synthbias.annotation.votes import AnnotatorKind, Answer, Ballot, Question
 from tests.builders.annotation.made_votes import (
     BALLOTS,

@@ -35,7 +35,6 @@ from builders.synthbias.annotation.commands import (
 )
 from builders.synthbias.annotation.deciding import Policy, StopRule
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, EntranceUnit
-from builders.synthbias.annotation.intake import EntranceRule, with_entrance
 from builders.synthbias.annotation.session import (
     Session,
     Turn,
@@ -45,6 +44,7 @@ from builders.synthbias.annotation.session import (
     turn_json,
 )
 from builders.synthbias.annotation.state import locked, read_state, write_state
+from builders.synthbias.annotation.vote_intake import EntranceRule, with_entrance
 from builders.synthbias.annotation.votes import Answer, Question
 
 
