@@ -25,7 +25,6 @@ from builders.synthbias.frames import (
     OPEN,
     SETTLED,
     Frame,
-    Position,
     open_frames,
     open_groups,
     settled_frames,
@@ -33,7 +32,7 @@ from builders.synthbias.frames import (
     text_of,
 )
 from builders.synthbias.lean import lean_table, measured_leans
-from builders.synthbias.minimal_pairs import items_of, split_of, take_pairs
+from builders.synthbias.minimal_pairs import Position, items_of, split_of, take_pairs
 from builders.synthbias.readings import agreement_table, n_dropped, readers, readings_table, votes
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem

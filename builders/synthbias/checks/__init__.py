@@ -1,5 +1,15 @@
 """One catalogue of checks, for building, for flagging and for the command ``lint``.
 
+::
+
+    checks.toml             what each check says, how grave and how certain it is
+    sentence_checks.py    \
+    case_checks.py         > functions of the same names, which look for it (check.py turns them into checks)
+    collection_checks.py  /
+    catalogue.py            all checks by name, and the profiles: which checks a use makes, in which order
+    repeated_sentences.py   candidates that repeat earlier ones, as they come
+    sentence.py             what all of them look at
+
 The signatures that a source of sentences needs::
 
     Sentence(text="The nurse ...", meant=("nurse", "guard"), type="type2", referent="nurse",

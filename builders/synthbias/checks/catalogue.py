@@ -1,4 +1,4 @@
-"""All checks by name, and what the checks of a profile find."""
+"""All checks by name, the profiles that choose from them, and what the checks of a profile find."""
 
 from __future__ import annotations
 
@@ -15,57 +15,68 @@ from builders.synthbias.checks.check import ENTRIES, Check, Finding, SentenceChe
 from builders.synthbias.checks.sentence import Collection, Sentence
 
 Profile: TypeAlias = tuple[str, ...]
+"""The names of the checks that one use of the catalogue makes, in their order."""
 
-EMBEDDED: Profile = (
-    *("one_sentence", "spelling", "length", "two_occupations", "articles", "one_pronoun", "pronoun_last"),
-    *("other_pronoun", "gendered_noun", "listed_person", "name"),
+
+def _profile(names: str) -> Profile:
+    return tuple(names.split())
+
+
+EMBEDDED: Profile = _profile(
+    """
+    one_sentence spelling length two_occupations articles one_pronoun pronoun_last other_pronoun gendered_noun
+    listed_person name
+    """
 )
 """Sentences that are filled from the frames of this project."""
 
-GENERATED: Profile = (
-    *("one_sentence", "spacing", "doubled_word", "length", "unknown_occupation", "two_occupations", "same_list"),
-    *("gap_too_small", "wrong_referent", "articles", "one_pronoun", "wrong_pronoun", "wrong_gender", "pronoun_last"),
-    *("other_pronoun", "gendered_noun", "listed_person", "name", "wrong_article", "pronoun_case_error"),
-    "pronoun_case_review",
+GENERATED: Profile = _profile(
+    """
+    one_sentence spacing doubled_word length unknown_occupation two_occupations same_list gap_too_small
+    wrong_referent articles one_pronoun wrong_pronoun wrong_gender pronoun_last other_pronoun gendered_noun
+    listed_person name wrong_article pronoun_case_error pronoun_case_review
+    """
 )
-"""Sentences that a language model wrote. Apostrophes and hyphens are allowed; findings for review come last."""
+"""Sentences that a language model wrote; findings for review come last.
 
-REFUSED: Profile = (
-    *(
-        "unknown_type",
-        "unknown_pronoun",
-        "unknown_occupation",
-        "missing_occupation",
-        "repeated_occupation",
-        "same_list",
-    ),
-    *("wrong_pronoun", "one_pronoun", "wrong_label"),
+Apostrophes and hyphens are allowed, unlike in those of the frames: the crowd accepted 1,394 published sentences with
+them.
+"""
+
+REFUSED: Profile = _profile(
+    """
+    unknown_type unknown_pronoun unknown_occupation missing_occupation repeated_occupation same_list wrong_pronoun
+    one_pronoun wrong_label
+    """
 )
 """Contradictions for which a published file is not built from."""
 
-PUBLISHED_FLAGS: Profile = (
-    *("third_occupation", "first_person", "multi_sentence", "duplicate_text", "cross_type_text", "shared_template"),
-    *("cross_type_template", "occupation_possessive", "coordinated_without_article", "other_person"),
-    *("dative_or_possessive", "pronoun_case_error", "pronoun_case_review"),
+PUBLISHED_FLAGS: Profile = _profile(
+    """
+    third_occupation first_person multi_sentence duplicate_text cross_type_text shared_template cross_type_template
+    occupation_possessive coordinated_without_article other_person dative_or_possessive pronoun_case_error
+    pronoun_case_review
+    """
 )
 """Peculiarities of the published SynthBias, in the order of its flags."""
 
-WINOBIAS_FLAGS: Profile = (
-    *("not_minimal_pair", "other_pronoun_marked", "several_pronouns", "unmarked_pronoun", "mixed_gender_pronouns"),
-    *("plural_pronoun", "third_occupation", "repeated_occupation", "gendered_noun", "gap_too_small"),
-    *("duplicate_text", "markup_repaired"),
+WINOBIAS_FLAGS: Profile = _profile(
+    """
+    not_minimal_pair other_pronoun_marked several_pronouns unmarked_pronoun mixed_gender_pronouns plural_pronoun
+    third_occupation repeated_occupation gendered_noun gap_too_small duplicate_text markup_repaired
+    """
 )
 """Peculiarities of WinoBias, in the order of its flags."""
 
-LINT: Profile = (
-    *("unknown_type", "unknown_pronoun", "unknown_occupation", "missing_occupation", "repeated_occupation"),
-    *("third_occupation", "same_list", "gap_too_small", "wrong_pronoun", "wrong_label", "one_pronoun", "pronoun_last"),
-    *("mixed_gender_pronouns", "first_person", "plural_pronoun", "several_pronouns", "unmarked_pronoun"),
-    *("markup_repaired", "multi_sentence", "spacing", "doubled_word", "wrong_article", "length", "non_ascii"),
-    *("gendered_noun", "other_person", "occupation_possessive", "coordinated_without_article"),
-    *("dative_or_possessive", "pronoun_case_error", "pronoun_case_review", "not_minimal_pair"),
-    *("other_pronoun_marked", "unpaired", "duplicate_text", "cross_type_text", "shared_template"),
-    "cross_type_template",
+LINT: Profile = _profile(
+    """
+    unknown_type unknown_pronoun unknown_occupation missing_occupation repeated_occupation third_occupation
+    same_list gap_too_small wrong_pronoun wrong_label one_pronoun pronoun_last mixed_gender_pronouns first_person
+    plural_pronoun several_pronouns unmarked_pronoun markup_repaired multi_sentence spacing doubled_word
+    wrong_article length non_ascii gendered_noun other_person occupation_possessive coordinated_without_article
+    dative_or_possessive pronoun_case_error pronoun_case_review not_minimal_pair other_pronoun_marked unpaired
+    duplicate_text cross_type_text shared_template cross_type_template
+    """
 )
 """Anybody's sentences. Rules about this project's own style, such as plain letters, are left out."""
 
@@ -80,7 +91,8 @@ OLDER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "winobias": {"gap_too_small": "within_10_points"},
     }
 )
-"""Names that a dataset has always used for a check, by dataset; its files keep them."""
+"""Names of a check that are older than the catalogue, by dataset: renaming a rule would move the files of the dataset.
+"""
 
 
 _WITH_CODE = {
@@ -105,8 +117,8 @@ def first_finding(sentence: Sentence, profile: Profile) -> Finding | None:
 
 def all_findings(sentence: Sentence, profile: Profile) -> list[Finding]:
     """Return every finding about a sentence by itself, in the order of the profile."""
-    found = ((check, check.find(sentence)) for check in _sentence_checks(profile))
-    return [check.finding(sentence, reason) for check, reason in found if reason is not None]
+    reasons = ((check, check.find(sentence)) for check in _sentence_checks(profile))
+    return [check.finding(sentence, reason) for check, reason in reasons if reason is not None]
 
 
 def findings_in(collection: Collection, profile: Profile) -> list[list[Finding]]:

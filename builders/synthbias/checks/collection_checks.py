@@ -68,6 +68,7 @@ def _shared_template(collection: Collection) -> Iterator[tuple[int, str]]:
 
 @FileCheck
 def _cross_type_template(collection: Collection) -> Iterator[tuple[int, str]]:
+    # The published SynthBias has 33 such templates, in 242 rows.
     for same in collection.same_template:
         if len(same) > 1 and len(collection.types(same)) > 1:
             yield from ((index, "its template stands in both types") for index in same)

@@ -64,10 +64,10 @@ def _unknown_pronoun(sentence: Sentence) -> str | None:
 @SentenceCheck
 def _wrong_pronoun(sentence: Sentence) -> str | None:
     claimed = sentence.claimed.pronoun
-    found = [mention.text for mention in sentence.pronouns]
-    if claimed is None or gender_of_pronoun(claimed) is None or claimed in found:
+    present = [mention.text for mention in sentence.pronouns]
+    if claimed is None or gender_of_pronoun(claimed) is None or claimed in present:
         return None
-    return f"pronoun '{claimed}' is not the one pronoun of the sentence; it has: {', '.join(found) or 'none'}"
+    return f"pronoun '{claimed}' is not the one pronoun of the sentence; it has: {', '.join(present) or 'none'}"
 
 
 @SentenceCheck
@@ -112,8 +112,8 @@ def _markup_repaired(sentence: Sentence) -> str | None:
     return "an article or a space stands twice around a bracket" if sentence.claimed.is_repaired else None
 
 
-MIN_WORDS = 8
-MAX_WORDS = 24
+MIN_WORDS, MAX_WORDS = 8, 24
+"""Range of the published SynthBias."""
 
 _ONE_SENTENCE = re.compile(r"[A-Z][^.!?]*\.")
 _BREAK = re.compile(r"[.!?][\"\u201d\u2019']? [\"\u201c]?[A-Z]")
@@ -141,6 +141,7 @@ def _multi_sentence(sentence: Sentence) -> str | None:
     return "has more than one sentence" if _BREAK.search(sentence.text) else None
 
 
+# For sentences of frames, which are written without apostrophes and hyphens; ``_spacing`` is for anybody's.
 @SentenceCheck
 def _spelling(sentence: Sentence) -> str | None:
     if _UNPLAIN.search(sentence.text):
@@ -150,8 +151,8 @@ def _spelling(sentence: Sentence) -> str | None:
 
 @SentenceCheck
 def _spacing(sentence: Sentence) -> str | None:
-    found = _SPACING.search(sentence.text)
-    return None if found is None else f"has a doubled, missing or wrong space at character {found.start() + 1}"
+    match = _SPACING.search(sentence.text)
+    return None if match is None else f"has a doubled, missing or wrong space at character {match.start() + 1}"
 
 
 @partial(SentenceCheck, least=MIN_WORDS, most=MAX_WORDS)
@@ -189,12 +190,16 @@ def _wrong_article(sentence: Sentence) -> str | None:
 def _non_ascii(sentence: Sentence) -> str | None:
     if sentence.text.isascii():
         return None
-    found = next(sign for sign in sentence.text if not sign.isascii())
-    return f"has the sign '{found}', which is not ASCII"
+    sign = next(sign for sign in sentence.text if not sign.isascii())
+    return f"has the sign '{sign}', which is not ASCII"
 
 
 MIN_PERCENT_GAP = 10.0
-"""Gap that the shares of women in a pair must exceed, in percentage points; SynthBias too leaves out a gap of 10."""
+"""Gap that the shares of women in a pair must exceed, in percentage points.
+
+The published SynthBias lacks five of the 400 pairs, those with gaps of 4, 6, 8, 9 and 10 points: 10 itself is too
+small.
+"""
 
 _POSSESSIVE = re.compile(r"['\u2019]s\b")
 
@@ -209,9 +214,9 @@ def _unknown_occupation(sentence: Sentence) -> str | None:
 
 @SentenceCheck
 def _missing_occupation(sentence: Sentence) -> str | None:
-    found = {mention.text for mention in sentence.occupations}
+    named = {mention.text for mention in sentence.occupations}
     for name in sentence.meant:
-        if name not in found and name in occupations():
+        if name not in named and name in occupations():
             return f"'{name}' stands 0 times in the sentence, not once"
     return None
 
@@ -232,11 +237,11 @@ def _third_occupation(sentence: Sentence) -> str | None:
 
 @SentenceCheck
 def _two_occupations(sentence: Sentence) -> str | None:
-    found = [mention.text for mention in sentence.occupations]
+    named = [mention.text for mention in sentence.occupations]
     meant = sentence.meant
-    if len(found) == 2 and set(found) == set(meant):
+    if len(named) == 2 and set(named) == set(meant):
         return None
-    return f"names {', '.join(found) or 'no occupation'}, not {' and '.join(sorted(set(meant)))} once each"
+    return f"names {', '.join(named) or 'no occupation'}, not {' and '.join(sorted(set(meant)))} once each"
 
 
 @SentenceCheck
@@ -302,8 +307,8 @@ _CAPITALISED = word_list("I CEO Monday Tuesday Wednesday Thursday Friday Saturda
 
 @SentenceCheck
 def _gendered_noun(sentence: Sentence) -> str | None:
-    found = sentence.first_word_of(GENDERED_NOUNS)
-    return None if found is None else f"has the gendered noun '{found}'"
+    noun = sentence.first_word_of(GENDERED_NOUNS)
+    return None if noun is None else f"has the gendered noun '{noun}'"
 
 
 @partial(SentenceCheck, persons=", ".join(sorted(SOURCE_OTHER_PERSONS)))
@@ -336,8 +341,8 @@ def _person(sentence: Sentence, listed: frozenset[str], text: str) -> str | None
 def _name(sentence: Sentence) -> str | None:
     if sentence.text[1:].islower():
         return None
-    found = [word for word in _INNER_CAPITAL.findall(sentence.text) if word not in _CAPITALISED]
-    return f"has a name: '{found[0]}'" if found else None
+    names = [word for word in _INNER_CAPITAL.findall(sentence.text) if word not in _CAPITALISED]
+    return f"has a name: '{names[0]}'" if names else None
 
 
 _FIRST_PERSON = re.compile(r"\bI\b")
@@ -350,6 +355,7 @@ def _one_pronoun(sentence: Sentence) -> str | None:
     return f"has {len(sentence.pronouns)} pronouns of he and she, not one"
 
 
+# Stricter than the README of SynthBias, but all of its 31,728 sentences keep it.
 @SentenceCheck
 def _pronoun_last(sentence: Sentence) -> str | None:
     first = next(iter(sentence.pronouns), None)
@@ -361,8 +367,8 @@ def _pronoun_last(sentence: Sentence) -> str | None:
 
 @SentenceCheck
 def _other_pronoun(sentence: Sentence) -> str | None:
-    found = sentence.first_word_of(OTHER_PRONOUNS)
-    return None if found is None else f"has the pronoun '{found}'"
+    pronoun = sentence.first_word_of(OTHER_PRONOUNS)
+    return None if pronoun is None else f"has the pronoun '{pronoun}'"
 
 
 @SentenceCheck
@@ -372,8 +378,8 @@ def _first_person(sentence: Sentence) -> str | None:
 
 @SentenceCheck
 def _plural_pronoun(sentence: Sentence) -> str | None:
-    found = sentence.first_word_of(PLURAL_PRONOUNS)
-    return None if found is None else f"has the pronoun '{found}'"
+    pronoun = sentence.first_word_of(PLURAL_PRONOUNS)
+    return None if pronoun is None else f"has the pronoun '{pronoun}'"
 
 
 @SentenceCheck
@@ -394,5 +400,5 @@ def _unmarked_pronoun(sentence: Sentence) -> str | None:
     marked = sentence.claimed.marked
     if marked is None or len(sentence.pronouns) <= len(marked):
         return None
-    found = next(mention for mention in sentence.pronouns if mention not in marked)
-    return f"has '{found.text}' at character {found.start + 1}, which is not marked"
+    unmarked = next(mention for mention in sentence.pronouns if mention not in marked)
+    return f"has '{unmarked.text}' at character {unmarked.start + 1}, which is not marked"
