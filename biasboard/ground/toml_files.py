@@ -1,8 +1,9 @@
-"""Reads TOML files that a user wrote."""
+"""Reads TOML files: those that a user wrote, and those that lie beside the code."""
 
 from __future__ import annotations
 
 import tomllib
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +35,13 @@ def read_toml(path: Path, *, option: str, what: str) -> dict[str, Any]:
         raise DataError(f"{path}: its values are nested too deeply; write a TOML file of {what}") from error
     except ValueError as error:  # Also of numbers with thousands of digits, and of bytes that are not UTF-8.
         raise DataError(f"{path}: not a TOML file ({error})") from error
+
+
+def packaged_toml(package: str, *path: str) -> dict[str, Any]:
+    """Return the content of a TOML file of a package."""
+    return tomllib.loads(resources.files(package).joinpath(*path).read_text(encoding="utf-8"))
+
+
+def packaged_words(package: str, *path: str) -> dict[str, tuple[str, ...]]:
+    """Return the words of each list in a TOML file of a package; a list is one text, with spaces between its words."""
+    return {name: tuple(words.split()) for name, words in packaged_toml(package, *path).items()}

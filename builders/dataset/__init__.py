@@ -1,1 +1,1 @@
-"""What every builder writes: the files of a dataset, its card and Croissant description, its version and licences."""
+"""What all builders need: reading inputs, and writing the files of a dataset with its descriptions."""

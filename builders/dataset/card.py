@@ -1,18 +1,28 @@
-"""Renders the README.md of a dataset folder: metadata for the Hugging Face Hub, then the card for human readers."""
+"""What the Hugging Face Hub shows of a dataset: README.md, its card, and eval.yaml, which makes it a benchmark there.
+
+A card opens with metadata for the Hub, and goes on for human readers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import yaml
 
-from builders.dataset.licence_files import licences_of
 from schemas.documents.dataset import Manifest, RuleCount, Source
+from schemas.folders.dataset_folder import CARD, MANIFEST
 
-SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+BENCHMARK_FILE = "eval.yaml"
+_FRAMEWORK = "biasboard"
+"""Name of this framework. The Hub takes only names from a list of its own, to which one is added on request."""
+_SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+"""The Hub's own words for numbers of rows below a bound."""
 _EVALUATED = "test"
 """Name of the split that is evaluated, where a config has others beside it that support the measurement."""
+_FENCE = "---\n"
+"""Line before and after the metadata of a card."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +47,7 @@ class Annotation:
     per_item: str
 
 
-_NOT_TOLD = "The builder of this dataset does not say."
-UNTOLD = Annotation(protocol=_NOT_TOLD, annotators=_NOT_TOLD, per_item=_NOT_TOLD)
-"""The origin of labels of which a builder says nothing."""
+_UNSTATED = "The builder of this dataset does not say."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +56,8 @@ class Card:
 
     data_statement: str
     how_built: str
-    annotation: Annotation = UNTOLD
-    biases: str = _NOT_TOLD
+    annotation: Annotation = Annotation(protocol=_UNSTATED, annotators=_UNSTATED, per_item=_UNSTATED)
+    biases: str = _UNSTATED
     """Biases that the data itself has, which a user of its numbers has to know."""
     licence_terms: str
     intended_use: str
@@ -63,65 +71,27 @@ class Card:
 
 def render_card(card: Card, manifest: Manifest) -> str:
     """Return the complete README.md of a dataset."""
+    lead, files, parameters, sources, limits = _stated_parts(manifest).values()
+    annotation = (
+        f"**Protocol.** {card.annotation.protocol}\n\n**Annotators.** {card.annotation.annotators}\n\n"
+        f"**Annotations per item.** {card.annotation.per_item}"
+    )
     sections = (
         ("Data statement", card.data_statement),
-        ("Files", _files(manifest).markdown() + _further_files(manifest)),
+        ("Files", files),
         ("How to load", _how_to_load(manifest)),
-        ("How it was built", f"{card.how_built}\n\n{_parameters(manifest)}"),
-        ("Annotation", _annotation(card.annotation)),
-        ("Licence and sources", f"{card.licence_terms}\n\n{_sources(manifest.sources).markdown()}"),
+        ("How it was built", f"{card.how_built}\n\n{parameters}"),
+        ("Annotation", annotation),
+        ("Licence and sources", f"{card.licence_terms}\n\n{sources}"),
         ("Intended use", card.intended_use),
         ("Out-of-scope use", card.out_of_scope_use),
         ("Biases of the data", card.biases),
-        ("Known limits", f"{card.known_limits}\n\n{_limits(manifest)}"),
+        ("Known limits", f"{card.known_limits}\n\n{limits}"),
         ("Balance", card.balance.markdown()),
         ("Citation", card.citation),
     )
     body = "\n\n".join(f"## {heading}\n\n{text.strip()}" for heading, text in sections)
-    return f"---\n{_front_matter(card, manifest)}---\n\n# {manifest.title}\n\n{_lead(manifest)}\n\n{body}\n"
-
-
-def _annotation(annotation: Annotation) -> str:
-    parts = (
-        ("Protocol", annotation.protocol),
-        ("Annotators", annotation.annotators),
-        ("Annotations per item", annotation.per_item),
-    )
-    return "\n\n".join(f"**{name}.** {text}" for name, text in parts)
-
-
-def stated_parts(manifest: Manifest) -> dict[str, str]:
-    """Return the texts of a card that follow from the manifest alone, by what they are about."""
-    return {
-        "the name, the version, the validation and the publishing": _lead(manifest),
-        "the files": _files(manifest).markdown() + _further_files(manifest),
-        "the builder and its parameters": _parameters(manifest),
-        "the sources": _sources(manifest.sources).markdown(),
-        "the rejects and flags": _limits(manifest).strip(),
-    }
-
-
-def front_matter_facts(manifest: Manifest) -> dict[str, object]:
-    """Return the metadata of a card that follow from the manifest alone."""
-    configs = [
-        {
-            "config_name": config,
-            "data_files": [
-                {"split": entry.split, "path": entry.path} for entry in manifest.splits if entry.config == config
-            ],
-        }
-        for config in dict.fromkeys(entry.config for entry in manifest.splits)
-    ]
-    return {
-        "pretty_name": manifest.title,
-        "license": _licences(manifest.licence),
-        "size_categories": [_size_category(sum(entry.n_items for entry in manifest.splits))],
-        "configs": configs,
-    }
-
-
-def _front_matter(card: Card, manifest: Manifest) -> str:
-    facts = front_matter_facts(manifest)
+    facts = _front_matter_facts(manifest)
     metadata = {
         "pretty_name": facts["pretty_name"],
         "language": ["en"],
@@ -131,17 +101,93 @@ def _front_matter(card: Card, manifest: Manifest) -> str:
         "size_categories": facts["size_categories"],
         "configs": facts["configs"],
     }
-    return yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True, width=1000)
+    front_matter = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True, width=1000)
+    return f"{_FENCE}{front_matter}{_FENCE}\n# {manifest.title}\n\n{lead}\n\n{body}\n"
 
 
-def _licences(expression: str) -> str | list[str]:
-    """Return the licence as the Hub reads it: one identifier, or a list if the configs have different licences."""
-    names = [name.lower() for name in licences_of(expression)]
-    return names[0] if len(names) == 1 else names
+def card_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Yield a message for each fact that the README.md or the eval.yaml of a folder states otherwise than its manifest.
+
+    Both may have been edited after the build.
+    """
+    remedy = f"{MANIFEST} or this file was changed after the build: build the dataset again"
+    card = (folder / CARD).read_text(encoding="utf-8")
+    metadata = _front_matter(card)
+    for key, wanted in _front_matter_facts(manifest).items():
+        if metadata.get(key) != wanted:
+            yield f"{folder / CARD}: {key} {metadata.get(key)!r} is not the {wanted!r} of {MANIFEST}; {remedy}"
+    for name, text in _stated_parts(manifest).items():
+        if text not in card:
+            yield f"{folder / CARD}: does not say what {MANIFEST} says about {name}; {remedy}"
+    benchmark = folder / BENCHMARK_FILE
+    if benchmark.is_file() and benchmark.read_text(encoding="utf-8") != render_benchmark(manifest):
+        yield f"{benchmark}: does not say what {MANIFEST} says; {remedy}"
 
 
-def _size_category(n_items: int) -> str:
-    return next((name for bound, name in SIZE_CATEGORIES if n_items < bound), "n>1M")
+def _front_matter(card: str) -> dict[str, object]:
+    head, fence, _ = card.removeprefix(_FENCE).partition(f"\n{_FENCE}")
+    try:
+        metadata = yaml.safe_load(head) if card.startswith(_FENCE) and fence else None
+    except yaml.YAMLError:
+        return {}
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _front_matter_facts(manifest: Manifest) -> dict[str, object]:
+    """Return the metadata of a card that follow from the manifest alone."""
+    configs = [
+        {
+            "config_name": config,
+            "data_files": [
+                {"split": entry.split, "path": entry.path} for entry in manifest.splits if entry.config == config
+            ],
+        }
+        for config in manifest.configs
+    ]
+    n_items = sum(entry.n_items for entry in manifest.splits)
+    licences = [name.lower() for name in licences_of(manifest.licence)]
+    return {
+        "pretty_name": manifest.title,
+        # The Hub reads one identifier, or a list where the configs have different licences.
+        "license": licences[0] if len(licences) == 1 else licences,
+        "size_categories": [next((name for bound, name in _SIZE_CATEGORIES if n_items < bound), "n>1M")],
+        "configs": configs,
+    }
+
+
+def licences_of(expression: str) -> list[str]:
+    """Return the SPDX identifiers of a licence; there are several if the configs have different ones.
+
+    >>> licences_of("MIT AND Apache-2.0")
+    ['MIT', 'Apache-2.0']
+    """
+    return expression.split(" AND ")
+
+
+def _stated_parts(manifest: Manifest) -> dict[str, str]:
+    """Return the texts of a card that follow from the manifest alone, by what they are about."""
+    files = [(entry.config, entry.split, str(entry.n_items), f"`{entry.path}`") for entry in manifest.splits]
+    further = [(f"`{entry.path}`", entry.description) for entry in manifest.files]
+    tables = [
+        CardTable(header=header, rows=tuple(rows)).markdown()
+        for header, rows in ((("config", "split", "items", "file"), files), (("further file", "contents"), further))
+        if rows
+    ]
+    flags = _rule_table(
+        "Flags: items that are kept as the source has them.", manifest.flags, ("flag", "items", "meaning")
+    )
+    rejects = _rule_table(
+        "Rejects: candidates that are not in the data (`rejects.parquet`).",
+        manifest.rejects,
+        ("rule", "candidates", "what it demands"),
+    )
+    return {
+        "the name, the version, the validation and the publishing": _lead(manifest),
+        "the files": "\n\n".join(tables),
+        "the builder and its parameters": _parameters(manifest),
+        "the sources": _sources(manifest.sources),
+        "the rejects and flags": f"{flags}\n\n{rejects}",
+    }
 
 
 def _lead(manifest: Manifest) -> str:
@@ -162,20 +208,9 @@ def _lead(manifest: Manifest) -> str:
     )
 
 
-def _files(manifest: Manifest) -> CardTable:
-    rows = [(entry.config, entry.split, str(entry.n_items), f"`{entry.path}`") for entry in manifest.splits]
-    return CardTable(header=("config", "split", "items", "file"), rows=tuple(rows))
-
-
-def _further_files(manifest: Manifest) -> str:
-    if not manifest.files:
-        return ""
-    rows = tuple((f"`{entry.path}`", entry.description) for entry in manifest.files)
-    return f"\n\n{CardTable(header=('further file', 'contents'), rows=rows).markdown()}"
-
-
 def _how_to_load(manifest: Manifest) -> str:
-    entry = next((one for one in reversed(manifest.splits) if one.split == _EVALUATED), manifest.splits[-1])
+    evaluated = (entry for entry in reversed(manifest.splits) if entry.split == _EVALUATED)
+    entry = next(evaluated, manifest.splits[-1])
     return (
         "```python\nfrom datasets import load_dataset\n\n"
         f'items = load_dataset("out/datasets/{manifest.name}", "{entry.config}", split="{entry.split}")\n```\n\n'
@@ -192,7 +227,7 @@ def _parameters(manifest: Manifest) -> str:
     return f"Builder {builder}, {seed}; {named}. The same command gives the same bytes."
 
 
-def _sources(sources: Sequence[Source]) -> CardTable:
+def _sources(sources: Sequence[Source]) -> str:
     rows = [
         (
             source.name,
@@ -203,19 +238,7 @@ def _sources(sources: Sequence[Source]) -> CardTable:
         )
         for source in sources
     ]
-    return CardTable(header=("source", "address", "revision", "licence", "sha256"), rows=tuple(rows))
-
-
-def _limits(manifest: Manifest) -> str:
-    flags = _rule_table(
-        "Flags: items that are kept as the source has them.", manifest.flags, ("flag", "items", "meaning")
-    )
-    rejects = _rule_table(
-        "Rejects: candidates that are not in the data (`rejects.parquet`).",
-        manifest.rejects,
-        ("rule", "candidates", "what it demands"),
-    )
-    return f"{flags}\n\n{rejects}"
+    return CardTable(header=("source", "address", "revision", "licence", "sha256"), rows=tuple(rows)).markdown()
 
 
 def _rule_table(caption: str, counts: Sequence[RuleCount], header: tuple[str, str, str]) -> str:
@@ -223,3 +246,28 @@ def _rule_table(caption: str, counts: Sequence[RuleCount], header: tuple[str, st
         return f"{caption} There are none."
     rows = tuple((f"`{count.rule}`", str(count.n), count.description) for count in counts)
     return f"{caption}\n\n{CardTable(header=header, rows=rows).markdown()}"
+
+
+def render_benchmark(manifest: Manifest) -> str:
+    """Return the eval.yaml of a dataset: one task for each split of each config."""
+    n_items = sum(entry.n_items for entry in manifest.splits)
+    configs = "1 config" if len(manifest.configs) == 1 else f"{len(manifest.configs)} configs"
+    validated = "people wrote or checked the texts" if manifest.human_validated else "no human has validated the texts"
+    n_splits = {config: sum(entry.config == config for entry in manifest.splits) for config in manifest.configs}
+    content = {
+        "name": manifest.title,
+        "description": (
+            f"Dataset {manifest.name}, version {manifest.version}, of the benchmark {manifest.benchmark}: "
+            f"{n_items:,} items in {configs}; {validated}."
+        ),
+        "evaluation_framework": _FRAMEWORK,
+        "tasks": [
+            {
+                "id": entry.config if n_splits[entry.config] == 1 else f"{entry.config}-{entry.split}",
+                "config": entry.config,
+                "split": entry.split,
+            }
+            for entry in manifest.splits
+        ],
+    }
+    return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000))

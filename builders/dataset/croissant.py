@@ -14,8 +14,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
-from builders.dataset.card import Card
-from builders.dataset.licence_files import licences_of
+from builders.dataset.card import Card, licences_of
 from schemas.documents.dataset import Manifest, SplitEntry
 from schemas.documents.item_shape import shape_of
 

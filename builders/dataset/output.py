@@ -1,4 +1,4 @@
-"""Writes a dataset folder atomically: parquet files, card, manifest and rejects.
+"""A dataset from the draft of its builder to its folder: parquet files, descriptions, manifest and rejects.
 
 The same draft always gives the same bytes.
 """
@@ -6,19 +6,19 @@ The same draft always gives the same bytes.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing_folder
 from biasboard.ground.progress import Report, silent
-from builders.dataset.card import Card, render_card
+from builders.dataset.card import BENCHMARK_FILE, Card, render_benchmark, render_card
 from builders.dataset.croissant import CROISSANT_FILE, render_croissant
-from builders.dataset.hub_benchmark import BENCHMARK_FILE, render_benchmark
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.dataset import (
     FileEntry,
@@ -34,8 +34,9 @@ from schemas.documents.item_shape import Item, shape_of
 from schemas.files import contract, row_files
 from schemas.folders.dataset_folder import MANIFEST, REJECTS
 
-VERSION_PARAMETER = "dataset_version"
-"""Parameter of a manifest whose dataset was built under another version than its builder gives by itself."""
+VERSION_FORM = "MAJOR.MINOR.PATCH, such as 1.2.0"
+_VERSION = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})")
+_LICENCE_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)(_DATA)?(\.md|\.txt)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +106,51 @@ class Draft(Generic[ItemT]):
     """Suites of configs that are measured together."""
 
 
+def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[DraftSplit[Item], ...]:
+    """Keep at most ``limit`` items: whole units, such as all variants of a template, equally many per split.
+
+    Args:
+        splits: Splits in which every unit is complete.
+        limit: Maximum number of items. None keeps everything.
+
+    Returns:
+        The splits with the kept items in their original order.
+
+    Raises:
+        ConfigError: the limit is too small for one unit per split.
+    """
+    if limit is None:
+        return tuple(splits)
+    sizes = [Counter(item.unit for item in split.items) for split in splits]
+    least = sum(min(of_split.values()) for of_split in sizes)
+    if limit < least:
+        places = ", ".join(f"{split.config}/{split.split}" for split in splits)
+        raise ConfigError(f"--limit {limit}: one template from each of {places} needs at least {least} items; raise it")
+    room = limit
+    kept: set[str] = set()
+    queues = [sorted(of_split, key=lambda unit: hashlib.sha256(unit.encode()).digest()) for of_split in sizes]
+    by_unit = {unit: n for of_split in sizes for unit, n in of_split.items()}
+    for unit in round_robin(queues):
+        if by_unit[unit] > room:
+            break
+        kept.add(unit)
+        room -= by_unit[unit]
+    return tuple(replace(split, items=[item for item in split.items if item.unit in kept]) for split in splits)
+
+
+def round_robin(queues: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the first entry of each queue, then the second of each, and so on."""
+    waiting = [iter(queue) for queue in queues]
+    while waiting:
+        still = []
+        for queue in waiting:
+            for place in queue:
+                yield place
+                still.append(queue)
+                break
+        waiting = still
+
+
 def check_target(folder: Path, *, overwrite: bool) -> None:
     """Check that a dataset may be written to a folder; called before the items are built and before they are written.
 
@@ -155,20 +201,46 @@ def write_dataset(
     """
     if version not in (None, draft.version):
         # A reader who builds the dataset again needs to know what was asked for.
-        parameters = {**draft.parameters, VERSION_PARAMETER: version}
-        draft = replace(draft, version=version, parameters=parameters)
+        draft = replace(draft, version=version, parameters={**draft.parameters, "dataset_version": version})
     check_target(folder, overwrite=overwrite)
-    _check_same_dataset(draft, folder)
+    if (folder / MANIFEST).is_file():
+        value = strict_json.read(folder / MANIFEST)
+        name = value.get("name") if isinstance(value, dict) else None
+        if name != draft.name:
+            raise ConfigError(
+                f"--out {folder}: holds the dataset '{name}', not '{draft.name}', so --overwrite leaves it alone; "
+                "give another folder, or remove that one"
+            )
     with replacing_folder(folder) as temporary:
-        counts = _Counts(Counter(), Counter())
+        ids: Counter[str] = Counter()
+        flags: Counter[str] = Counter()
         entries: list[SplitEntry] = []
         n_items = sum(len(split.items) for split in draft.splits)
         for split in draft.splits:
             report(f"writing {split.config}/{split.split}", sum(entry.n_items for entry in entries), n_items)
-            entries.append(_write_split(split, temporary, counts))
-        _check_ids(draft, counts.ids)
+            # Read once and not kept: a builder may make the items of a split only now.
+            items = list(split.items)
+            ids.update(item.item_id for item in items)
+            flags.update(flag for item in items for flag in item.flags)
+            row_type = shape_of(split.item_shape, where=f"config {split.config}").row_type
+            row_files.write_rows(temporary / split.path, items, row_type)
+            entries.append(
+                SplitEntry(
+                    config=split.config,
+                    split=split.split,
+                    item_shape=split.item_shape,
+                    path=split.path,
+                    n_items=len(items),
+                    content_sha256=row_files.content_sha256(items),
+                )
+            )
+        for item_id, n in ids.items():
+            if n > 1:
+                raise DataError(
+                    f"dataset {draft.name}: item_id '{item_id}' stands {n} times; give every item its own id"
+                )
         row_files.write_rows(temporary / REJECTS, draft.rejects, Reject)
-        manifest = _manifest(draft, tuple(entries), counts.flags)
+        manifest = _manifest(draft, tuple(entries), flags)
         for file in draft.extra_files:
             (temporary / file.name).parent.mkdir(parents=True, exist_ok=True)
             (temporary / file.name).write_bytes(file.content)
@@ -180,58 +252,6 @@ def write_dataset(
             (temporary / CROISSANT_FILE).write_text(croissant, encoding="utf-8")
         strict_json.write(temporary / MANIFEST, contract.dump(manifest))
     return manifest
-
-
-class _Counts(NamedTuple):
-    """Counts over the items of all splits written so far."""
-
-    ids: Counter[str]
-    flags: Counter[str]
-
-
-def _write_split(split: DraftSplit[Item], folder: Path, counts: _Counts) -> SplitEntry:
-    """Write one split and count its ids and flags; its items are read once and not kept."""
-    items = list(split.items)
-    counts.ids.update(item.item_id for item in items)
-    counts.flags.update(flag for item in items for flag in item.flags)
-    row_type = shape_of(split.item_shape, where=f"config {split.config}").row_type
-    row_files.write_rows(folder / split.path, items, row_type)
-    return SplitEntry(
-        config=split.config,
-        split=split.split,
-        item_shape=split.item_shape,
-        path=split.path,
-        n_items=len(items),
-        content_sha256=row_files.content_sha256(items),
-    )
-
-
-def _check_same_dataset(draft: Draft[Item], folder: Path) -> None:
-    """Check that the folder holds no other dataset, which would be overwritten by mistake."""
-    if (folder / MANIFEST).is_file():
-        value = strict_json.read(folder / MANIFEST)
-        name = value.get("name") if isinstance(value, dict) else None
-        if name != draft.name:
-            raise ConfigError(
-                f"--out {folder}: holds the dataset '{name}', not '{draft.name}', so --overwrite leaves it alone; "
-                "give another folder, or remove that one"
-            )
-
-
-def ensure_publishable(manifest: Manifest) -> None:
-    """Check that the dataset may be published; to be called before anything is uploaded.
-
-    Raises:
-        DataError: its licence forbids publishing it; the message says why.
-    """
-    if not manifest.redistributable:
-        raise DataError(f"dataset {manifest.name}@{manifest.version} must not be published: {manifest.publish_refusal}")
-
-
-def _check_ids(draft: Draft[Item], ids: Counter[str]) -> None:
-    for item_id, n in ids.items():
-        if n > 1:
-            raise DataError(f"dataset {draft.name}: item_id '{item_id}' stands {n} times; give every item its own id")
 
 
 def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...], flags: Counter[str]) -> Manifest:
@@ -270,3 +290,34 @@ def _counted(rules: tuple[Rule, ...], counts: Counter[str], kind: str) -> tuple[
     if undescribed:
         raise ValueError(f"{kind} rules without a description: {', '.join(sorted(undescribed))}")
     return tuple(RuleCount(rule=rule.name, n=counts[rule.name], description=rule.description) for rule in rules)
+
+
+def ensure_publishable(manifest: Manifest) -> None:
+    """Check that the dataset may be published; to be called before anything is uploaded.
+
+    Raises:
+        DataError: its licence forbids publishing it; the message says why.
+    """
+    if not manifest.redistributable:
+        raise DataError(f"dataset {manifest.name}@{manifest.version} must not be published: {manifest.publish_refusal}")
+
+
+def version_key(version: str) -> tuple[int, ...] | None:
+    """Return the numbers of a version, by which versions are ordered; None if it does not have the form.
+
+    >>> version_key("1.10.0") > version_key("1.9.3")
+    True
+    >>> version_key("1.10") is None
+    True
+    """
+    match = _VERSION.fullmatch(version)
+    return None if match is None else tuple(map(int, match.groups()))
+
+
+def is_licence_file(name: str) -> bool:
+    """Return True if a file holds the terms of a source, by its path in the folder of the dataset.
+
+    >>> is_licence_file("LICENSE"), is_licence_file("notes.txt")
+    (True, False)
+    """
+    return _LICENCE_FILE.fullmatch(name) is not None

@@ -12,10 +12,9 @@ import typer
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report, steps
+from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
 from builders.dataset.output import Draft, write_dataset
-from builders.dataset.summary import closing_lines
 from builders.gifi import BUILDER, drafts
-from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.item_shape import Item
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from biasboard.ground.progress import Report
-from builders.dataset.input_files import check_hashes, read_files
-from builders.dataset.output import Draft, DraftSplit, Rule
-from builders.dataset.selection import take_units
+from builders.dataset.inputs import check_hashes, read_files
+from builders.dataset.output import Draft, DraftSplit, Rule, take_units
 from builders.gifi import BUILDER, embedded_card, published, published_csv, tagged_sources, tagging, tango
 from builders.gifi.cards import gifi_card
 from builders.gifi.embedded import embedded_items

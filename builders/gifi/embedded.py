@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from biasboard.ground.errors import DataError
+from biasboard.ground.toml_files import packaged_toml
 from builders.gifi.variants import VariantFrame, problem_items, text_items
-from builders.packaged import packaged_toml
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem

@@ -8,7 +8,7 @@ from importlib import resources
 from io import StringIO
 from typing import NamedTuple
 
-from builders.packaged import packaged_toml
+from biasboard.ground.toml_files import packaged_toml
 
 TONES = ("friendly", "neutral", "tense")
 VOTES = "votes.csv"

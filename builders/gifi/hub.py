@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from builders.dataset.hub_input import check_no_revision, downloading, is_on_hub
+from builders.dataset.inputs import check_no_revision, downloading, is_on_hub
 
 
 class SourceFile(NamedTuple):

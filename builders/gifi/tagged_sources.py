@@ -13,7 +13,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.progress import Report
-from builders.dataset.hub_input import is_on_hub
+from builders.dataset.inputs import is_on_hub
 from builders.dataset.output import Rule
 from builders.gifi.hub import SourceFile, source_file
 from builders.gifi.tagging import UncertainError, tagged

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from biasboard.ground.errors import import_extra
+from biasboard.ground.toml_files import packaged_words
 from builders.dataset.output import Rule
-from builders.packaged import packaged_words
 from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
 from schemas.lexicon import PronounCase
 from schemas.lexicon.pronoun_template import Part, Slot, Template, Verb

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from builders.dataset.input_files import read_file as read_whole
+from builders.dataset.inputs import read_file as read_whole
 from builders.dataset.output import Rule
 from builders.gifi.variants import Repaired, VariantFrame
 from schemas.documents.dataset import Reject

@@ -12,13 +12,12 @@ import typer
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import steps
+from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
 from builders.dataset.output import write_dataset
-from builders.dataset.summary import closing_lines
 from builders.description import DATASETS_FOLDER
 from builders.image_labels import BUILDER, drafts
 from builders.image_labels.drafts import Built, Options
 from builders.image_labels.items import N_BIAS, N_POOL, Sizes
-from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from schemas.documents.dataset import Manifest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

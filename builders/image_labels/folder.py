@@ -10,7 +10,7 @@ from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from builders.dataset.input_files import check_folder, read_file
+from builders.dataset.inputs import check_folder, read_file
 from builders.image_labels.content import Candidate, Content, check_labels, label_words
 from schemas.documents.dataset import Reject, Source
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from builders.dataset.hub_input import check_no_revision, downloading, is_on_hub
-from builders.dataset.input_files import check_folder
+from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
 from builders.image_labels.content import Candidate, Content, check_labels, label_words
 from schemas.documents.dataset import Source
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import Report, silent
+from builders.dataset.card import card_problems
 from builders.dataset.croissant import croissant_problems
-from builders.dataset.version import EXAMPLE, version_key
+from builders.dataset.output import VERSION_FORM, version_key
 from builders.publish.refusals import check_files, check_listed, check_manifest, check_texts
-from builders.publish.statements import statement_problems
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import CARD, MANIFEST, read_manifest
 from schemas.validate import problems
@@ -86,7 +86,7 @@ def _check_version(folder: Path, manifest: Manifest) -> None:
     """Check that all files say the same, as the version, which was given when the dataset was built."""
     if version_key(manifest.version) is None:
         raise DataError(
-            f"{folder / MANIFEST}: version '{manifest.version}' is not {EXAMPLE}; build the dataset again with "
+            f"{folder / MANIFEST}: version '{manifest.version}' is not {VERSION_FORM}; build the dataset again with "
             "--dataset-version"
         )
     for problem in croissant_problems(folder, manifest):
@@ -96,7 +96,7 @@ def _check_version(folder: Path, manifest: Manifest) -> None:
             f"{folder / CARD}: does not name version {manifest.version} of {manifest.name}, as {MANIFEST} does; "
             "build the dataset again"
         )
-    for problem in statement_problems(folder, manifest):
+    for problem in card_problems(folder, manifest):
         raise DataError(problem)
 
 

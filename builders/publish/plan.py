@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from builders.dataset.version import version_key
+from builders.dataset.output import version_key
 from builders.publish.hub import HubFile, HubRepository, HubState
 from builders.publish.local import LocalDataset, LocalFile
 from schemas.folders.dataset_folder import CARD, MANIFEST

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
+from builders.dataset.card import BENCHMARK_FILE
 from builders.dataset.croissant import CROISSANT_FILE
-from builders.dataset.hub_benchmark import BENCHMARK_FILE
-from builders.dataset.licence_files import is_licence_file
-from builders.dataset.output import ensure_publishable
+from builders.dataset.output import ensure_publishable, is_licence_file
 from builders.dataset.protected import ProtectedSource, digests_of, holds_protected
 from builders.description import Builder, BuilderSource, all_builders
 from builders.publish.texts import texts_of

@@ -13,7 +13,7 @@ from importlib import resources
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
-from builders.packaged import packaged_toml
+from biasboard.ground.toml_files import packaged_toml
 from builders.superni.content import Instance, TaskContent, TaskPlace
 
 ADDRESS = "builders/superni/texts"

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from builders.dataset.hub_input import check_no_revision, downloading, is_on_hub
-from builders.dataset.input_files import check_folder
+from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
 from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
 from builders.superni.natural_instructions import TASK_NAME, made_id, read_bytes
 from builders.superni.task_table import published_tasks

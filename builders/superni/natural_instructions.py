@@ -15,7 +15,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.strict_json import JsonValue
-from builders.dataset.input_files import check_folder
+from builders.dataset.inputs import check_folder
 from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
 from builders.superni.task_table import published_tasks
 

@@ -12,9 +12,8 @@ import typer
 from biasboard.ground.command_line import Place, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report, steps
+from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, run_line, target_folder
 from builders.dataset.output import Draft, write_dataset
-from builders.dataset.summary import closing_lines, run_line
-from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
 from builders.synthbias.generation import generated

@@ -15,9 +15,9 @@ import typer
 from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import printable
+from builders.build_command import aligned
 from builders.dataset.card import CardTable
-from builders.dataset.input_files import read_file
-from builders.dataset.summary import aligned
+from builders.dataset.inputs import read_file
 from builders.synthbias.checks.catalogue import CATALOGUE, LINT, Reading, findings_in
 from builders.synthbias.checks.check import SEVERITIES, Finding, Severity, at_least
 from builders.synthbias.checks.sentence import Collection, Pair, SampleType, Sentence

@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
-from builders.dataset.output import DraftSplit
-from builders.dataset.selection import round_robin
+from builders.dataset.output import DraftSplit, round_robin
 from builders.synthbias.mentions import masked, mentions_in
 from schemas.items.coreference import CoreferenceItem, Stereotype
 from schemas.lexicon import PronounCase, PronounGender, cases_of, families_of, occupations, pronoun_families

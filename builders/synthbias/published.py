@@ -14,7 +14,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report, silent
 from builders.dataset.card import Annotation, Card
-from builders.dataset.input_files import check_hashes, read_file
+from builders.dataset.inputs import check_hashes, read_file
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import PROTECTED, PUBLISHED_SHA256
 from builders.synthbias.cards import synthbias_card

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from builders.dataset.card import Annotation, Card
-from builders.dataset.input_files import check_hashes, read_files
+from builders.dataset.inputs import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, OLDER_NAMES, WINOBIAS_FLAGS, findings_in

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError
+from builders.build_command import check_input, target_folder
 from builders.description import all_builders
-from builders.options import check_input, target_folder
 from tests import commands
 
 

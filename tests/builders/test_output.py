@@ -15,7 +15,7 @@ import yaml
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
-from builders.dataset.hub_benchmark import render_benchmark
+from builders.dataset.card import render_benchmark
 from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, check_target, ensure_publishable, write_dataset
 from builders.synthbias import embedded
 from schemas import validate

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from builders.dataset.card import Annotation, Card
-from builders.dataset.licence_files import is_licence_file
-from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
+from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, is_licence_file
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import (
     MAX_VOTES,

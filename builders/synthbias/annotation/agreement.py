@@ -13,7 +13,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import MissingExtraError, import_extra
 from biasboard.ground.strict_json import JsonValue
-from builders.dataset.summary import aligned
+from builders.build_command import aligned
 from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated
 from builders.synthbias.annotation.commands import (
     CountModels,

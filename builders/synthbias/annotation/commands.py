@@ -13,10 +13,9 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
+from builders.build_command import Overwrite, closing_lines, run_line
 from builders.dataset.output import check_target, write_dataset
-from builders.dataset.summary import closing_lines, run_line
 from builders.description import DATASETS_FOLDER
-from builders.options import Overwrite
 from builders.synthbias.annotation.accepted import accepted_draft, verdict_lines
 from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated, sentence_of
 from builders.synthbias.annotation.deciding import Policy, StopRule, decide_pairs

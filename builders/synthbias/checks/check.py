@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
+from biasboard.ground.toml_files import packaged_toml
 from builders.dataset.output import Rule
-from builders.packaged import packaged_toml
 from builders.synthbias.checks.sentence import Collection, Sentence
 
 Severity: TypeAlias = Literal["error", "warning", "review", "note"]

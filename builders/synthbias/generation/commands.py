@@ -18,9 +18,8 @@ from filelock import FileLock, Timeout
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.progress import silent, steps
+from builders.build_command import DatasetVersion, closing_lines
 from builders.dataset.output import check_target, write_dataset
-from builders.dataset.summary import closing_lines
-from builders.options import DatasetVersion
 from builders.synthbias.embedded import occupation_pairs
 from builders.synthbias.generation.generated import CELL_FULL, DEFAULT_PER_CELL, NAME, Limits, check, draft
 from builders.synthbias.generation.instructions import (

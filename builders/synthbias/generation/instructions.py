@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
+from biasboard.ground.toml_files import packaged_toml
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
-from builders.packaged import packaged_toml
 from builders.synthbias.minimal_pairs import Config, Position
 from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem

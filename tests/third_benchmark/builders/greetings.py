@@ -7,9 +7,9 @@ from pathlib import Path
 import typer
 
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from builders.build_command import Out, Overwrite, target_folder
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit, write_dataset
-from builders.options import Out, Overwrite, target_folder
 from schemas.documents.dataset import Source
 from schemas.items.greeting import GreetingItem
 

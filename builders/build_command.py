@@ -1,17 +1,18 @@
-"""The options that the command lines of all builders have, and what is checked of them."""
+"""What the commands of all builders share: options, what is checked of them, and lines that they print."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
 from biasboard.ground.errors import ConfigError
-from builders.dataset.output import check_target
-from builders.dataset.version import EXAMPLE, version_key
+from builders.dataset.output import VERSION_FORM, check_target, version_key
 from builders.description import BuilderSource
+from schemas.documents.dataset import Manifest
 
 Out: TypeAlias = Annotated[
     Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
@@ -21,7 +22,7 @@ Out: TypeAlias = Annotated[
 def _checked_version(version: str | None) -> str | None:
     """Return the value of ``--dataset-version`` if it has the form of a version."""
     if version is not None and version_key(version) is None:
-        raise typer.BadParameter(f"'{version}' is not {EXAMPLE}")
+        raise typer.BadParameter(f"'{version}' is not {VERSION_FORM}")
     return version
 
 
@@ -77,3 +78,27 @@ def check_input(source: BuilderSource, path: Path | None, others: Mapping[str, o
             raise ConfigError(
                 f"{option} {value}: the {source.name} source reads no file; leave it out, or give --source"
             )
+
+
+def closing_lines(manifest: Manifest, folder: Path, *, n_items: int) -> Iterator[str]:
+    """Yield the number of rows, the rejects, the flags, the reason not to publish if there is one, and the folder."""
+    yield f"  total: {n_items} rows"
+    for title, counts in (("rejects", manifest.rejects), ("flags", manifest.flags)):
+        present = [count for count in counts if count.n]
+        yield f"{title}: {sum(count.n for count in present) or 'none'}"
+        yield from (f"  {count.rule}: {count.n}" for count in present)
+    if manifest.publish_refusal is not None:
+        yield f"not for publishing: {manifest.publish_refusal}"
+    yield f"written to {folder}"
+
+
+def run_line(folder: Path) -> str:
+    """Return the command that measures the baselines on a dataset."""
+    return f"next: biasboard run --dataset {shlex.quote(str(folder))} --backend baseline --model all --out out/runs"
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table in columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
