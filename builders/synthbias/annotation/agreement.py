@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -25,19 +25,18 @@ from builders.synthbias.annotation.commands import (
     fitting_state,
 )
 from builders.synthbias.annotation.deciding import (
-    ItemDecision,
+    Count,
     PairDecision,
     Policy,
     StopRule,
     counting_ballots,
     decide_pairs,
-    expected_reading,
     rule_counts,
 )
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Ballot, Question, ballots_of
+from builders.synthbias.minimal_pairs import Config
 
-ItemType: TypeAlias = Literal["type1", "type2"]
 Ballots: TypeAlias = Mapping[str, Mapping[str, Ballot]]
 """Complete ballots by item and annotator."""
 
@@ -62,7 +61,7 @@ class Agreement:
 class Yield:
     """Verdicts on the sentences of one type."""
 
-    type: ItemType
+    type: Config
     n_items: int
     n_accepted: int
     n_rejected: int
@@ -75,7 +74,7 @@ class Yield:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Colleague:
+class AnnotatorAgreement:
     """Agreement of one annotator with the majority of those whose votes count."""
 
     annotator_id: str
@@ -105,7 +104,7 @@ class Report:
     yields: tuple[Yield, ...]
     rejects: Mapping[str, int]
     """Number of items that each rule keeps out."""
-    annotators: tuple[Colleague, ...]
+    annotators: tuple[AnnotatorAgreement, ...]
 
 
 def make_report(annotated: AnnotatedDataset, state: State, policy: Policy, decisions: Sequence[PairDecision]) -> Report:
@@ -113,14 +112,15 @@ def make_report(annotated: AnnotatedDataset, state: State, policy: Policy, decis
     counting = counting_ballots(state, policy)
     ballots = {item_id: counting.get(item_id, {}) for item_id in annotated.items}
     sides = [side for pair in decisions for side in pair.sides]
+    pairs_by_type: dict[Config, list[PairDecision]] = {"type1": [], "type2": []}
+    for pair in decisions:
+        pairs_by_type["type1" if pair.sides[0].item.referent is None else "type2"].append(pair)
     return Report(
         agreement=tuple(agreement_on(question, ballots) for question in Question),
         votes_per_item=dict(sorted(Counter(side.tally.coherent.n for side in sides).items())),
-        yields=tuple(
-            _yield(kind, [pair for pair in decisions if _type_of(pair.sides[0]) == kind]) for kind in _types(sides)
-        ),
+        yields=tuple(_yield(kind, pairs) for kind, pairs in pairs_by_type.items() if pairs),
         rejects=rule_counts(decisions),
-        annotators=tuple(colleagues(annotated, state, policy, ballots)),
+        annotators=tuple(_compare_with_majority(annotated, state, policy, ballots)),
     )
 
 
@@ -130,9 +130,9 @@ def agreement_on(question: Question, ballots: Ballots) -> Agreement:
     References:
         Krippendorff 2004, Content Analysis, chapter 11. The observed agreement is that of Fleiss 1971.
     """
-    counts = [_counts(found.values(), question) for found in ballots.values()]
-    shared = [count for count in counts if count.yes + count.no >= 2]
-    n_votes = sum(map(sum, counts))
+    counts = [Count.of(of_item.values(), question) for of_item in ballots.values()]
+    shared = [count for count in counts if count.n >= 2]
+    n_votes = sum(count.n for count in counts)
     alpha = _alpha(shared)
     return Agreement(
         question=question,
@@ -145,55 +145,47 @@ def agreement_on(question: Question, ballots: Ballots) -> Agreement:
     )
 
 
-class _Counts(NamedTuple):
-    """The answers to one question about one item."""
-
-    yes: int
-    no: int
-
-
-def _counts(ballots: Iterable[Ballot], question: Question) -> _Counts:
-    answers = [getattr(ballot, question) for ballot in ballots]
-    return _Counts(answers.count(True), answers.count(False))
+def _agreeing(count: Count) -> float:
+    """Return the share of the pairs of votes on an item that agree."""
+    no = count.n - count.yes
+    return (count.yes * (count.yes - 1) + no * (no - 1)) / (count.n * (count.n - 1))
 
 
-def _agreeing(count: _Counts) -> float:
-    n = count.yes + count.no
-    return (count.yes * (count.yes - 1) + count.no * (count.no - 1)) / (n * (n - 1))
-
-
-def _alpha(shared: Sequence[_Counts]) -> float | str:
+def _alpha(shared: Sequence[Count]) -> float | str:
     """Return Krippendorff's alpha, or the reason why there is none."""
     if not shared:
         return "no item has two votes"
-    if 0 in (sum(count.yes for count in shared), sum(count.no for count in shared)):
+    if sum(count.yes for count in shared) in (0, sum(count.n for count in shared)):
         return "all votes are the same, so that chance alone would agree as well"
     try:
         # Its licence is the GPL, so that nothing of ours needs it but this number.
         krippendorff = import_extra("krippendorff", "agreement")
     except MissingExtraError as error:
         return str(error)
-    return float(krippendorff.alpha(value_counts=[list(count) for count in shared], level_of_measurement="nominal"))
+    counts = [[count.yes, count.n - count.yes] for count in shared]
+    return float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal"))
 
 
-def colleagues(annotated: AnnotatedDataset, state: State, policy: Policy, counting: Ballots) -> list[Colleague]:
+def _compare_with_majority(
+    annotated: AnnotatedDataset, state: State, policy: Policy, counting: Ballots
+) -> list[AnnotatorAgreement]:
     """Compare each annotator with the majority of the others whose votes count; ties are left out."""
     everybody = ballots_of(vote for vote in state.standing_votes.values() if vote.item_id in annotated.items)
     n_items: Counter[str] = Counter()
     compared: Counter[str] = Counter()
     agreed: Counter[str] = Counter()
-    for item_id, found in everybody.items():
-        for name, ballot in found.items():
+    for item_id, ballots in everybody.items():
+        for name, ballot in ballots.items():
             n_items[name] += 1
             others = [other for other_name, other in counting[item_id].items() if other_name != name]
             for question in Question:
-                answer, majority = getattr(ballot, question), _counts(others, question)
-                if answer is None or majority.yes == majority.no:
+                answer, count = getattr(ballot, question), Count.of(others, question)
+                if answer is None or 2 * count.yes == count.n:
                     continue
                 compared[name] += 1
-                agreed[name] += answer == (majority.yes > majority.no)
+                agreed[name] += answer == (2 * count.yes > count.n)
     return [
-        Colleague(
+        AnnotatorAgreement(
             annotator_id=name,
             kind=annotator.kind,
             status=annotator.status,
@@ -207,16 +199,7 @@ def colleagues(annotated: AnnotatedDataset, state: State, policy: Policy, counti
     ]
 
 
-def _types(sides: Sequence[ItemDecision]) -> list[ItemType]:
-    present = {_type_of(side) for side in sides}
-    return [kind for kind in ("type1", "type2") if kind in present]
-
-
-def _type_of(side: ItemDecision) -> ItemType:
-    return "type1" if expected_reading(side.item) == "open" else "type2"
-
-
-def _yield(kind: ItemType, pairs: Sequence[PairDecision]) -> Yield:
+def _yield(kind: Config, pairs: Sequence[PairDecision]) -> Yield:
     verdicts = Counter(side.verdict for pair in pairs for side in pair.sides)
     of_pairs = Counter(pair.verdict for pair in pairs)
     decided = [side.tally.coherent.n for pair in pairs for side in pair.sides if side.verdict != "undecided"]
@@ -237,8 +220,8 @@ def as_json(report: Report) -> JsonValue:
     """Return a report as a JSON value; unknown numbers are null."""
     value: dict[str, Any] = asdict(report)
     value["votes_per_item"] = {str(n): items for n, items in report.votes_per_item.items()}
-    for entry, colleague in zip(value["annotators"], report.annotators, strict=True):
-        entry["agreement_rate"] = colleague.agreement_rate
+    for entry, annotator in zip(value["annotators"], report.annotators, strict=True):
+        entry["agreement_rate"] = annotator.agreement_rate
     return value
 
 
@@ -256,56 +239,58 @@ def report(
     annotated = read_annotated(dataset)
     state = fitting_state(annotated, state_folder)
     policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
-    found = make_report(annotated, state, policy, decide_pairs(annotated, state, policy))
+    made = make_report(annotated, state, policy, decide_pairs(annotated, state, policy))
     if json_wanted:
-        typer.echo(strict_json.dumps(as_json(found)), nl=False)
+        typer.echo(strict_json.dumps(as_json(made)), nl=False)
         return
-    for line in _lines(found):
+    for line in _lines(made):
         typer.echo(line)
 
 
-def _lines(found: Report) -> Iterator[str]:
+def _lines(report: Report) -> Iterator[str]:
     rows = [
         (
-            one.question.value,
-            str(one.n_votes),
-            str(one.n_items),
-            _share(one.yes_rate),
-            _share(one.percent_agreement),
-            "-" if one.krippendorff_alpha is None else f"{one.krippendorff_alpha:.3f}",
+            entry.question.value,
+            str(entry.n_votes),
+            str(entry.n_items),
+            _share(entry.yes_rate),
+            _share(entry.percent_agreement),
+            "-" if entry.krippendorff_alpha is None else f"{entry.krippendorff_alpha:.3f}",
         )
-        for one in found.agreement
+        for entry in report.agreement
     ]
     yield from aligned(("question", "votes", "items", "yes", "agreement", "alpha"), rows)
-    yield from (f"no alpha for {one.question}: {one.alpha_reason}" for one in found.agreement if one.alpha_reason)
+    yield from (
+        f"no alpha for {entry.question}: {entry.alpha_reason}" for entry in report.agreement if entry.alpha_reason
+    )
     yield ""
-    votes = [(str(n), str(n_items)) for n, n_items in found.votes_per_item.items()]
+    votes = [(str(n), str(n_items)) for n, n_items in report.votes_per_item.items()]
     yield from aligned(("votes", "items"), votes)
     yield ""
     yields = [
         (
-            one.type,
-            *(str(n) for n in (one.n_items, one.n_accepted, one.n_rejected, one.n_undecided)),
-            *(str(n) for n in (one.n_pairs, one.n_pairs_accepted, one.n_pairs_rejected)),
-            "-" if one.votes_per_item is None else f"{one.votes_per_item:.2f}",
+            entry.type,
+            *(str(n) for n in (entry.n_items, entry.n_accepted, entry.n_rejected, entry.n_undecided)),
+            *(str(n) for n in (entry.n_pairs, entry.n_pairs_accepted, entry.n_pairs_rejected)),
+            "-" if entry.votes_per_item is None else f"{entry.votes_per_item:.2f}",
         )
-        for one in found.yields
+        for entry in report.yields
     ]
     heading = ("type", "items", "accepted", "rejected", "undecided", "pairs", "accepted", "rejected", "votes/item")
     yield from aligned(heading, yields)
-    yield from (f"  {rule}: {n} items" for rule, n in sorted(found.rejects.items()))
+    yield from (f"  {rule}: {n} items" for rule, n in sorted(report.rejects.items()))
     yield ""
     annotators = [
         (
-            one.annotator_id,
-            one.kind,
-            one.status,
-            one.entrance or "-",
-            "yes" if one.counts else "no",
-            str(one.n_items),
-            _share(one.agreement_rate),
+            annotator.annotator_id,
+            annotator.kind,
+            annotator.status,
+            annotator.entrance or "-",
+            "yes" if annotator.counts else "no",
+            str(annotator.n_items),
+            _share(annotator.agreement_rate),
         )
-        for one in found.annotators
+        for annotator in report.annotators
     ]
     yield from aligned(("annotator", "kind", "status", "entrance", "counts", "items", "with majority"), annotators)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from builders.dataset.output import Rule
 from builders.synthbias.annotation.annotated import AnnotatedDataset, Pair
 from builders.synthbias.annotation.state import State
-from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Ballot, Status, ballots_of
+from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Ballot, Question, Status, ballots_of
 from schemas.items.coreference import CoreferenceItem
 
 MIN_VOTES = 4
@@ -42,10 +42,16 @@ class StopRule(StrEnum):
 
 
 class Count(NamedTuple):
-    """The answers to one question."""
+    """The answers to one question about one sentence."""
 
     yes: int
     n: int
+
+    @classmethod
+    def of(cls, ballots: Iterable[Ballot], question: Question) -> Count:
+        """Count the answers to a question; ballots that leave it open do not count."""
+        answers = [answer for ballot in ballots if (answer := getattr(ballot, question)) is not None]
+        return cls(sum(answers), len(answers))
 
     @property
     def above_three_quarters(self) -> bool:
@@ -249,13 +255,8 @@ def counting_ballots(state: State, policy: Policy) -> dict[str, dict[str, Ballot
 
 
 def tally_of(ballots: Sequence[Ballot]) -> Tally:
-    """Count complete ballots; those that find a sentence incoherent say nothing about its pronoun."""
-    coherent = [ballot for ballot in ballots if ballot.coherent]
-    return Tally(
-        Count(len(coherent), len(ballots)),
-        Count(sum(ballot.first is True for ballot in coherent), len(coherent)),
-        Count(sum(ballot.second is True for ballot in coherent), len(coherent)),
-    )
+    """Count complete ballots."""
+    return Tally(*(Count.of(ballots, question) for question in Question))
 
 
 def decide_pairs(annotated: AnnotatedDataset, state: State, policy: Policy) -> list[PairDecision]:

@@ -5,33 +5,31 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
 
-from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from builders.synthbias.annotation.annotated import Group
 from builders.synthbias.annotation.deciding import ItemDecision, PairDecision, undecided_items
-from builders.synthbias.annotation.safe_csv import read_rows, render_records
+from builders.synthbias.annotation.safe_csv import columns_of, read_records, render_records
 from builders.synthbias.annotation.state import BATCHES, State
+from schemas.documents.base import Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A sentence that needs votes; a row of a batch."""
 
-    item_id: str
-    pair_id: str
+    item_id: Text
+    pair_id: Text
     group: Group
     annotator_id: str
     """Annotator who is to vote; empty if anybody of the group may."""
     n_votes: int
     n_before: int
     """Number of votes that counted when the batch was planned."""
-
-
-COLUMNS = tuple(one.name for one in fields(Request))
 
 
 def plan_batch(
@@ -124,7 +122,7 @@ def write_batch(folder: Path, requests: Sequence[Request]) -> Path:
         Path of the batch.
     """
     known = batch_paths(folder)
-    text = render_records(COLUMNS, requests)
+    text = render_records(Request, requests)
     if known and known[-1].read_bytes() == text.encode():
         return known[-1]
     path = folder / BATCHES / f"{int(known[-1].stem) + 1 if known else 1:04d}.csv"
@@ -140,25 +138,8 @@ def read_batch(path: Path) -> list[Request]:
         DataError: the file is broken.
     """
     remedy = "remove it, and plan it again: python -m builders.synthbias annotate plan"
-    columns, rows = read_rows(path, remedy=remedy)
-    if columns != COLUMNS:
-        raise DataError(f"{path}:1: has the columns {','.join(columns)}, not {','.join(COLUMNS)}; {remedy}")
-    requests = []
-    for row in rows:
-        group, n_votes, n_before = (row.cells[name] for name in ("group", "n_votes", "n_before"))
-        if group not in ("A", "B") or not n_votes.isdecimal() or not n_before.isdecimal():
-            raise DataError(f"{row.where}: group, n_votes or n_before is wrong; {remedy}")
-        requests.append(
-            Request(
-                item_id=row.cells["item_id"],
-                pair_id=row.cells["pair_id"],
-                group="A" if group == "A" else "B",
-                annotator_id=row.cells["annotator_id"],
-                n_votes=int(n_votes),
-                n_before=int(n_before),
-            )
-        )
-    return requests
+    other_columns = f", not {','.join(columns_of(Request))}; {remedy}"
+    return [request for _, request in read_records(path, Request, remedy=remedy, other_columns=other_columns)]
 
 
 def chosen_batch(folder: Path, number: int | None) -> Path:

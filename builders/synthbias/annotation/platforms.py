@@ -16,10 +16,9 @@ from builders.synthbias.annotation import model_votes
 from builders.synthbias.annotation.annotated import FIELDS, AskedSentence
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.planning import Request
-from builders.synthbias.annotation.safe_csv import Row, read_rows, render
-from builders.synthbias.annotation.state import read_votes
+from builders.synthbias.annotation.safe_csv import Row, columns_of, read_records, read_rows, render
 from builders.synthbias.annotation.vote_intake import Refusal, Submission, utc_time
-from builders.synthbias.annotation.votes import Answer, Question
+from builders.synthbias.annotation.votes import Answer, Question, Vote
 
 
 class Format(StrEnum):
@@ -92,6 +91,14 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
         return wide_submissions(path, source=source, columns=columns)
     if form is Format.MODEL:
         return model_votes.read_submissions(path)
+    needed = ",".join(columns_of(Vote))
+    votes = read_records(
+        path,
+        Vote,
+        remedy=f"give a file with the columns {needed}",
+        other_columns=f"; needs exactly {needed}",
+        any_order=True,
+    )
     return [
         Submission(
             where=where,
@@ -102,7 +109,7 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
             submitted_at=utc_time(vote.submitted_at, where=where),
             source=vote.source or source,
         )
-        for where, vote in read_votes(path)
+        for where, vote in votes
     ]
 
 

@@ -10,14 +10,20 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
+from schemas.documents.base import Text
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _PROTECTED = re.compile(r"'+[=+\-@\t\r]")
+
+CORRECT_LINE = "correct the line, or take the file from a backup"
+
+R = TypeVar("R")
 
 
 class Row(NamedTuple):
@@ -59,9 +65,57 @@ def render(columns: Sequence[str], rows: Iterable[Sequence[str]], *, heading: bo
     return text.getvalue()
 
 
-def render_records(columns: Sequence[str], records: Iterable[object], *, heading: bool = True) -> str:
-    """Return objects as CSV, a row for each, in columns that have the names of their attributes."""
+def columns_of(kind: type[Any]) -> tuple[str, ...]:
+    """Return the columns of a dataclass: the names of its fields."""
+    return tuple(field.name for field in fields(kind))
+
+
+def render_records(kind: type[R], records: Iterable[R], *, heading: bool = True) -> str:
+    """Return the objects of a dataclass as CSV, a row for each and a column for each field."""
+    columns = columns_of(kind)
     return render(columns, ([str(getattr(record, name)) for name in columns] for record in records), heading=heading)
+
+
+def read_records(
+    path: Path, kind: type[R], *, remedy: str, other_columns: str, any_order: bool = False
+) -> list[tuple[str, R]]:
+    """Read what :func:`render_records` wrote.
+
+    Args:
+        path: Path of the file.
+        kind: Dataclass whose fields are texts (never empty if they are ``Text``), whole numbers, or one of a few words.
+        remedy: Advice that closes the messages about the file.
+        other_columns: End of the message that names the columns of the file, if they are others.
+        any_order: True if the columns may stand in any order.
+
+    Returns:
+        Each object, after the file and line of its row.
+
+    Raises:
+        DataError: the file is broken, or a cell is not of its field.
+    """
+    columns, rows = read_rows(path, remedy=remedy)
+    expected = columns_of(kind)
+    if (sorted(columns) != sorted(expected)) if any_order else (columns != expected):
+        raise DataError(f"{path}:1: has the columns {','.join(columns)}{other_columns}")
+    types = get_type_hints(kind, include_extras=True)
+    return [(row.where, kind(**{name: _value(row, name, types[name]) for name in expected})) for row in rows]
+
+
+def _value(row: Row, column: str, kind: Any) -> object:
+    cell = row.cells[column]
+    if kind in (str, Text):
+        if kind is not str and not cell:
+            raise DataError(f"{row.where}: {column} is empty; {CORRECT_LINE}")
+        return cell
+    if kind is int:
+        if not cell.isdecimal():
+            raise DataError(f"{row.where}: {column} is '{cell}', not a number; {CORRECT_LINE}")
+        return int(cell)
+    words = {str(word): word for word in (get_args(kind) or kind)}
+    if cell not in words:
+        raise DataError(f"{row.where}: {column} is '{cell}'; have: {', '.join(words)}; {CORRECT_LINE}")
+    return words[cell]
 
 
 def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[Row]]:

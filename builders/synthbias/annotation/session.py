@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSentence, sentence_of
 from builders.synthbias.annotation.deciding import PairDecision, Policy, counting_ballots, decide_pair
-from builders.synthbias.annotation.entrance import EXAMPLES, TEST, TEST_PAIRS, Solved
+from builders.synthbias.annotation.entrance import TEST, TEST_PAIRS
 from builders.synthbias.annotation.state import ANNOTATORS, VOTES, State, locked, read_state, write_state
 from builders.synthbias.annotation.vote_intake import EntranceRule, Submission, take_in, utc_text
 from builders.synthbias.annotation.votes import (
@@ -27,7 +26,6 @@ from builders.synthbias.annotation.votes import (
     Vote,
     ballots_of,
 )
-from builders.synthbias.mentions import mentions_in
 
 SOURCE = "serve"
 Phase: TypeAlias = Literal["entrance", "items", "failed", "excluded", "done"]
@@ -233,42 +231,3 @@ def check_annotator(state: State, name: str) -> None:
         raise ConfigError("--annotator: is empty; give a name")
     if known is not None and known.kind is AnnotatorKind.MODEL:
         raise ConfigError(f"--annotator {name}: is a model; give another name")
-
-
-def turn_json(turn: Turn) -> JsonValue:
-    """Return a turn as the page reads it."""
-    sentence = turn.sentence
-    return {
-        "phase": turn.phase,
-        "annotator": turn.annotator.annotator_id,
-        "entrance": turn.annotator.entrance,
-        "reason": turn.annotator.reason,
-        "done": turn.done,
-        "total": turn.total,
-        "can_undo": turn.can_undo,
-        "sentence": None if sentence is None else _sentence_json(sentence),
-    }
-
-
-def instructions_json() -> JsonValue:
-    """Return the worked examples as the page reads them."""
-    return [_example_json(solved) for solved in EXAMPLES]
-
-
-def _example_json(solved: Solved) -> dict[str, JsonValue]:
-    answers: list[JsonValue] = [None if answer is None else "yes" if answer else "no" for answer in solved.answers]
-    return {**_sentence_json(solved.sentence), "answers": answers, "why": solved.why}
-
-
-def _sentence_json(sentence: AskedSentence) -> dict[str, JsonValue]:
-    questions: list[JsonValue] = [{"name": question.value, "text": sentence.ask(question)} for question in Question]
-    marks: list[JsonValue] = [[start, end, kind] for start, end, kind in sorted(_marks(sentence))]
-    return {"item_id": sentence.item_id, "text": sentence.text, "marks": marks, "questions": questions}
-
-
-def _marks(sentence: AskedSentence) -> Iterator[tuple[int, int, str]]:
-    """Yield what the page highlights: start, end and kind."""
-    yield sentence.pronoun_start, sentence.pronoun_start + len(sentence.pronoun), "pronoun"
-    for mention in mentions_in(sentence.text).occupations:
-        if mention.text in (sentence.first, sentence.second):
-            yield mention.start, mention.end, "occupation"

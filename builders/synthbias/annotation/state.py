@@ -6,9 +6,9 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -17,17 +17,8 @@ from filelock import FileLock, Timeout
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
-from builders.synthbias.annotation.safe_csv import Row, read_rows, render_records
-from builders.synthbias.annotation.votes import (
-    Annotator,
-    AnnotatorKind,
-    Answer,
-    Question,
-    Status,
-    Vote,
-    VoteKey,
-    standing_votes,
-)
+from builders.synthbias.annotation.safe_csv import CORRECT_LINE, columns_of, read_records, render_records
+from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Vote, VoteKey, standing_votes
 from schemas.folders.dataset_folder import MANIFEST
 
 VOTES = "votes.csv"
@@ -36,11 +27,8 @@ BATCHES = "batches"
 SALT = "salt"
 _LOCK = ".lock"
 _LOCK_SECONDS = 30.0
-VOTE_COLUMNS = tuple(field.name for field in fields(Vote))
-ANNOTATOR_COLUMNS = tuple(field.name for field in fields(Annotator))
-REMEDY = "correct the line, or take the file from a backup"
 
-E = TypeVar("E", Question, Answer, AnnotatorKind, Status)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -92,12 +80,11 @@ def read_state(folder: Path) -> State:
     check_outside_datasets("--state", folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--state {folder}: is a file; give a folder")
-    rows = tuple(_vote(row) for row in _own_rows(folder / VOTES, VOTE_COLUMNS))
+    rows = tuple(vote for _, vote in _read_own(folder / VOTES, Vote))
     annotators: dict[str, Annotator] = {}
-    for row in _own_rows(folder / ANNOTATORS, ANNOTATOR_COLUMNS):
-        annotator = _annotator(row)
+    for where, annotator in _read_own(folder / ANNOTATORS, Annotator):
         if annotator.annotator_id in annotators:
-            raise DataError(f"{row.where}: annotator '{annotator.annotator_id}' stands twice; keep one line")
+            raise DataError(f"{where}: annotator '{annotator.annotator_id}' stands twice; keep one line")
         annotators[annotator.annotator_id] = annotator
     for vote in rows:
         annotators.setdefault(vote.annotator_id, Annotator(annotator_id=vote.annotator_id, kind=AnnotatorKind.HUMAN))
@@ -129,31 +116,14 @@ def write_state(folder: Path, old: State, new: State) -> None:
     if new.rows[: len(old.rows)] != old.rows:
         raise ValueError("votes.csv only grows")
     if new.annotators != old.annotators:
-        _write(folder / ANNOTATORS, render_records(ANNOTATOR_COLUMNS, new.annotators.values()))
+        _write(folder / ANNOTATORS, render_records(Annotator, new.annotators.values()))
     added = new.rows[len(old.rows) :]
     if added:
         path = folder / VOTES
-        before = path.read_bytes().decode("utf-8") if path.exists() else render_votes(())
+        before = path.read_bytes().decode("utf-8") if path.exists() else render_records(Vote, ())
         # An editor may have left out the last line break.
         before += "" if before.endswith("\n") else "\r\n"
-        _write(path, before + render_votes(added, heading=False))
-
-
-def render_votes(votes: Iterable[Vote], *, heading: bool = True) -> str:
-    """Return votes as the canonical CSV."""
-    return render_records(VOTE_COLUMNS, votes, heading=heading)
-
-
-def read_votes(path: Path) -> list[tuple[str, Vote]]:
-    """Read votes in the canonical CSV, each with its file and line.
-
-    Raises:
-        DataError: the file is broken.
-    """
-    found, rows = read_rows(path, remedy=f"give a file with the columns {','.join(VOTE_COLUMNS)}")
-    if set(found) != set(VOTE_COLUMNS):
-        raise DataError(f"{path}:1: has the columns {','.join(found)}; needs exactly {','.join(VOTE_COLUMNS)}")
-    return [(row.where, _vote(row)) for row in rows]
+        _write(path, before + render_records(Vote, added, heading=False))
 
 
 def pseudonyms(folder: Path, annotators: Iterable[str]) -> dict[str, str]:
@@ -176,49 +146,9 @@ def _write(path: Path, text: str) -> None:
         temporary.write_bytes(text.encode("utf-8"))
 
 
-def _own_rows(path: Path, columns: Sequence[str]) -> list[Row]:
+def _read_own(path: Path, kind: type[R]) -> list[tuple[str, R]]:
     if not path.exists():
         return []
-    found, rows = read_rows(path, remedy=REMEDY)
+    columns = ",".join(columns_of(kind))
     # Rows are added under the heading, so that its order matters.
-    if found != tuple(columns):
-        raise DataError(f"{path}:1: has the columns {','.join(found)}; restore {','.join(columns)}")
-    return rows
-
-
-def _vote(row: Row) -> Vote:
-    cells = row.cells
-    for name in ("item_id", "pair_id", "annotator_id"):
-        if not cells[name]:
-            raise DataError(f"{row.where}: {name} is empty; {REMEDY}")
-    return Vote(
-        item_id=cells["item_id"],
-        pair_id=cells["pair_id"],
-        annotator_id=cells["annotator_id"],
-        question=_entry(row, "question", Question),
-        answer=_entry(row, "answer", Answer),
-        submitted_at=cells["submitted_at"],
-        source=cells["source"],
-    )
-
-
-def _annotator(row: Row) -> Annotator:
-    cells = row.cells
-    if not cells["annotator_id"]:
-        raise DataError(f"{row.where}: annotator_id is empty; {REMEDY}")
-    return Annotator(
-        annotator_id=cells["annotator_id"],
-        kind=_entry(row, "kind", AnnotatorKind),
-        entrance=cells["entrance"],
-        status=_entry(row, "status", Status),
-        reason=cells["reason"],
-    )
-
-
-def _entry(row: Row, column: str, kind: type[E]) -> E:
-    try:
-        return kind(row.cells[column])
-    except ValueError as error:
-        raise DataError(
-            f"{row.where}: {column} is '{row.cells[column]}'; have: {', '.join(kind)}; correct the line"
-        ) from error
+    return read_records(path, kind, remedy=CORRECT_LINE, other_columns=f"; restore {columns}")

@@ -24,7 +24,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError
 from biasboard.ground.strict_json import JsonValue
-from builders.synthbias.annotation.annotated import read_annotated
+from builders.synthbias.annotation.annotated import AskedSentence, read_annotated
 from builders.synthbias.annotation.commands import (
     CountUntested,
     DatasetFolder,
@@ -34,18 +34,12 @@ from builders.synthbias.annotation.commands import (
     Stop,
 )
 from builders.synthbias.annotation.deciding import Policy, StopRule
-from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, EntranceUnit
-from builders.synthbias.annotation.session import (
-    Session,
-    Turn,
-    check_annotator,
-    instructions_json,
-    sampled_pairs,
-    turn_json,
-)
+from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, EXAMPLES, EntranceUnit
+from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs
 from builders.synthbias.annotation.state import locked, read_state, write_state
 from builders.synthbias.annotation.vote_intake import EntranceRule, with_entrance
 from builders.synthbias.annotation.votes import Answer, Question
+from builders.synthbias.mentions import mentions_in
 
 
 @one_line_errors("stopped; every vote is kept")
@@ -162,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif name == "turn":
             self._answer(self._session.turn)
         elif name == "instructions":
-            self._send_json(HTTPStatus.OK, instructions_json())
+            self._send_json(HTTPStatus.OK, examples_json())
         else:
             self._refuse(HTTPStatus.NOT_FOUND)
 
@@ -240,3 +234,49 @@ def _parsed(body: bytes) -> tuple[str, dict[Question, Answer]]:
         return str(value["item_id"]), answers
     except (KeyError, ValueError) as error:
         raise DataError(f"{where}: is no item with answers; load the page again") from error
+
+
+def turn_json(turn: Turn) -> JsonValue:
+    """Return a turn as the page reads it."""
+    return {
+        "phase": turn.phase,
+        "annotator": turn.annotator.annotator_id,
+        "entrance": turn.annotator.entrance,
+        "reason": turn.annotator.reason,
+        "done": turn.done,
+        "total": turn.total,
+        "can_undo": turn.can_undo,
+        "sentence": None if turn.sentence is None else _sentence_json(turn.sentence),
+    }
+
+
+def examples_json() -> JsonValue:
+    """Return the worked examples as the page reads them."""
+    words = {True: "yes", False: "no", None: None}
+    return [
+        {
+            **_sentence_json(example.sentence),
+            "answers": [words[answer] for answer in example.answers],
+            "why": example.why,
+        }
+        for example in EXAMPLES
+    ]
+
+
+def _sentence_json(sentence: AskedSentence) -> dict[str, JsonValue]:
+    """Return a sentence with its questions and with what the page highlights, as start, end and kind."""
+    pronoun_end = sentence.pronoun_start + len(sentence.pronoun)
+    marks = [
+        (sentence.pronoun_start, pronoun_end, "pronoun"),
+        *(
+            (mention.start, mention.end, "occupation")
+            for mention in mentions_in(sentence.text).occupations
+            if mention.text in (sentence.first, sentence.second)
+        ),
+    ]
+    return {
+        "item_id": sentence.item_id,
+        "text": sentence.text,
+        "marks": [list(mark) for mark in sorted(marks)],
+        "questions": [{"name": question.value, "text": sentence.ask(question)} for question in Question],
+    }

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
+from schemas.documents.base import Text
+
 
 class Question(StrEnum):
     """The questions of the protocol, Q1 to Q3."""
@@ -51,9 +53,9 @@ class Status(StrEnum):
 class Vote:
     """The answer of a person or model to one question; a row of ``votes.csv``."""
 
-    item_id: str
-    pair_id: str
-    annotator_id: str
+    item_id: Text
+    pair_id: Text
+    annotator_id: Text
     question: Question
     answer: Answer
     submitted_at: str
@@ -74,7 +76,7 @@ VoteKey: TypeAlias = tuple[str, str, Question]
 class Annotator:
     """A person or model that votes; a row of ``annotators.csv``."""
 
-    annotator_id: str
+    annotator_id: Text
     kind: AnnotatorKind
     entrance: str = ""
     """Score in the entrance test, such as ``17/20``; empty if it was not finished."""

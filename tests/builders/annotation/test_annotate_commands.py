@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 
 from builders.synthbias.annotation.annotated import AnnotatedDataset
-from builders.synthbias.annotation.state import State, read_state, render_votes, write_state
+from builders.synthbias.annotation.safe_csv import render_records
+from builders.synthbias.annotation.state import State, read_state, write_state
+from builders.synthbias.annotation.votes import Vote
 from schemas.folders.dataset_folder import read_manifest
 from tests import commands
 from tests.builders.annotation.made_votes import BALLOTS, unanimous, votes
@@ -74,7 +76,7 @@ def test_from_the_plan_to_the_dataset(dataset: Path, annotated: AnnotatedDataset
     )
 
     state = unanimous(annotated)
-    (tmp_path / "votes.csv").write_text(render_votes(state.rows), encoding="utf-8")
+    (tmp_path / "votes.csv").write_text(render_records(Vote, state.rows), encoding="utf-8")
     said = call("ingest", dataset, "votes.csv", "--state", "state")
     assert said.startswith(f"{len(state.rows)} votes added, 0 known already, 0 refused\n")
     assert "annotators: 8 untested" in said
@@ -145,7 +147,7 @@ def test_nothing_is_written_into_a_dataset(
 ) -> None:
     shutil.copytree(dataset, tmp_path / "d")
     write_state(tmp_path / "s", State((), {}), unanimous(annotated))
-    (tmp_path / "votes.csv").write_text(render_votes(unanimous(annotated).rows), encoding="utf-8")
+    (tmp_path / "votes.csv").write_text(render_records(Vote, unanimous(annotated).rows), encoding="utf-8")
     before = sorted(tmp_path.rglob("*"))
     found = run(*arguments, folder=tmp_path)
     assert found.returncode == 1

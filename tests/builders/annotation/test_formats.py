@@ -24,9 +24,10 @@ from builders.synthbias.annotation.platforms import (
     entrance_files,
     read_submissions,
 )
-from builders.synthbias.annotation.state import State, read_state, render_votes, write_state
+from builders.synthbias.annotation.safe_csv import render_records
+from builders.synthbias.annotation.state import State, read_state, write_state
 from builders.synthbias.annotation.vote_intake import Intake, take_in
-from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status
+from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status, Vote
 from tests.builders.annotation.made_votes import BALLOTS, active, right, unanimous
 
 WORDS = {True: "yes", False: "no"}
@@ -205,7 +206,7 @@ def test_an_excluded_annotator_leaves_votes_but_no_weight(
 def test_the_canonical_csv_round_trips_models_too(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     state = unanimous(annotated)
     path = tmp_path / "votes.csv"
-    path.write_text(render_votes(state.rows), encoding="utf-8")
+    path.write_text(render_records(Vote, state.rows), encoding="utf-8")
     intake = take_in(annotated, EMPTY, read_submissions(path, Format.CSV, COLUMNS), kind=AnnotatorKind.MODEL)
     assert intake.state.rows == state.rows
     assert intake.refused == ()
@@ -341,7 +342,7 @@ def test_a_broken_file_is_refused_with_its_line_and_a_remedy(
 
 def test_one_broken_line_leaves_the_state_alone(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     state = unanimous(annotated)
-    good = render_votes(state.rows)
+    good = render_records(Vote, state.rows)
     path = tmp_path / "votes.csv"
     path.write_text(good + "x,y,anna,coherent,yes,,t\r\n", encoding="utf-8")
     n_lines = good.count("\n")
