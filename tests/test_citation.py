@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from leaderboard.benchmark import Paper, pages_of_benchmarks
+from leaderboard.benchmark_pages import Paper, pages_of_benchmarks
 
 REPOSITORY = Path(__file__).parents[1]
 

@@ -18,7 +18,7 @@ from evaluators.metric import MetricDefinition
 from evaluators.runs.measure.measuring import METRICS
 from evaluators.scorer import SCORERS
 from evaluators.task import TASKS
-from leaderboard.benchmark import PAGES
+from leaderboard.benchmark_pages import PAGES
 from leaderboard.result_format import FORMATS
 from schemas.documents.item_shape import SHAPES
 from tests.commands import REPOSITORY, run

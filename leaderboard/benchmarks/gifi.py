@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.benchmark import BenchmarkPages, Column, Layout, Paper, ShareChart, SliceChart, first
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Layout, Paper, ShareChart, SliceChart, first
 from schemas.lexicon import pronoun_families
 
 _LABELS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.tasks.labels.metric_variants import metric_headings
-from leaderboard.benchmark import BenchmarkPages, Column, Layout, Paper
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Layout, Paper
 
 _TASK = "image_classification"
 _KNOWN = {one.name for one in metric_definitions(_TASK)}

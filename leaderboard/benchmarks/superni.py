@@ -6,7 +6,7 @@ from evaluators.calibrator import calibrations
 from evaluators.tasks.labels.label_measures import MEASURES
 from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, SHARES, rule_of
 from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
-from leaderboard.benchmark import BenchmarkPages, Column, IndexChart, Layout, Paper
+from leaderboard.benchmark_pages import BenchmarkPages, Column, IndexChart, Layout, Paper
 
 _LABELS = metric_headings()
 _COLUMNS = (

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from leaderboard.benchmark import BaselinePanel, BenchmarkPages, Column, Layout, Paper, SliceChart, SliceFact, first
+from leaderboard.benchmark_pages import (
+    BaselinePanel,
+    BenchmarkPages,
+    Column,
+    Layout,
+    Paper,
+    SliceChart,
+    SliceFact,
+    first,
+)
 from schemas.lexicon import occupations
 
 _UCERF = Column(key="ucerf", label="UCerF", metric="ucerf")

@@ -1,1 +1,1 @@
-"""One file per command of ``python -m leaderboard``."""
+"""One file for each command of ``python -m leaderboard``, under the name of the command."""

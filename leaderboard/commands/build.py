@@ -13,8 +13,8 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
-from leaderboard.benchmark import check_plug_ins, load_pages
-from leaderboard.commands.options import KeySecretFile
+from leaderboard.benchmark_pages import check_plug_ins, load_pages
+from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import built_datasets, cards_of, folders_of, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE

@@ -16,8 +16,8 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
-from leaderboard.benchmark import check_plug_ins, load_pages
-from leaderboard.commands.options import KeySecretFile
+from leaderboard.benchmark_pages import check_plug_ins, load_pages
+from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.pages.addresses import permalink
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
 from leaderboard.verify.entries import Entry, Root

@@ -17,8 +17,8 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import steps
-from leaderboard.benchmark import check_plug_ins
-from leaderboard.commands.options import KeySecretFile
+from leaderboard.benchmark_pages import check_plug_ins
+from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.submissions import Prepared, Statement, prepare, write_prepared
 from leaderboard.verify.verdicts import judge

@@ -21,8 +21,8 @@ from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
-from leaderboard.benchmark import check_plug_ins
-from leaderboard.commands.options import KeySecretFile
+from leaderboard.benchmark_pages import check_plug_ins
+from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.verify.complete_runs import CompleteRuns
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.refitting import refit as refit_again

@@ -16,7 +16,7 @@ import yaml
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark import load_pages
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.gates import Gates
 from leaderboard.result_format import Addresses, VerifiedResult
 from leaderboard.verify.entries import why_unranked

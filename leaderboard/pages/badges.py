@@ -13,7 +13,7 @@ from leaderboard.pages.index_views import IndexView
 from leaderboard.pages.markup import interval_text, metric_number, slug
 from leaderboard.pages.sections import Section
 from leaderboard.ranking.boards import Row
-from leaderboard.ranking.indices import IndexRow
+from leaderboard.ranking.index_tables import IndexRow
 from schemas.documents.result import Metric
 
 _FOLDER = "files/badges"

@@ -7,7 +7,7 @@ import importlib.metadata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from leaderboard.benchmark import Paper
+from leaderboard.benchmark_pages import Paper
 from leaderboard.pages.index_views import IndexView
 from leaderboard.pages.latex import escape
 from leaderboard.pages.sections import Section

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from leaderboard.benchmark import Column
+from leaderboard.benchmark_pages import Column
 from leaderboard.pages.index_views import IndexPlacement
 from leaderboard.pages.sections import Section
 from leaderboard.pages.summaries import VERDICTS, Claim, Rival, Verdict, claim, joined, sorted_claims, uneven
@@ -50,7 +50,7 @@ def digest_of_result(section: Section, row: Row, title: str, anchor: str) -> Dig
         if (metric := column.of(row.entry)) is not None and (metric.value is None or metric.ideal is not None)
     ]
     if row.is_below:
-        # For the same reason, its own equality is nothing that it does well.
+        # Below the line, equality is no achievement: a model that answers at random treats everybody alike.
         claims = [each._replace(verdict="neither") if each.verdict == "well" else each for each in claims]
     claims += [found for column in columns for found in _by_group(section, row.entry, column)]
     shown = {column.metric for column in section.table.columns}
@@ -59,7 +59,7 @@ def digest_of_result(section: Section, row: Row, title: str, anchor: str) -> Dig
         for name in section.pages.headlines
         if name not in shown and (metric := row.entry.metric(name)) is not None and metric.value is None
     ]
-    # Where the index ranks and not this table, only what the model does not achieve is worth a sentence.
+    # Where the index ranks and not this table, a missing rank here means nothing: say only why the gate is shut.
     doubts = tuple(_doubts(row.entry, row.shut if section.table.primary is None else row.unranked))
     return Digest(title, anchor, doubts, sorted_claims(claims), has_answers=True)
 
@@ -82,20 +82,23 @@ def overview(digests: Iterable[Digest]) -> tuple[str, ...]:
     """Return sentences that sum up all digests of a model: what it does well, badly and unevenly."""
     claims = [found for digest in digests for found in digest.claims]
     n_compared = sum(found.verdict in ("well", "badly", "neither") for found in claims)
-    well, badly, uneven = (_labels(claims, verdict) for verdict in ("well", "badly", "uneven"))
+    well, badly, by_group = (_labels(claims, verdict) for verdict in ("well", "badly", "uneven"))
     sentences = ["No value can be compared with a baseline or another model."]
     if n_compared:
         sentences = [
-            f"Of {n_compared} {_values(n_compared)} that can be compared with baselines or other models, "
-            f"{len(well)} {'is' if len(well) == 1 else 'are'} good{_named(well)} and {len(badly)} bad{_named(badly)}."
+            f"Of {n_compared} {_value_word(n_compared)} that can be compared with baselines or other models, "
+            f"{len(well)} {'is' if len(well) == 1 else 'are'} good{_in_brackets(well)} and {len(badly)} bad"
+            f"{_in_brackets(badly)}."
         ]
-    if uneven:
-        sentences.append(f"Groups fare unevenly in {len(uneven)} {_values(len(uneven))}{_named(uneven)}.")
+    if by_group:
+        sentences.append(
+            f"Groups fare unevenly in {len(by_group)} {_value_word(len(by_group))}{_in_brackets(by_group)}."
+        )
     if n_trivial := len(_labels(claims, "trivial")):
         sentences.append(f"{n_trivial} more say little by themselves: trivial baselines are ideal in them.")
     if n_alone := len(_labels(claims, "alone")):
         stand = "stands alone in its table" if n_alone == 1 else "stand alone in their tables"
-        sentences.append(f"{n_alone} more {_values(n_alone)} {stand}.")
+        sentences.append(f"{n_alone} more {_value_word(n_alone)} {stand}.")
     if n_unknown := len(_labels(claims, "unknown")):
         sentences.append(f"Nothing can be said about {n_unknown} more, for the reasons below.")
     return tuple(sentences)
@@ -105,17 +108,17 @@ def _labels(claims: Iterable[Claim], verdict: Verdict) -> list[str]:
     return [found.label for found in claims if found.verdict == verdict]
 
 
-def _named(labels: Sequence[str]) -> str:
+def _in_brackets(labels: Sequence[str]) -> str:
     return f" ({', '.join(dict.fromkeys(labels))})" if labels else ""
 
 
-def _values(n: int) -> str:
+def _value_word(n: int) -> str:
     return "value" if n == 1 else "values"
 
 
 def _rivals(section: Section, row: Row, column: Column) -> Iterator[Rival]:
     for other in section.table.rows:
-        # A model below the line judges nobody: equal treatment says little where nothing is achieved.
+        # A model below the line is no point of comparison: equal treatment says little where nothing is achieved.
         if other is not row and not other.is_below and (metric := column.of(other.entry)) is not None:
             yield Rival(_short(other.entry.result.model.id), metric, other.entry.is_baseline)
 

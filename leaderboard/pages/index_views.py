@@ -10,11 +10,14 @@ from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
-from leaderboard.benchmark import load_pages
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages import plots
 from leaderboard.pages.addresses import model_page
 from leaderboard.pages.definitions import Definition, define
-from leaderboard.pages.exports import (
+from leaderboard.pages.markup import slug
+from leaderboard.pages.sections import SUMMARY_ROWS, Files, Picture, make_picture, named_without_rank
+from leaderboard.pages.series import Series, series_chart
+from leaderboard.pages.table_rows import (
     Columns,
     Line,
     bounded,
@@ -24,12 +27,9 @@ from leaderboard.pages.exports import (
     placed,
     placed_columns,
 )
-from leaderboard.pages.markup import slug
-from leaderboard.pages.sections import SUMMARY_ROWS, Files, Picture, make_picture, named_without_rank
-from leaderboard.pages.series import Series, series_chart
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.bounds import bounds_note, detectable_note
-from leaderboard.ranking.indices import IndexRow, IndexTable
+from leaderboard.ranking.index_tables import IndexRow, IndexTable
 from schemas.documents.result import Metric
 
 

@@ -9,14 +9,14 @@ from urllib.parse import urlencode
 import numpy as np
 
 from biasboard.ground.memory import Memory
-from leaderboard.benchmark import load_pages
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages import plots
 from leaderboard.pages.answers import LONG
 from leaderboard.pages.explorer import MOST_RECORDS, explorer_link
-from leaderboard.pages.exports import Columns, Line
 from leaderboard.pages.item_outcomes import ItemFacts, item_facts, kind_codes, prompts_at
 from leaderboard.pages.model_views import Placement
 from leaderboard.pages.sections import Files, Picture, Section, make_picture
+from leaderboard.pages.table_rows import Columns, Line
 from leaderboard.ranking.boards import Row
 from leaderboard.verify.examples import KINDS
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from biasboard.ground.plain_text import printable
-from leaderboard.benchmark import Column, Paper
+from leaderboard.benchmark_pages import Column, Paper
 from leaderboard.pages.index_views import IndexView
 from leaderboard.pages.markup import number
 from leaderboard.pages.sections import Section

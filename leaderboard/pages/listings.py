@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.pages.exports import Columns, Line
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.sections import Section
+from leaderboard.pages.table_rows import Columns, Line
 from schemas.documents.dataset import Manifest
 
 BENCHMARK_COLUMNS: Columns = {

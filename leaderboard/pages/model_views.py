@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.measure.measuring import metric_definitions
-from leaderboard.benchmark import Column, ShareChart, SliceChart, SliceFact
+from leaderboard.benchmark_pages import Column, ShareChart, SliceChart, SliceFact
 from leaderboard.pages import plots
 from leaderboard.pages.addresses import model_page, result_anchor
 from leaderboard.pages.answers import Answers, make_answers

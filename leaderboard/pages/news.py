@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree
 
 from biasboard.ground.plain_text import printable
-from leaderboard.pages.exports import Columns, Line
 from leaderboard.pages.model_views import ModelView, Placement
+from leaderboard.pages.table_rows import Columns, Line
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.verify.entries import LeftOut
 from schemas.documents.board import Acceptance, Register

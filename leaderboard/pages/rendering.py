@@ -14,17 +14,15 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
 from biasboard.ground.plain_text import visible
 from biasboard.ground.progress import Report, silent
-from leaderboard.benchmark import load_pages
-from leaderboard.pages import exports, markup
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.pages import markup, table_rows
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.answers import rule
 from leaderboard.pages.badges import PLACEHOLDER, Badge, make_badges
-from leaderboard.pages.blocks import make_blocks
 from leaderboard.pages.citations import bibtex, cited_index, cited_section
 from leaderboard.pages.compare import compare_files, compare_link
 from leaderboard.pages.dataset_views import DATASET_COLUMNS, BuiltDataset, DatasetView, dataset_line, make_datasets
 from leaderboard.pages.digests import digest_of_index, overview
-from leaderboard.pages.downloads import Table, index_tables, metrics_table, remembered_parquet, section_tables
 from leaderboard.pages.explorer import explorer_files, explorer_link
 from leaderboard.pages.history import history
 from leaderboard.pages.index_views import IndexView, index_placements, index_views
@@ -37,11 +35,13 @@ from leaderboard.pages.listings import (
     data_lines,
     model_line,
 )
+from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
 from leaderboard.pages.sections import Files, Section, make_sections
 from leaderboard.pages.set_aside import APART_COLUMNS, ApartGroup, apart_lines, make_apart
 from leaderboard.pages.suites import Suites, make_suites, suite_page, suite_tables
+from leaderboard.pages.table_files import Table, index_tables, metrics_table, remembered_parquet, section_tables
 from leaderboard.ranking.boards import Board
 from leaderboard.verify.entries import LeftOut
 from schemas.documents.board import AnswerKey, Register
@@ -264,7 +264,7 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
         "models/index.md": render("models.md.j2", models=view.models, files=_files("models")),
         "audit.md": render(
             "audit.md.j2",
-            lines=exports.audit_lines(view.board, view.left_out),
+            lines=table_rows.audit_lines(view.board, view.left_out),
             n_left_out=len(view.left_out),
             has_apart=bool(view.apart),
             files=_files("audit"),
@@ -310,7 +310,7 @@ def tables_of(view: View) -> Iterator[Table]:
     for model in view.models:
         for placement in model.placements:
             yield metrics_table(placement, manifests)
-    yield Table(_files("audit"), exports.AUDIT_COLUMNS, exports.audit_lines(view.board, view.left_out))
+    yield Table(_files("audit"), table_rows.AUDIT_COLUMNS, table_rows.audit_lines(view.board, view.left_out))
     yield Table(_files("data"), DATA_COLUMNS, data_lines(view.sections, view.manifests))
     yield Table(_files("datasets"), DATASET_COLUMNS, [dataset_line(data) for data in view.datasets])
     for data in view.datasets:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark import BenchmarkPages, Column, load_pages
+from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.pages import plots
 from leaderboard.pages.addresses import model_page, plain, table_anchor
 from leaderboard.pages.definitions import Definition, define

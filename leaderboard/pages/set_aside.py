@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from leaderboard.pages.exports import Columns, Line
 from leaderboard.pages.model_views import ModelView, Placement
+from leaderboard.pages.table_rows import Columns, Line
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from biasboard.ground import strict_json
 from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark import Column
+from leaderboard.benchmark_pages import Column
 from leaderboard.ranking.bounds import Bounds, bounds_of
-from leaderboard.ranking.columns import Undefined, choose, undefined
 from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
-from leaderboard.ranking.indices import Indices, index_tables
+from leaderboard.ranking.index_tables import Indices, index_tables
 from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
+from leaderboard.ranking.table_columns import Undefined, choose, undefined
 from leaderboard.verify.entries import MIN_COVERAGE, Entry, Match, model_label, why_unranked
 from schemas.documents.result import Metric, Signature
 

@@ -11,8 +11,8 @@ from biasboard.ground.columns import FloatArray
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.task import load_task
-from leaderboard.verify.commands import plain_command
 from leaderboard.verify.examples import Examples
+from leaderboard.verify.shown_commands import plain_command
 from schemas.documents.board import Acceptance
 from schemas.documents.result import Metric, MetricKey, Result, SplitCounts, key_of
 

@@ -47,9 +47,9 @@ class KnownKey:
     """An answer key that the board trusts, from a file or from a dataset on this machine."""
 
     key: AnswerKey
-    place: str
+    origin: str
     """Path of the key, or of the dataset, for messages."""
-    read_items: Path | bytes
+    items_source: Path | bytes
     """File of the item hashes, or its contents."""
     secret: KeySecret | None = None
     """Secret under which the key was made; None if it was made without one, or if the board does not have it."""
@@ -81,17 +81,17 @@ class KnownKey:
         Raises:
             DataError: the file is missing or is not the one that the key names.
         """
-        if isinstance(self.read_items, bytes):
-            return item_hashes_in(self.read_items)
-        check_readable(self.read_items)
-        if sha256_file(self.read_items) != self.key.items_file_sha256:
-            raise DataError(f"{self.read_items}: is not the file that {self.place} names; make the keys again")
-        return item_hashes_in(self.read_items.read_bytes())
+        if isinstance(self.items_source, bytes):
+            return item_hashes_in(self.items_source)
+        check_readable(self.items_source)
+        if sha256_file(self.items_source) != self.key.items_file_sha256:
+            raise DataError(f"{self.items_source}: is not the file that {self.origin} names; make the keys again")
+        return item_hashes_in(self.items_source.read_bytes())
 
     @cached_property
-    def place_of(self) -> dict[bytes, int]:
-        """The place of each item by its hash."""
-        return {hashed.tobytes(): place for place, hashed in enumerate(self.items)}
+    def index_by_hash(self) -> dict[bytes, int]:
+        """The index of each item by its hash."""
+        return {hashed.tobytes(): index for index, hashed in enumerate(self.items)}
 
 
 class KeyBook:
@@ -109,14 +109,14 @@ class KeyBook:
         self._known: dict[tuple[str, str], KnownKey | None] = {}
 
     def __reduce__(self) -> tuple[Callable[..., KeyBook], tuple[Any, ...]]:
-        """Return how to make the book in another process, which makes it once and then reads each key once."""
+        """Pickle the arguments: each process builds the book once and then reads each key once."""
         return _book, (self._keys, self._datasets, self._secret)
 
     def find(self, signature: Signature, memory: Memory) -> KnownKey | None:
         """Return the key of the config and prompt of a signature; None if the board does not know the dataset.
 
         Args:
-            signature: Signature of a result; its task and prompt are those of this code.
+            signature: Signature of a result; its task and prompt exist in this version.
             memory: Memory that may know the keys of datasets.
 
         Raises:
@@ -176,10 +176,10 @@ def open_book(keys: Path, datasets: Path | None, secret_file: Path | None) -> Ke
 def secret_keys(keys: Path) -> Iterator[tuple[Path, str]]:
     """Yield the path of each key below a folder that was made with a secret, and the name of the secret."""
     for path in sorted(keys.rglob("*.json")):
-        # A damaged key is told when a result needs it.
+        # A damaged key is named when a result needs it.
         with suppress(DataError, OSError):
-            told = strict_json.read(path)
-            if isinstance(told, dict) and isinstance(secret_id := told.get("secret_id"), str):
+            key = strict_json.read(path)
+            if isinstance(key, dict) and isinstance(secret_id := key.get("secret_id"), str):
                 yield path, secret_id
 
 
@@ -246,13 +246,13 @@ class KeyCheck:
         self.n_listed = 0 if known is None else known.key.signature.n_items
         """Number of items in the key; 0 without one."""
         self._limited: KeyExtent | None = None
-        self.match = self._start()._replace(is_held_out=known is not None and known.is_secret)
+        self.match = self._match_of_signature()._replace(is_held_out=known is not None and known.is_secret)
         """The part of the dataset that the result asks about, by its signature."""
         self._n_parts = 0
-        self._last_place = -1
+        self._last_index = -1
         self._ends = [] if known is None else list(accumulate(part.n_items for part in known.key.parts))
 
-    def _start(self) -> Match:
+    def _match_of_signature(self) -> Match:
         signature, known = self._signature, self._known
         if signature.benchmark not in (names := [benchmark.name for benchmark in benchmarks()]):
             reason = f"no benchmark '{signature.benchmark}' is known here; have: {', '.join(names)}; {HINT}"
@@ -290,8 +290,8 @@ class KeyCheck:
         )
         if as_whole != ours:
             names = [name for name in Signature.__dataclass_fields__ if getattr(as_whole, name) != getattr(ours, name)]
-            said = ", ".join(f"{name} is {getattr(theirs, name)}, not {getattr(ours, name)}" for name in names)
-            raise DataError(f"{self._where}: the signature is not that of {name}: {said}; run the model again")
+            differences = ", ".join(f"{name} is {getattr(theirs, name)}, not {getattr(ours, name)}" for name in names)
+            raise DataError(f"{self._where}: the signature is not that of {name}: {differences}; run the model again")
         if signature.n_items >= ours.n_items:
             raise DataError(
                 f"{self._where}: the signature names {signature.n_items} items of {name}, which has {ours.n_items} "
@@ -319,10 +319,10 @@ class KeyCheck:
         parts, hashes = (known.key if self._limited is None else self._limited).parts, known.hashes
         if number < len(parts):
             expected = parts[number]
-            # Most results agree, and hashes of columns are found twenty times as fast as those of items.
+            # Most results agree, and hashes of columns are computed twenty times as fast as those of items.
             is_same = hashes.of(facts_sha256 or items_sha256(records)) == expected.facts_sha256
             if is_same and expected.requests_sha256 in (None, hashes.of(asked_sha256(records))):
-                self._last_place = self._ends[number] - 1
+                self._last_index = self._ends[number] - 1
                 return
         self._compare_items(records, known)
         if self._limited is not None:
@@ -333,22 +333,22 @@ class KeyCheck:
 
     def _compare_items(self, records: RecordColumns, known: KnownKey) -> None:
         hashes = known.hashes.of_items(records, with_requests=has_known_requests(self._signature))
-        for place, hashed in enumerate(hashes):
-            found = known.place_of.get(hashed.tobytes())
-            if found is None:
+        for row, hashed in enumerate(hashes):
+            index = known.index_by_hash.get(hashed.tobytes())
+            if index is None:
                 raise DataError(
-                    f"{self._row(records, place)} is not asked or described as in {dataset_name(self._signature)}: its "
+                    f"{self._row(records, row)} is not asked or described as in {dataset_name(self._signature)}: its "
                     "request, target, cluster, pair, groups, split or options differ from the answer key of "
-                    f"{known.place}; run the model again"
+                    f"{known.origin}; run the model again"
                 )
-            if found <= self._last_place:
+            if index <= self._last_index:
                 raise DataError(
-                    f"{self._row(records, place)} stands in another order than in the dataset; run the model again"
+                    f"{self._row(records, row)} stands in another order than in the dataset; run the model again"
                 )
-            self._last_place = found
+            self._last_index = index
 
-    def _row(self, records: RecordColumns, place: int) -> str:
-        return f"{self._where}: row {records.first_row + place}: item '{records[place].item_id[:60]}'"
+    def _row(self, records: RecordColumns, row: int) -> str:
+        return f"{self._where}: row {records.first_row + row}: item '{records[row].item_id[:60]}'"
 
 
 def write_key(folder: Path, made: MadeKey) -> Path:

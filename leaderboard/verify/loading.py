@@ -18,7 +18,7 @@ from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
 from leaderboard.verify.isolation import Stopped, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.register import acceptances, read_register
-from leaderboard.verify.remembered import entry_to_remember, remembered_entry
+from leaderboard.verify.verification_memory import remembered_entry, verify_and_remember
 from schemas.documents.result import Result
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT, find_runs
@@ -105,8 +105,8 @@ def verified_outcomes(
 
     accepted = {root for _, root in found if root.origin == "accepted"}
     decisions = {root: acceptances(read_register(root.folder)) for root in accepted}
-    told: list[Entry | LeftOut] = []
-    outcomes = _outcomes(found, memory or machine_memory(), keys, advance)
+    decided: list[Entry | LeftOut] = []
+    outcomes = _remembered_or_verified(found, memory or machine_memory(), keys, advance)
     for (path, root), outcome in zip(found, outcomes, strict=True):
         if isinstance(outcome, Entry):
             decision = decisions.get(root, {}).get(outcome.place)
@@ -115,11 +115,11 @@ def verified_outcomes(
             if outcome.result.withheld is not None and not outcome.has_compared_texts:
                 # Nothing in its files shows that its numbers follow from answers, so they stand beside no others.
                 outcome = replace(outcome, match=outcome.match._replace(extent="unknown", reason=TEXTS_ELSEWHERE))
-        told.append(outcome)
-    return told
+        decided.append(outcome)
+    return decided
 
 
-def _outcomes(
+def _remembered_or_verified(
     found: Sequence[tuple[Path, Root]], memory: Memory, keys: KeyBook, advance: Callable[[], None]
 ) -> Iterator[Entry | LeftOut]:
     """Yield the verified entry of each result, or the reason why it is left out, in the order of ``found``.
@@ -135,7 +135,7 @@ def _outcomes(
         known.append(remembered_entry(path, root, memory, keys))
         if known[-1] is not None:
             advance()
-    computed = _computed([one for one, entry in zip(found, known, strict=True) if entry is None], memory, keys)
+    computed = _verified_now([file for file, entry in zip(found, known, strict=True) if entry is None], memory, keys)
     for entry in known:
         if entry is not None:
             yield entry
@@ -144,7 +144,7 @@ def _outcomes(
             advance()
 
 
-def _computed(found: Sequence[tuple[Path, Root]], memory: Memory, keys: KeyBook) -> Iterator[Entry | LeftOut]:
+def _verified_now(found: Sequence[tuple[Path, Root]], memory: Memory, keys: KeyBook) -> Iterator[Entry | LeftOut]:
     outcome = partial(verified_outcome, memory=memory, keys=keys)
     is_foreign = any(root.origin == "accepted" for _, root in found)
     if not is_foreign and (len(found) < 2 or sum(map(_n_bytes, found)) < _MUCH_TO_READ):
@@ -172,11 +172,11 @@ def verified_outcome(found: tuple[Path, Root], memory: Memory, keys: KeyBook) ->
     """
     path, root = found
     try:
-        return entry_to_remember(path, root, memory, keys)
+        return verify_and_remember(path, root, memory, keys)
     # The path in a result from outside can be too long for the system or contain a null character.
     except (BiasboardError, OSError, ValueError, ArithmeticError, LookupError) as error:
         # Pages must not depend on the location of the folders.
-        reason = _told(path, error).replace(f"{root.folder}{os.sep}", "")
+        reason = _worded(path, error).replace(f"{root.folder}{os.sep}", "")
         return LeftOut(place=root.place(path), origin=root.origin, reason=reason)
     # A result from outside must not end the board for all others.
     except MemoryError:
@@ -185,7 +185,7 @@ def verified_outcome(found: tuple[Path, Root], memory: Memory, keys: KeyBook) ->
         return LeftOut(place=root.place(path), origin=root.origin, reason=reason)
 
 
-def _told(path: Path, error: Exception) -> str:
+def _worded(path: Path, error: Exception) -> str:
     """Return a fault of a result in words."""
     if isinstance(error, LookupError):
         return f"{path}: its records lack what their task needs: {error}; run the model again"

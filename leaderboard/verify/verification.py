@@ -22,7 +22,7 @@ from leaderboard.verify.examples import ExampleChoice
 from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables
 from leaderboard.verify.keys import KeyBook, KeyCheck
 from leaderboard.verify.recomputing import differences, earlier_metrics
-from leaderboard.verify.requests import brings_options, check_requests
+from leaderboard.verify.record_verification import brings_options, check_requests
 from leaderboard.verify.training import TrainingCheck
 from schemas.documents.record import Record
 from schemas.documents.result import TOLERANCE, Result, Signature, key_of, metric_key

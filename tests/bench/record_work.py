@@ -47,7 +47,7 @@ def verify(folder: Path) -> None:
 @lru_cache
 def _keys(folder: Path) -> Any:
     """Return a book that knows the items of a run."""
-    from tests.leaderboard.known import MadeKeys
+    from tests.leaderboard.made_keys import MadeKeys
 
     return MadeKeys(folder)
 

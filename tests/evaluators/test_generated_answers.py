@@ -44,7 +44,7 @@ from schemas.items.coreference import CoreferenceItem
 from tests.commands import output_of
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
-from tests.leaderboard.known import MadeKeys
+from tests.leaderboard.made_keys import MadeKeys
 from tests.schemas import examples
 from tests.sites import copy_site
 

@@ -22,7 +22,7 @@ from schemas.validate import problems
 from tests.commands import run
 from tests.evaluators.pronoun_records import problems as word_problems
 from tests.evaluators.pronoun_records import prompts, sentences
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 
 GDR, SAOF, MATH = (
     "tango_GDR-all-genders_made-1.csv",

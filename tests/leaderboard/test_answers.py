@@ -22,7 +22,7 @@ from schemas.documents.record import Reading, Record
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import problems, recorded, sentences
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, replace_reading, uniform, write_model
 from tests.schemas.examples import items, manifest
 

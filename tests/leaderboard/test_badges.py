@@ -17,7 +17,7 @@ from leaderboard.verify.entries import Root
 from schemas.documents.result import Model
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
     leaning,
     make_records,

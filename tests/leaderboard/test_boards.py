@@ -10,7 +10,7 @@ import pytest
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.verify.entries import Entry, Root
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
     leaning,
     make_records,

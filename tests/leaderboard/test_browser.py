@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.commands import run
 from tests.leaderboard.browsing import Visit, serious_violations, served, visit, visit_all
-from tests.leaderboard.known import write_keys
+from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 from tests.sites import copy_site
 

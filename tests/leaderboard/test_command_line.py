@@ -13,7 +13,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from leaderboard.pages.serving import open_server
 from tests import commands
-from tests.leaderboard.known import write_keys
+from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.sites import copy_site
 from tests.terminal import on_terminal, without_progress

@@ -21,7 +21,7 @@ from leaderboard.verify.entries import Root
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import read_records
 from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.sites import render
 

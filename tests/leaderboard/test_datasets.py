@@ -19,9 +19,9 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from evaluators.task import load_task
-from leaderboard.pages.cards import safe_html
 from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, cards_of, kept_keys, make_datasets
 from leaderboard.pages.item_outcomes import item_facts, kind_codes, prompts_at
+from leaderboard.pages.rendered_cards import safe_html
 from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
@@ -33,7 +33,7 @@ from tests.commands import run
 from tests.leaderboard.browsing import served, visit
 from tests.leaderboard.forging import Places, accepted, constant, forge
 from tests.leaderboard.gifi_results import chance, write_gifi_model
-from tests.leaderboard.known import load_known, write_keys
+from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import uniform, write_model
 from tests.schemas.examples import items, manifest
 from tests.sites import render

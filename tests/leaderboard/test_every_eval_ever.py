@@ -25,7 +25,7 @@ from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.exporting import Made, export
 from tests.leaderboard.forging import Places, SkilledBackend
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.known import write_keys
+from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
 PLACE = re.compile(

@@ -23,7 +23,7 @@ from schemas.lexicon import pronoun_families
 from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
 from tests.leaderboard.forging import Places
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.schemas.examples import items, manifest
 from tests.sites import render
 

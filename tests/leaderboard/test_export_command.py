@@ -18,7 +18,7 @@ from leaderboard.verify.entries import Root
 from schemas.folders.run_folder import find_runs, read_result
 from tests.leaderboard.exporting import export
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.known import load_known, write_keys
+from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.leaderboard.test_submit import Places
 from tests.leaderboard.test_submit import places as board  # noqa: F401

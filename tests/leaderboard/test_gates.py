@@ -32,7 +32,7 @@ from schemas.lexicon import occupations
 from tests.evaluators.label_data import made_dataset
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.gifi_results import scorers
-from tests.leaderboard.known import load_known, write_keys
+from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import Gender, leaning, make_records, make_result, write_model
 from tests.leaderboard.synthetic import write_result as write_made
 

@@ -28,7 +28,7 @@ from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.browsing import serious_violations, served, visit, visit_all
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import chance, write_gifi_model
-from tests.leaderboard.known import load_known, write_keys
+from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import (
     Probability,
     leaning,

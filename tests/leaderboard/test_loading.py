@@ -19,7 +19,7 @@ from evaluators.runs.measure.measuring import compute_metrics
 from leaderboard.verify.entries import Root
 from schemas.documents.record import Record
 from schemas.files.record_files import write_records
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
     TASK,
     leaning,

@@ -23,7 +23,7 @@ from schemas.documents.result import Metric, Result
 from schemas.files import contract
 from schemas.folders.run_folder import read_result
 from tests.leaderboard.forging import accepted
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_model, write_result
 
 ATOM = "{http://www.w3.org/2005/Atom}"

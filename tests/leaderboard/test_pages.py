@@ -15,7 +15,7 @@ from biasboard.ground.memory import Memory
 from leaderboard.pages.rendering import View, generate, make_view, parquet_files
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import LeftOut, Root
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 
 HOSTILE = "evil/<script>alert(1)</script> *b* `c` {{ x }} [l](javascript:x) \"q\" 'a' &amp; | # $"

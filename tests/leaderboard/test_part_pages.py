@@ -16,7 +16,7 @@ from leaderboard.pages.suites import PartLine, Spread, Suites, SuiteView
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from tests.leaderboard.browsing import Scheme, Visit, serious_violations, served, visit, visit_all
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, write_model
 from tests.sites import render
 from tests.suites.commands import ask, board, copied, made, run

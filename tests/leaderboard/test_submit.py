@@ -17,7 +17,7 @@ from biasboard.ground.files import sha256_file
 from leaderboard.commands import submit as command
 from leaderboard.verify.submissions import Statement, prepare, write_prepared
 from tests.commands import run
-from tests.leaderboard.known import write_keys
+from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
 TOLD = ("--contact", "bot@example.org", "--model-card", "https://example.org/card")

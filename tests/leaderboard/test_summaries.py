@@ -11,7 +11,7 @@ from leaderboard.pages.summaries import Rival, claim, uneven
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from schemas.documents.result import Interval, Metric
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 
 

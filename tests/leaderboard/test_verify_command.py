@@ -12,7 +12,7 @@ import pytest
 from schemas.folders.dataset_folder import read_manifest
 from tests.commands import run
 from tests.evaluators.made_data import made_items, write_dataset
-from tests.leaderboard.known import write_keys
+from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
 HOSTILE = "x\n::add-mask::secret\n::warning::%0A \x1b[31m"

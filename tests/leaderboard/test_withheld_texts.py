@@ -34,7 +34,7 @@ from schemas.files.record_files import read_records, write_records
 from schemas.folders.run_folder import find_runs, read_result
 from schemas.validate import problems
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.known import write_keys
+from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.withheld_world import STATEMENT, World, better, change_sums, rewritten
 
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from leaderboard.verify.submissions import Statement, prepare, write_prepared
-from tests.leaderboard.known import write_keys
+from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
 REPOSITORY = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
 from schemas.folders.run_folder import find_runs, read_result, read_sums
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.known import write_keys
+from tests.leaderboard.made_keys import write_keys
 
 STATEMENT = Statement("bot@example.org", "https://example.org/card", None)
 SKILLS = {"acme/strong": 0.95, "acme/fair": 0.8}

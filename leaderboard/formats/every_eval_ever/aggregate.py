@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task, prompt_of
-from leaderboard.benchmark import load_pages
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact, result_id
 from leaderboard.formats.every_eval_ever.samples import Samples
 from leaderboard.result_format import Addresses, VerifiedResult

@@ -37,7 +37,7 @@ from tests.evaluators.harnesses.inspect_logs import (
     write_eval,
     write_json,
 )
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from tests.commands import run
 from tests.evaluators.harnesses.lm_eval_logs import Sample, settings_of, write_log
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.evaluators.single_passes import ROUNDING
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 
 NAME = "biasboard_made_type2_mcq2-v1"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboard.benchmark import BenchmarkPages, Column, Layout
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Layout
 
 PAGES = BenchmarkPages(
     name="labels",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboard.benchmark import BenchmarkPages, Column, Layout, SliceChart, first
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Layout, SliceChart, first
 
 PAGES = BenchmarkPages(
     name="greetings",

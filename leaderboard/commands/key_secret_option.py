@@ -1,4 +1,4 @@
-"""Options that several commands of the board have in common."""
+"""The option ``--key-secret``, which several commands of the board take."""
 
 from __future__ import annotations
 

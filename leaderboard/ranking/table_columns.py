@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from leaderboard.benchmark import Column, load_pages
+from leaderboard.benchmark_pages import Column, load_pages
 from leaderboard.verify.entries import Entry
 
 

@@ -14,13 +14,13 @@ import pytest
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure import baseline_gate
-from leaderboard.verify import requests, verification
+from leaderboard.verify import record_verification, verification
 from leaderboard.verify.entries import Entry, Root
 from schemas.documents.record import Record
 from schemas.files import row_files
 from schemas.files.record_files import write_records
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, write_model
 
 
@@ -47,7 +47,7 @@ class Verified:
 def verified(monkeypatch: pytest.MonkeyPatch) -> Verified:
     """Count the calls of what verification must do and memory must not: check the rows of a result."""
     seen = Verified()
-    check = requests.check_requests
+    check = record_verification.check_requests
 
     def counted(*arguments: object) -> None:
         seen.n += 1

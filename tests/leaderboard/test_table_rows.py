@@ -8,10 +8,10 @@ import json
 
 import pytest
 
-from leaderboard.pages import exports
+from leaderboard.pages import table_rows
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import LeftOut, Root
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 
 
@@ -26,18 +26,18 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
 
 def test_cells_that_a_spreadsheet_would_run_are_defused() -> None:
     texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "plain", ""]
-    lines = list(csv.reader(io.StringIO(exports.to_csv([{"text": text} for text in texts]))))
+    lines = list(csv.reader(io.StringIO(table_rows.to_csv([{"text": text} for text in texts]))))
     assert [line[0] if line else "" for line in lines[1:]] == ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "plain", ""]
 
 
 def test_negative_numbers_stay_numbers() -> None:
-    assert exports.to_csv([{"gap": -0.25, "known": True, "rank": None}]) == "gap,known,rank\n-0.25,true,\n"
+    assert table_rows.to_csv([{"gap": -0.25, "known": True, "rank": None}]) == "gap,known,rank\n-0.25,true,\n"
 
 
 def test_csv_and_json_hold_the_numbers_of_the_results(board: Board) -> None:
-    lines = exports.table_lines(board.tables[0])
-    from_csv = list(csv.DictReader(io.StringIO(exports.to_csv(lines))))
-    from_json = json.loads(exports.to_json(lines, signature="x"))["rows"]
+    lines = table_rows.table_lines(board.tables[0])
+    from_csv = list(csv.DictReader(io.StringIO(table_rows.to_csv(lines))))
+    from_json = json.loads(table_rows.to_json(lines, signature="x"))["rows"]
     assert len(from_csv) == len(from_json) == 3
     for row, csv_line, json_line in zip(board.tables[0].rows, from_csv, from_json, strict=True):
         metric = row.entry.metric("accuracy", {"stereotype": "anti"})
@@ -53,7 +53,7 @@ def test_csv_and_json_hold_the_numbers_of_the_results(board: Board) -> None:
 
 def test_every_metric_of_a_result_is_exported(board: Board) -> None:
     entry = board.tables[0].rows[0].entry
-    lines = exports.metric_lines(entry)
+    lines = table_rows.metric_lines(entry)
     assert len(lines) == len(entry.result.metrics)
     reasons = {line["metric"]: line["reason"] for line in lines if line["value"] is None}
     assert reasons.keys() == {"undetermined_rate"}
@@ -61,7 +61,7 @@ def test_every_metric_of_a_result_is_exported(board: Board) -> None:
 
 
 def test_comparisons_name_the_models(board: Board) -> None:
-    lines = exports.comparison_lines(board.tables[0].comparisons)
+    lines = table_rows.comparison_lines(board.tables[0].comparisons)
     assert len(lines) == 1
     assert str(lines[0]["first"]).split(" (")[0] in ("acme/small", "=cmd|' /C calc'!A0")
     assert lines[0]["separable"] is True
@@ -69,7 +69,7 @@ def test_comparisons_name_the_models(board: Board) -> None:
 
 def test_the_audit_lists_what_was_left_out(board: Board) -> None:
     left_out = [LeftOut(place="x/y", origin="accepted", reason="x/y/result.json: not strict JSON")]
-    lines = exports.audit_lines(board, left_out)
+    lines = table_rows.audit_lines(board, left_out)
     assert len(lines) == 4
     assert lines[0]["state"] == "left out"
     assert lines[0]["reason"] == "x/y/result.json: not strict JSON"

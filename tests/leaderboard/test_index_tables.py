@@ -16,7 +16,7 @@ from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.rescore import rescore
 from evaluators.scorer import quick_scorers
-from leaderboard.benchmark import load_pages
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.index_views import index_placements, index_views
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import Board, assemble
@@ -27,7 +27,7 @@ from schemas.documents.run_files import TextScore
 from schemas.files import row_files
 from schemas.folders.run_folder import read_run, write_result
 from tests.leaderboard.gifi_results import CONFIGS, write_gifi_model
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 
 
 def loaded_from(root: Path) -> Loaded:

@@ -8,7 +8,7 @@ import jinja2
 
 from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark import BaselinePanel, pages_of_benchmarks
+from leaderboard.benchmark_pages import BaselinePanel, pages_of_benchmarks
 from leaderboard.pages.index_views import IndexView
 from leaderboard.pages.sections import SUMMARY_ROWS, Section
 

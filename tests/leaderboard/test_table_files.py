@@ -15,18 +15,18 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
-from leaderboard.pages.downloads import Table, remembered_parquet
-from leaderboard.pages.exports import COMPARISON_COLUMNS, Scalar
 from leaderboard.pages.latex import escape
 from leaderboard.pages.publishing import site_address
 from leaderboard.pages.rendering import View, generate, make_view, parquet_files, tables_of
 from leaderboard.pages.sections import Files
+from leaderboard.pages.table_files import Table, remembered_parquet
+from leaderboard.pages.table_rows import COMPARISON_COLUMNS, Scalar
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from schemas.documents.dataset import Manifest
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.known import load_known
+from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.schemas import examples
 

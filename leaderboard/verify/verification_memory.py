@@ -52,7 +52,7 @@ def remembered_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> E
     return None if known is None else _entry(known, result, path, root)
 
 
-def entry_to_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
+def verify_and_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
     """Verify a result and keep the outcome in memory.
 
     Args:
@@ -76,21 +76,21 @@ def entry_to_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -> 
 
 
 def _hashes(path: Path, result: Result) -> dict[str, JsonValue]:
-    found = {name: sha256_file(place_of(path.parent, file)) for name, file in _files(result).items()}
-    return {"result": sha256_file(path), **found}
+    hashes = {name: sha256_file(place_of(path.parent, file)) for name, file in _files(result).items()}
+    return {"result": sha256_file(path), **hashes}
 
 
 def _files(result: Result) -> Mapping[str, FileOfRun]:
     """Return the files beside a result by what they hold."""
     sums = None if result.withheld is None else result.withheld.sums
-    said = {
+    files = {
         "records": result.records,
         "scores": result.scores,
         "sums": sums,
         "adapters": result.adapters,
         "corrections": result.corrections,
     }
-    return {name: file for name, file in said.items() if file is not None}
+    return {name: file for name, file in files.items() if file is not None}
 
 
 def _key_hash(result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
@@ -121,32 +121,32 @@ def _as_json(entry: Entry) -> JsonValue:
 
 
 def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
-    told = cast(dict[str, Any], known)
-    metrics = [from_values(metric, Metric) for metric in told["metrics"]]
-    primary = told["primary_resamples"]
+    stored = cast(dict[str, Any], known)
+    metrics = [from_values(metric, Metric) for metric in stored["metrics"]]
+    primary = stored["primary_resamples"]
     return Entry(
         result=result,
         origin=root.origin,
         place=root.place(path),
         metrics={metric_key(metric): metric for metric in metrics},
-        n_recomputed=told["n_recomputed"],
+        n_recomputed=stored["n_recomputed"],
         primary_resamples=None if primary is None else _unpacked(primary),
-        index_resamples={name: _unpacked(values) for name, values in told["index_resamples"].items()},
-        by_part={name: _unpacked(values) for name, values in told["by_part"].items()},
-        match=Match(*told["match"]),
-        items_sha256=told["items_sha256"],
-        answers_sha256=told["answers_sha256"],
-        earlier=tuple(from_values(metric, Metric) for metric in told["earlier"]),
-        coverage=tuple(from_values(entry, SplitCounts) for entry in told["coverage"]),
-        standing=None if told["standing"] is None else _STANDING.validate_python(told["standing"], strict=False),
-        rescored=tuple(told["rescored"]),
+        index_resamples={name: _unpacked(values) for name, values in stored["index_resamples"].items()},
+        by_part={name: _unpacked(values) for name, values in stored["by_part"].items()},
+        match=Match(*stored["match"]),
+        items_sha256=stored["items_sha256"],
+        answers_sha256=stored["answers_sha256"],
+        earlier=tuple(from_values(metric, Metric) for metric in stored["earlier"]),
+        coverage=tuple(from_values(entry, SplitCounts) for entry in stored["coverage"]),
+        standing=None if stored["standing"] is None else _STANDING.validate_python(stored["standing"], strict=False),
+        rescored=tuple(stored["rescored"]),
         folder=path.parent,
         examples=Examples(
             chosen=tuple(
-                Example(kind, contract.load(record, Record, where="memory")) for kind, record in told["examples"]
+                Example(kind, contract.load(record, Record, where="memory")) for kind, record in stored["examples"]
             ),
-            totals=tuple((cast(Kind, kind), n) for kind, n in told["totals"]),
-            hides_prompts=told["hides_prompts"],
+            totals=tuple((cast(Kind, kind), n) for kind, n in stored["totals"]),
+            hides_prompts=stored["hides_prompts"],
         ),
     )
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 from biasboard.ground import strict_json
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages import exports
-from leaderboard.pages.exports import Columns, Line
+from leaderboard.pages import table_rows
 from leaderboard.pages.index_views import IndexView, index_columns, index_lines
 from leaderboard.pages.model_views import Placement
 from leaderboard.pages.sections import Files, Section
+from leaderboard.pages.table_rows import Columns, Line
 from leaderboard.ranking.rank_ranges import Comparison
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric, Signature
@@ -48,8 +48,8 @@ class Table(NamedTuple):
     def texts(self) -> dict[str, str]:
         """The rows as JSON and CSV, by path."""
         return {
-            self.files.json: exports.to_json(self.lines, signature=self.signature),
-            self.files.csv: exports.to_csv(self.lines),
+            self.files.json: table_rows.to_json(self.lines, signature=self.signature),
+            self.files.csv: table_rows.to_csv(self.lines),
         }
 
     @property
@@ -108,8 +108,8 @@ def section_tables(section: Section, manifests: Manifests) -> Iterator[Table]:
     examples = {column.key: metric for column in table.columns if (metric := section.example(column)) is not None}
     yield Table(
         section.files,
-        exports.table_columns(table),
-        exports.table_lines(table),
+        table_rows.table_columns(table),
+        table_rows.table_lines(table),
         str(table.signature),
         about | {"metric_versions": _versions(examples)},
         _of_metrics(examples),
@@ -143,8 +143,8 @@ def metrics_table(placement: Placement, manifests: Manifests) -> Table:
     overall = {metric.name: metric for metric in entry.metrics.values()}
     return Table(
         placement.files,
-        exports.METRIC_COLUMNS,
-        exports.metric_lines(entry),
+        table_rows.METRIC_COLUMNS,
+        table_rows.metric_lines(entry),
         str(signature),
         _about([signature], manifests) | {"metric_versions": _versions(overall), "model": entry.result.model.id},
     )
@@ -154,8 +154,8 @@ def _comparisons(
     files: Files, comparisons: Sequence[Comparison], signature: str, about: Mapping[str, str]
 ) -> Iterator[Table]:
     if comparisons:
-        lines = exports.comparison_lines(comparisons)
-        yield Table(files, exports.COMPARISON_COLUMNS, lines, signature, about)
+        lines = table_rows.comparison_lines(comparisons)
+        yield Table(files, table_rows.COMPARISON_COLUMNS, lines, signature, about)
 
 
 def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, str]:
