@@ -7,6 +7,7 @@ breaks, and for every space but the common one.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 
 def escaped(text: str) -> str:
@@ -41,6 +42,15 @@ def printable(text: str, *, most: int = 400) -> str:
     """
     shown = escaped(text[:most])
     return shown if len(text) <= most else f"{shown} … ({len(text) - most:,} more characters)"
+
+
+def listed(names: Sequence[str], *, most: int) -> str:
+    """Return the first names of a list, separated by commas, and the number of the others.
+
+    >>> listed(["a", "b", "c"], most=2), listed(["a"], most=2)
+    ('a, b and 1 more', 'a')
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def visible(text: str) -> str:

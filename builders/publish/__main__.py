@@ -9,8 +9,8 @@ import typer
 
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.progress import steps
-from builders.publish.hub import HubRepository
-from builders.publish.local import read_dataset
+from builders.publish.hub_repository import HubRepository
+from builders.publish.publishable import read_dataset
 from builders.publish.sending import plan_lines, publish
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -1,17 +1,27 @@
-"""Publishes a dataset: one commit, then the tag of its version, and after every doubt a look at what the Hub holds."""
+"""Publishes a dataset: one commit, then the tag of its version, and after every doubt a look at what the Hub holds.
+
+What has to be sent, a commit, a tag, both or nothing, follows from the dataset and the repository alone.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
-from biasboard.ground.errors import ConfigError, RunError
-from builders.publish.hub import HubRepository, HubState, TryAgainError
-from builders.publish.local import LocalDataset
-from builders.publish.plan import Plan, differences, make_plan
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError, RunError
+from biasboard.ground.plain_text import listed
+from builders.dataset.output import version_key
+from builders.publish.hub_repository import HubFile, HubRepository, HubState, TryAgainError
+from builders.publish.publishable import LocalDataset, LocalFile
+from schemas.folders.dataset_folder import CARD, MANIFEST
 
 _MOST_TRIES = 6
 _MOST_SECONDS = 16.0
+_OF_THE_HUB = (".gitattributes",)
+"""Files that the Hub puts into a repository and needs there."""
+_MOST_NAMES = 3
 
 Say = Callable[[str], None]
 
@@ -71,10 +81,23 @@ def plan_lines(dataset: LocalDataset, repository: HubRepository, *, private: boo
     try:
         state = repository.read()
         _check_options(repository, state, private=private, pull_request=pull_request)
-        plan = make_plan(dataset, repository, state)
+        plan = _make_plan(dataset, repository, state)
     except TryAgainError as error:
         raise RunError(f"--repo {repository.repo}: {error.reason}; try again later") from error
-    yield from _described(dataset, repository, state, plan, private=private, pull_request=pull_request)
+    what = "new, private" if private else "new, public"
+    yield f"{dataset.title} to {repository.repo} ({what if state is None else f'at {state.head[:12]}'}):"
+    for file in plan.additions:
+        yield f"  {'change' if file.name in plan.replaced else 'add   '}  {file.name}  {file.size:,} bytes"
+    for name in plan.deletions:
+        yield f"  delete  {name}"
+    if plan.committed is not None:
+        yield f"  nothing to commit: {plan.committed} holds the dataset"
+    if plan.is_tagged:
+        yield f"  nothing to tag: {dataset.tag} is on it"
+    elif pull_request:
+        yield "  a pull request, without a tag"
+    else:
+        yield f"  tag     {dataset.tag}"
 
 
 class _Sending:
@@ -100,13 +123,13 @@ class _Sending:
         if self._deletable is None:
             # A file that another commit brings while this one is sent was not seen, and is not to be deleted.
             self._deletable = frozenset(self._repository.files(state.head))
-        plan = make_plan(self._dataset, self._repository, state, deletable=self._deletable)
+        plan = _make_plan(self._dataset, self._repository, state, deletable=self._deletable)
         if self._pull_request:
             self._propose(state, plan)
         else:
             self._commit_and_tag(state, plan)
 
-    def _commit_and_tag(self, state: HubState, plan: Plan) -> None:
+    def _commit_and_tag(self, state: HubState, plan: _Plan) -> None:
         dataset, repository = self._dataset, self._repository
         commit = plan.committed
         if commit is None:
@@ -123,21 +146,21 @@ class _Sending:
         repository.tag(dataset.tag, commit)
         self._say(f"tagged {dataset.tag}: published {dataset.title} as {repository.repo}@{dataset.tag}")
 
-    def _propose(self, state: HubState, plan: Plan) -> None:
+    def _propose(self, state: HubState, plan: _Plan) -> None:
         dataset, repository = self._dataset, self._repository
         if plan.committed is not None:
             rest = "" if plan.is_tagged else f"; run it without --pr to tag it {dataset.tag}"
             self._say(f"{repository.repo} holds {dataset.title} already, in commit {plan.committed}{rest}")
             return
         for reference, address in repository.pull_requests(dataset.title).items():
-            if not differences(dataset, repository.files(reference)):
+            if not _differences(dataset, repository.files(reference)):
                 self._say(f"a pull request with {dataset.title} is open already: {address}")
                 return
         address = repository.commit(dataset.title, plan.additions, plan.deletions, parent=state.head, pull_request=True)
         self._say(f"opened {address}; after it is merged, run it without --pr to tag it {dataset.tag}")
 
     def _check_arrived(self, commit: str) -> None:
-        lacking = differences(self._dataset, self._repository.files(commit))
+        lacking = _differences(self._dataset, self._repository.files(commit))
         if lacking:
             raise RunError(
                 f"--repo {self._repository.repo}: commit {commit[:12]} lacks {lacking[0].name} as it is here, so it "
@@ -158,26 +181,95 @@ def _check_options(repository: HubRepository, state: HubState | None, *, private
         )
 
 
-def _described(
-    dataset: LocalDataset,
-    repository: HubRepository,
-    state: HubState | None,
-    plan: Plan,
-    *,
-    private: bool,
-    pull_request: bool,
-) -> Iterator[str]:
-    what = "new, private" if private else "new, public"
-    yield f"{dataset.title} to {repository.repo} ({what if state is None else f'at {state.head[:12]}'}):"
-    for file in plan.additions:
-        yield f"  {'change' if file.name in plan.replaced else 'add   '}  {file.name}  {file.size:,} bytes"
-    for name in plan.deletions:
-        yield f"  delete  {name}"
-    if plan.committed is not None:
-        yield f"  nothing to commit: {plan.committed} holds the dataset"
-    if plan.is_tagged:
-        yield f"  nothing to tag: {dataset.tag} is on it"
-    elif pull_request:
-        yield "  a pull request, without a tag"
-    else:
-        yield f"  tag     {dataset.tag}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """The changes that have to be sent."""
+
+    additions: tuple[LocalFile, ...] = ()
+    """Files that the repository lacks, or has with other content."""
+    replaced: frozenset[str] = frozenset()
+    """Names of the additions that the repository has with other content."""
+    deletions: tuple[str, ...] = ()
+    """Files of the repository that the dataset does not have any more."""
+    committed: str | None = None
+    """Commit that holds the dataset already; None if one has to be made."""
+    is_tagged: bool = False
+    """True if the tag of the version is on that commit."""
+
+
+def _make_plan(
+    dataset: LocalDataset, repository: HubRepository, state: HubState | None, *, deletable: frozenset[str] | None = None
+) -> _Plan:
+    """Decide what has to be sent to a repository.
+
+    Args:
+        dataset: Dataset to publish.
+        repository: The repository.
+        state: Its state; None if it does not exist.
+        deletable: Files that may be deleted; None for all that the dataset does not have.
+
+    Raises:
+        DataError: the repository holds the version with other content, a later version, or another dataset.
+    """
+    if state is None:
+        return _Plan(additions=tuple(dataset.files.values()))
+    if (tagged := state.tags.get(dataset.tag)) is not None:
+        if differing := _differences(dataset, repository.files(tagged)):
+            names = listed([file.name for file in differing], most=_MOST_NAMES)
+            raise DataError(
+                f"--repo {repository.repo}: tag {dataset.tag} is on commit {tagged[:12]} with other content ({names}); "
+                "a version never changes: build the dataset with a higher --dataset-version"
+            )
+        return _Plan(committed=tagged, is_tagged=True)
+    files = repository.files(state.head)
+    additions = _differences(dataset, files)
+    stale = sorted(set(files) - set(dataset.files) - set(_OF_THE_HUB))
+    deletions = [name for name in stale if deletable is None or name in deletable]
+    if not additions and not deletions:
+        return _Plan(committed=state.head)
+    for commit in repository.commits(dataset.title):
+        # Somebody else committed after a commit of ours that was never tagged.
+        if not _differences(dataset, repository.files(commit)):
+            return _Plan(committed=commit)
+    _check_replaceable(dataset, repository, state, files)
+    replaced = frozenset(file.name for file in additions if file.name in files)
+    return _Plan(additions=tuple(additions), replaced=replaced, deletions=tuple(deletions))
+
+
+def _differences(dataset: LocalDataset, files: Mapping[str, HubFile]) -> list[LocalFile]:
+    """Return the files of a dataset that a commit lacks or has with other content."""
+    return [file for name, file in dataset.files.items() if name not in files or not files[name].is_same(file)]
+
+
+def _check_replaceable(
+    dataset: LocalDataset, repository: HubRepository, state: HubState, files: Mapping[str, HubFile]
+) -> None:
+    """Check that what a commit would replace is an earlier version of the same dataset, or nothing."""
+    where, manifest = f"--repo {repository.repo}", dataset.manifest
+    if MANIFEST not in files:
+        foreign = sorted(set(files) - {*_OF_THE_HUB, CARD})
+        if foreign:
+            raise DataError(
+                f"{where}: holds files but no {MANIFEST} ({listed(foreign, most=_MOST_NAMES)}), so it is no dataset of "
+                "ours; give a new repository, or remove them there"
+            )
+        return
+    value = strict_json.loads(
+        repository.content(MANIFEST, state.head).decode("utf-8", "replace"), where=f"{where}: {MANIFEST}"
+    )
+    published = value if isinstance(value, dict) else {}
+    if published.get("name") != manifest.name:
+        raise DataError(
+            f"{where}: holds the dataset '{published.get('name')}', not '{manifest.name}'; give another one"
+        )
+    there, here = version_key(str(published.get("version"))), version_key(manifest.version)
+    if there is not None and here is not None and there > here:
+        raise DataError(
+            f"{where}: holds version {published['version']}, later than {manifest.version}; build the dataset with a "
+            "higher --dataset-version"
+        )
+    if there == here and published.get("content_sha256") != manifest.content_sha256:
+        raise DataError(
+            f"{where}: holds version {manifest.version} with other items; a version never changes: build the dataset "
+            "with a higher --dataset-version"
+        )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from biasboard.ground.hub import hub_fault, hub_host, hub_is_off
 from biasboard.ground.plain_text import one_line
-from builders.publish.local import LocalFile
+from builders.publish.publishable import LocalFile
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
@@ -170,6 +170,7 @@ class HubRepository:
         """
         from huggingface_hub import CommitOperationAdd, CommitOperationCopy, CommitOperationDelete
 
+        # Not by upload_folder: with Xet it makes several commits, of which only the first is guarded by its parent.
         operations: list[CommitOperationAdd | CommitOperationCopy | CommitOperationDelete] = [
             *(CommitOperationAdd(path_in_repo=file.name, path_or_fileobj=file.path) for file in additions),
             *(CommitOperationDelete(path_in_repo=name, is_folder=False) for name in deletions),

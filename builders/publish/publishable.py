@@ -1,0 +1,252 @@
+"""Reads the dataset folder that is to be published, and refuses what must not be.
+
+A manifest is not enough, since somebody may have edited it: the terms that the builder states, the hashes of files and
+every text are looked at too.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.progress import Report, silent
+from builders.dataset.card import BENCHMARK_FILE, card_problems
+from builders.dataset.croissant import CROISSANT_FILE, croissant_problems
+from builders.dataset.output import VERSION_FORM, ensure_publishable, is_licence_file, version_key
+from builders.dataset.protected import ProtectedSource, digests_of, holds_protected, sentence_in_parts
+from builders.description import BuilderSource, all_builders
+from schemas.documents.dataset import Manifest
+from schemas.folders.dataset_folder import CARD, MANIFEST, REJECTS, read_manifest
+from schemas.validate import problems
+
+_OF_EVERY_DATASET = (MANIFEST, CARD, REJECTS, CROISSANT_FILE, BENCHMARK_FILE)
+_MOST_ROWS = 1_000
+"""Number of rows of a table that are read at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalFile:
+    """A file of the folder."""
+
+    name: str
+    """Path in the repository."""
+    path: Path
+    size: int
+    sha256: str
+    """Hash by which the Hub knows a large file."""
+    git_sha1: str
+    """Hash by which git, and so the Hub, knows a small file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalDataset:
+    """A sound dataset that may be published, and all its files."""
+
+    manifest: Manifest
+    files: dict[str, LocalFile]
+
+    @property
+    def tag(self) -> str:
+        """The tag of the version, such as v1.0.0."""
+        return f"v{self.manifest.version}"
+
+    @property
+    def title(self) -> str:
+        """The first line of the commit."""
+        return f"{self.manifest.name} {self.manifest.version}"
+
+
+def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
+    """Read a dataset folder and check that it may be published.
+
+    Args:
+        folder: The dataset folder.
+        report: Called with the progress.
+
+    Raises:
+        DataError: the folder is no sound dataset, its licence forbids publishing it, or it holds protected texts or
+            files that are none of the dataset.
+    """
+    manifest = read_manifest(folder)
+    check_manifest(manifest)
+    report("checking", 0, None)
+    if faults := list(problems(folder)):
+        rest = "" if len(faults) == 1 else f" (and {len(faults) - 1} more; biasboard validate {folder} lists them)"
+        raise DataError(f"{faults[0]}{rest}")
+    files = {file.name: file for file in _files(folder)}
+    for protected in _protected():
+        if set(protected.file_sha256s) & {file.sha256 for file in files.values()}:
+            raise DataError(f"{folder}: holds the published file of {protected.name}; remove it: {protected.refusal}")
+    _check_listed(folder, manifest, list(files))
+    report("comparing texts with those that must not be published", 0, None)
+    _check_texts(folder, list(files))
+    _check_version(folder, manifest)
+    return LocalDataset(manifest=manifest, files=files)
+
+
+def check_manifest(manifest: Manifest) -> None:
+    """Check what a manifest, and the builder that it names, say about the licence of a dataset.
+
+    That a manifest does not contradict itself, by a source that must not be published, was checked when it was read.
+
+    Raises:
+        DataError: the licence of the dataset or of a source forbids publishing it.
+    """
+    ensure_publishable(manifest)
+    where = f"dataset {manifest.name}@{manifest.version} must not be published"
+    for protected in _protected():
+        if any(source.sha256 in protected.file_sha256s for source in manifest.sources):
+            raise DataError(f"{where}: its source is the published file of {protected.name}: {protected.refusal}")
+    described = _described(manifest)
+    if described is not None and not described.redistributable:
+        raise DataError(
+            f"{where}: the builder says that its source '{described.name}' ({described.licence}) allows no converted "
+            "copies; publish scores and hashes in place of the texts"
+        )
+
+
+def _protected() -> list[ProtectedSource]:
+    return [protected for builder in all_builders() for protected in builder.protected]
+
+
+def _described(manifest: Manifest) -> BuilderSource | None:
+    """Return how the builder of a benchmark describes the source of a dataset; None if no builder knows it."""
+    sources = [source for builder in all_builders() if builder.name == manifest.benchmark for source in builder.sources]
+    given = manifest.parameters.get("source")
+    return next(
+        (source for source in sources if source.name == given),
+        next((source for source in sources if source.dataset == manifest.name), None),
+    )
+
+
+def _files(folder: Path) -> Iterator[LocalFile]:
+    """Yield the files of a folder, sorted by name."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            raise DataError(f"{path}: is a link; put the file itself there, or remove it")
+        if path.is_dir():
+            continue
+        if not path.is_file():
+            raise DataError(f"{path}: is no regular file; remove it")
+        size = path.stat().st_size
+        # git hashes the content of a file after a header with its size.
+        git_sha1 = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                git_sha1.update(block)
+        yield LocalFile(name=name, path=path, size=size, sha256=sha256_file(path), git_sha1=git_sha1.hexdigest())
+
+
+def _check_listed(folder: Path, manifest: Manifest, names: Sequence[str]) -> None:
+    """Check that a folder holds nothing but the files of its dataset, hidden ones included."""
+    known = {
+        *_OF_EVERY_DATASET,
+        *(entry.path for entry in manifest.splits),
+        *(entry.path for entry in manifest.files),
+    }
+    strays = [name for name in names if name not in known and not is_licence_file(name)]
+    if strays:
+        rest = "" if len(strays) == 1 else f" (and {len(strays) - 1} more)"
+        raise DataError(
+            f"{folder / strays[0]}{rest}: is no file that {MANIFEST} lists, and would be published unchecked; move it "
+            "out of the folder, or have the builder of the dataset list it"
+        )
+
+
+def _check_texts(folder: Path, names: Sequence[str]) -> None:
+    """Check that no file of a folder has a text that must not be published."""
+    for protected in _protected():
+        known = digests_of(protected.digests)
+        texts = (text for name in names for text in _texts_of(folder / name))
+        places = list(dict.fromkeys(place for place, text in texts if holds_protected(text, known)))
+        if places:
+            raise DataError(
+                f"{places[0]}: has a text of {protected.name}, and so have {len(places)} rows and lines in all; build "
+                f"the dataset without them: {protected.refusal}"
+            )
+
+
+def _check_version(folder: Path, manifest: Manifest) -> None:
+    """Check that the version has its form, and that all files say what the manifest says."""
+    if version_key(manifest.version) is None:
+        raise DataError(
+            f"{folder / MANIFEST}: version '{manifest.version}' is not {VERSION_FORM}; build the dataset again with "
+            "--dataset-version"
+        )
+    for problem in croissant_problems(folder, manifest):
+        raise DataError(problem)
+    if f"`{manifest.name}`, version {manifest.version}," not in (folder / CARD).read_text(encoding="utf-8"):
+        raise DataError(
+            f"{folder / CARD}: does not name version {manifest.version} of {manifest.name}, as {MANIFEST} does; "
+            "build the dataset again"
+        )
+    for problem in card_problems(folder, manifest):
+        raise DataError(problem)
+
+
+def _texts_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the place and the content of every text of a file.
+
+    The texts of a parquet file are those of all its rows; those of another file are its lines, and the cells of CSV and
+    the strings of JSON as well.
+    """
+    if path.suffix == ".parquet":
+        yield from _texts_of_table(path)
+        return
+    content = path.read_bytes().decode("utf-8", "replace")
+    for number, line in enumerate(content.splitlines(), start=1):
+        yield f"{path}: line {number}", line
+        yield from ((f"{path}: line {number}", text) for text in _strings(_json(line)))
+    if path.suffix == ".json":
+        yield from ((str(path), text) for text in _strings(_json(content)))
+    elif path.suffix in (".csv", ".tsv"):
+        rows = csv.reader(content.splitlines(keepends=True), delimiter="\t" if path.suffix == ".tsv" else ",")
+        try:
+            for row in rows:
+                yield from ((f"{path}: line {rows.line_num}", cell) for cell in row)
+        except csv.Error as error:
+            raise DataError(f"{path}: line {rows.line_num}: not CSV ({error}); build the dataset again") from error
+
+
+def _texts_of_table(path: Path) -> Iterator[tuple[str, str]]:
+    # Loading it takes long, and only publishing needs it here.
+    parquet, arrow = importlib.import_module("pyarrow.parquet"), importlib.import_module("pyarrow")
+    number = 0
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches(batch_size=_MOST_ROWS):
+            for row in batch.to_pylist():
+                number += 1
+                yield from ((f"{path}: row {number}", text) for text in _strings(row))
+    except (arrow.ArrowException, OSError) as error:
+        raise DataError(f"{path}: cannot be read as parquet ({error}); build the dataset again") from error
+
+
+def _json(text: str) -> object:
+    """Return the value of a text that is JSON, and None for any other."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Yield the strings of a value, and the sentences that it keeps in parts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        if (sentence := sentence_in_parts(value)) is not None:
+            yield sentence
+        for key, part in value.items():
+            yield from _strings(key)
+            yield from _strings(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _strings(part)
