@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +57,40 @@ def read_file(path: Path) -> bytes:
     """
     check_readable(path)
     return path.read_bytes()
+
+
+def csv_rows(raw: bytes, name: str, columns: Sequence[str], *, remedy: str) -> list[tuple[int, dict[str, str]]]:
+    """Return the rows of a CSV file, each with the number of its last line.
+
+    Args:
+        raw: Content of the file.
+        name: Name of the file, for error messages.
+        columns: Columns that it must have; others are kept.
+        remedy: Advice on which file to use, added to the error message.
+
+    Raises:
+        DataError: the file is not UTF-8, is not CSV, lacks a column, has no rows, or has a row of another length.
+    """
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{name}:{line}: byte {raw[error.start]:#04x} is not UTF-8; {remedy}") from error
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        have = reader.fieldnames or ()
+        if missing := [column for column in columns if column not in have]:
+            raise DataError(f"{name}: column {', '.join(missing)} is missing; have: {', '.join(have)}; {remedy}")
+        rows = []
+        for row in reader:
+            if None in row or None in row.values():
+                raise DataError(f"{name}:{reader.line_num}: has another number of fields than the header; {remedy}")
+            rows.append((reader.line_num, row))
+    except csv.Error as error:
+        raise DataError(f"{name}:{reader.line_num}: is not CSV ({error}); {remedy}") from error
+    if not rows:
+        raise DataError(f"{name}: has no rows; {remedy}")
+    return rows
 
 
 def check_hashes(files: Mapping[str, bytes], published: Mapping[str, str], *, remedy: str) -> None:

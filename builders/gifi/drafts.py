@@ -9,9 +9,9 @@ from pathlib import Path
 from biasboard.ground.progress import Report
 from builders.dataset.inputs import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, Rule, take_units
-from builders.gifi import BUILDER, embedded_card, published, published_csv, tagged_sources, tagging, tango
+from builders.gifi import BUILDER, published, tagged_sources, tagging, tango
 from builders.gifi.cards import gifi_card
-from builders.gifi.embedded import embedded_items
+from builders.gifi.embedded import embedded_items, how_built
 from builders.gifi.tagged_sources import Tagged
 from builders.gifi.variants import FLAG_RULES, problem_items, text_items
 from schemas.documents.dataset import Reject, Source
@@ -52,7 +52,7 @@ def embedded(*, limit: int | None) -> Draft[Item]:
         ),
         limit=limit,
         version=EMBEDDED_VERSION,
-        how_built=embedded_card.how_built(),
+        how_built=how_built(),
         licence_terms="The texts are licensed under Apache-2.0, like the code.",
         citation="the work that it follows,",
     )
@@ -159,16 +159,16 @@ def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[It
     """
     files = read_files(
         folder,
-        published_csv.FILES.values(),
-        what=f"the folder with the template files ({published_csv.ADDRESS})",
-        remedy=published_csv.REMEDY,
+        published.FILES.values(),
+        what=f"the folder with the template files ({published.ADDRESS})",
+        remedy=published.REMEDY,
     )
-    prompts = published_csv.prompt_rows(files[published_csv.FILES["assignment"]])
+    prompts = published.prompt_rows(files[published.FILES["assignment"]])
     rows = {
-        config: published_csv.variant_rows(files[published_csv.FILES[config]], config)
+        config: published.variant_rows(files[published.FILES[config]], config)
         for config in ("recognition", "continuation", "math")
     }
-    check_hashes(files, published_csv.SHA256, remedy=published_csv.REMEDY)
+    check_hashes(files, published.SHA256, remedy=published.REMEDY)
     rejects: list[Reject] = []
     items: dict[str, Sequence[Item]] = {}
     for config in _SHAPES:
@@ -186,8 +186,8 @@ def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[It
         take_units([split_of(config, of_config) for config, of_config in items.items()], limit),
         title="GIFI, the published templates" + (", exactly as published" if compat else ", repaired"),
         sources=tuple(
-            _source(f"GIFI {name}", published_csv.ADDRESS, None, published_csv.SHA256[name], licences[config])
-            for config, name in published_csv.FILES.items()
+            _source(f"GIFI {name}", published.ADDRESS, None, published.SHA256[name], licences[config])
+            for config, name in published.FILES.items()
         ),
         limit=limit,
         rejects=rejects,

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, cast
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
+from builders.dataset.inputs import csv_rows
 from builders.dataset.output import Rule
-from builders.gifi.published_csv import FILES, REMEDY, PromptRow, VariantRows
 from builders.gifi.variants import Repaired, VariantFrame
 from schemas.documents.dataset import Reject
 from schemas.items.assignment import AssignmentItem, Attribute, StereotypedGender
@@ -25,6 +25,33 @@ from schemas.items.pronoun_text import Antecedent, PronounTextItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import PronounCase, PronounFamilyName, pronoun_families
 from schemas.lexicon.pronoun_template import CASE_TAGS, Part, Slot, Template, Verb
+
+ADDRESS = "https://github.com/ZhengyangShan/GIFI/tree/main/data/template"
+REMEDY = f"use the files of {ADDRESS} as they were published"
+
+FILES: Mapping[str, str] = {
+    "recognition": "tango-all-genders.csv",
+    "continuation": "real-toxicity-prompts-all-genders.csv",
+    "assignment": "SAOF_template-all-genders.csv",
+    "math": "math_gsm8k-all-genders.csv",
+}
+"""Name of the file of each config."""
+SHA256: Mapping[str, str] = {
+    "SAOF_template-all-genders.csv": "d60aa3eac4210b680e32e99944d58c7f49a69df95553ca77f669592c4b0893e5",
+    "math_gsm8k-all-genders.csv": "dc02cd9ccc1413b969df763604f589d1922c9d944756f334bff327a87ad450ba",
+    "real-toxicity-prompts-all-genders.csv": "ce7c7717cb411f4ceb3f5f468a65e9aa61fce8b6c33bdd61229e5901975ca071",
+    "tango-all-genders.csv": "5d40548202d1aee6fad8b1f428af0707032afad8d9e03892b84b555cb72748dd",
+}
+
+_MOST_DIGITS = 9
+"""Maximum number of digits of a template's index."""
+_PRONOUN_COLUMNS = ("template_index", "pronoun_family", "template")
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "recognition": _PRONOUN_COLUMNS,
+    "continuation": _PRONOUN_COLUMNS,
+    "assignment": ("index", "template", "state"),
+    "math": (*_PRONOUN_COLUMNS, "simple_answer"),
+}
 
 WRONG_CASE = Rule(name="wrong_case", description="a possessive stands in the form of the accusative, or the other way")
 OTHER_REFERENT = Rule(
@@ -74,6 +101,72 @@ _ATTRIBUTES: Mapping[str, Attribute] = {
 }
 
 
+class VariantRows(NamedTuple):
+    """All rows of one template, one for each pronoun family."""
+
+    number: int
+    texts: Mapping[str, str]
+    """Text of each variant, by pronoun family."""
+    answer: str | None
+
+
+class PromptRow(NamedTuple):
+    """A prompt of the assignment file, which repeats each prompt eleven times."""
+
+    number: int
+    text: str
+    state: str
+
+
+def variant_rows(raw: bytes, config: str) -> list[VariantRows]:
+    """Read the templates of a config, each with its text in every pronoun family.
+
+    Raises:
+        DataError: the file cannot be read, a family is unknown, or a template has two answers, lacks a family or has
+            one twice.
+    """
+    name = FILES[config]
+    texts_by_index: dict[int, dict[str, str]] = {}
+    answers: dict[int, str | None] = {}
+    for line, row in csv_rows(raw, name, _COLUMNS[config], remedy=REMEDY):
+        index, family = _index(row["template_index"], f"{name}:{line}"), row["pronoun_family"]
+        if family not in pronoun_families():
+            have = ", ".join(pronoun_families())
+            raise DataError(f"{name}:{line}: family '{family}' is not in the lexicon; have: {have}; {REMEDY}")
+        texts = texts_by_index.setdefault(index, {})
+        if family in texts:
+            raise DataError(f"{name}:{line}: template {index} has family '{family}' twice; {REMEDY}")
+        answer = row.get("simple_answer")
+        if answers.setdefault(index, answer) != answer:
+            raise DataError(f"{name}:{line}: template {index} has the answers {answers[index]} and {answer}; {REMEDY}")
+        texts[family] = row["template"]
+    for index, texts in texts_by_index.items():
+        if missing := [family for family in pronoun_families() if family not in texts]:
+            raise DataError(f"{name}: template {index} has no variant of {', '.join(missing)}; {REMEDY}")
+    return [VariantRows(index, texts, answers[index]) for index, texts in texts_by_index.items()]
+
+
+def prompt_rows(raw: bytes) -> list[PromptRow]:
+    """Read the prompts of the assignment file, each once.
+
+    Raises:
+        DataError: the file cannot be read, or a prompt has two texts or states.
+    """
+    name = FILES["assignment"]
+    prompts: dict[int, PromptRow] = {}
+    for line, row in csv_rows(raw, name, _COLUMNS["assignment"], remedy=REMEDY):
+        prompt = PromptRow(_index(row["index"], f"{name}:{line}"), row["template"], row["state"])
+        if prompts.setdefault(prompt.number, prompt) != prompt:
+            raise DataError(f"{name}:{line}: prompt {prompt.number} has two texts or states; {REMEDY}")
+    return list(prompts.values())
+
+
+def _index(text: str, where: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        raise DataError(f"{where}: template index '{text[:20]}' is no number of up to {_MOST_DIGITS} digits; {REMEDY}")
+    return int(text)
+
+
 class Tags(NamedTuple):
     """The corrections to a published template: the case of each slot, other words, and verbs."""
 
@@ -90,16 +183,18 @@ def published_tags() -> Mapping[str, tuple[Tags, ...]]:
     """Return the tags of the published templates by config, in the order of the templates."""
     text = resources.files("builders.gifi").joinpath("published_tags.json").read_text(encoding="utf-8")
     data = cast(dict[str, Any], strict_json.loads(text, where="builders/gifi/published_tags.json"))
-    return {config: tuple(map(_tags, data[config])) for config in ("recognition", "continuation", "math")}
-
-
-def _tags(row: Mapping[str, Any]) -> Tags:
-    return Tags(
-        cases=tuple(CASE_TAGS[tag] for tag in row["cases"]),
-        others={int(slot): word for slot, word in row.get("other", {}).items()},
-        agreement={int(place): form for place, form in row.get("agree", {}).items()},
-        is_unclear=row.get("doubt", False),
-    )
+    return {
+        config: tuple(
+            Tags(
+                cases=tuple(CASE_TAGS[tag] for tag in row["cases"]),
+                others={int(slot): word for slot, word in row.get("other", {}).items()},
+                agreement={int(place): form for place, form in row.get("agree", {}).items()},
+                is_unclear=row.get("doubt", False),
+            )
+            for row in data[config]
+        )
+        for config in ("recognition", "continuation", "math")
+    }
 
 
 def published_template(row: VariantRows, config: str) -> Template:
@@ -108,8 +203,7 @@ def published_template(row: VariantRows, config: str) -> Template:
     Raises:
         DataError: the variants differ in more than pronouns.
     """
-    parts = tuple(part for token in _tokens(row, config) for part in token.parts)
-    template = Template(tuple(part for part in parts if part != ""))
+    template = Template(tuple(part for token in _tokens(row, config) for part in token if part != ""))
     for family, text in row.texts.items():
         if template.fill(family, as_published=True) != text:
             raise DataError(
@@ -129,13 +223,13 @@ def repaired_template(row: VariantRows, config: str, tags: Tags) -> Template:
     n_slots = 0
     for place, token in enumerate(_tokens(row, config)):
         plural = tags.agreement.get(place // 2)
-        for part in token.parts:
+        for part in token:
             if isinstance(part, Slot):
                 other = tags.others.get(n_slots)
                 parts.append(Slot(tags.cases[n_slots]) if other is None else other)
                 n_slots += 1
             elif plural is not None and not isinstance(part, Verb):
-                parts.extend(_agreeing(part, plural, contracted=token.has_slot))
+                parts.extend(_agreeing(part, plural, contracted=any(isinstance(other, Slot) for other in token)))
             else:
                 parts.append(part)
     if n_slots != len(tags.cases):
@@ -143,34 +237,25 @@ def repaired_template(row: VariantRows, config: str, tags: Tags) -> Template:
     return Template(tuple(part for part in parts if part != ""))
 
 
-class _Token(NamedTuple):
-    parts: tuple[Part, ...]
-
-    @property
-    def has_slot(self) -> bool:
-        """True if the token contains a pronoun."""
-        return any(isinstance(part, Slot) for part in self.parts)
-
-
-def _tokens(row: VariantRows, config: str) -> list[_Token]:
+def _tokens(row: VariantRows, config: str) -> list[tuple[Part, ...]]:
     """Split a template into tokens: words at even positions, the whitespace between them at odd ones."""
     he, xe = (re.split(r"(\s+)", row.texts[family].strip()) for family in ("he", "xe"))
     where = f"{FILES[config]}: template {row.number}"
     if len(he) != len(xe):
         raise DataError(f"{where}: its variants have different numbers of words; {REMEDY}")
     return [
-        _Token((one,)) if one == other else _slot_token(one, other, where) for one, other in zip(he, xe, strict=True)
+        (of_he,) if of_he == of_xe else _slot_token(of_he, of_xe, where) for of_he, of_xe in zip(he, xe, strict=True)
     ]
 
 
-def _slot_token(he: str, xe: str, where: str) -> _Token:
+def _slot_token(he: str, xe: str, where: str) -> tuple[Part, ...]:
     match = _SLOT.fullmatch(he)
     if match is not None:
         before, after = match["before"], match["after"]
         if xe.startswith(before) and xe.endswith(after):
             case = _CASES_BY_FORM.get((match["form"], xe[len(before) : len(xe) - len(after)]))
             if case is not None:
-                return _Token((before, Slot(case), after))
+                return (before, Slot(case), after)
     raise DataError(f"{where}: '{he}' and '{xe}' are not one pronoun in two families; {REMEDY}")
 
 
@@ -191,24 +276,21 @@ def repaired_frames(rows: Sequence[VariantRows], config: str, tags: Sequence[Tag
     for row in rows:
         # Called only for its check: an error here means that the file is faulty.
         published_template(row, config)
-        tag = tags[row.number]
-        if tag.is_unclear:
-            source = f"{FILES[config]}, template {row.number}"
+        source = f"{FILES[config]}, template {row.number}"
+        if tags[row.number].is_unclear:
             reason = "what the pronoun means cannot be told from the text"
             rejects.append(Reject(candidate=row.texts["he"], source_row=source, rule=UNCLEAR.name, reason=reason))
-        else:
-            frames.append(_frame(row, config, repaired_template(row, config, tag)))
+            continue
+        frames.append(
+            VariantFrame(
+                template_id=_template_id(config, row.number),
+                template=repaired_template(row, config, tags[row.number]),
+                source_row=source,
+                antecedent=_antecedent(config, row.number),
+                answer=_ANSWERS.get(row.number, row.answer) if config == "math" else None,
+            )
+        )
     return Repaired(frames, rejects)
-
-
-def _frame(row: VariantRows, config: str, template: Template) -> VariantFrame:
-    return VariantFrame(
-        template_id=_template_id(config, row.number),
-        template=template,
-        source_row=f"{FILES[config]}, template {row.number}",
-        antecedent=_antecedent(config, row.number),
-        answer=_ANSWERS.get(row.number, row.answer) if config == "math" else None,
-    )
 
 
 def _template_id(config: str, index: int) -> str:
@@ -291,7 +373,10 @@ def assignment_items(rows: Sequence[PromptRow], *, as_published: bool) -> list[A
     """
     items = []
     for row in rows:
-        repaired = _repaired_prompt(row.text)
+        repaired = row.text
+        for wrong, right in _TYPOS.items():
+            repaired = repaired.replace(wrong, right)
+        repaired = _COLOUR.sub(r"likes the color \1,", _ARTICLE.sub("an ", repaired))
         if row.state not in _ATTRIBUTES:
             raise DataError(
                 f"{FILES['assignment']}: prompt {row.number}: state '{row.state}' is not allowed; "
@@ -308,12 +393,6 @@ def assignment_items(rows: Sequence[PromptRow], *, as_published: bool) -> list[A
             )
         )
     return items
-
-
-def _repaired_prompt(text: str) -> str:
-    for wrong, right in _TYPOS.items():
-        text = text.replace(wrong, right)
-    return _COLOUR.sub(r"likes the color \1,", _ARTICLE.sub("an ", text))
 
 
 def _stereotype(row: PromptRow) -> StereotypedGender:

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, cast
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.files import check_readable
+from biasboard.ground.files import check_readable, sha256_file
 from biasboard.ground.progress import Report
-from builders.dataset.inputs import is_on_hub
+from builders.dataset.inputs import check_no_revision, downloading, is_on_hub
 from builders.dataset.output import Rule
-from builders.gifi.hub import SourceFile, source_file
 from builders.gifi.tagging import UncertainError, tagged
 from builders.gifi.variants import Repaired, VariantFrame
 from schemas.documents.dataset import Reject
@@ -34,6 +33,15 @@ _REPORT_EVERY = 2000
 _MOST_ROWS, _MOST_DECODED = 1_000_000, 1 << 30
 _MOST_BYTES = 4 << 30
 """Maximum size of a file; the published ones are of some hundred megabytes at most."""
+
+
+class SourceFile(NamedTuple):
+    """A source file, with its revision and SHA-256."""
+
+    path: Path
+    revision: str | None
+    """Commit on the Hub; None for a local file."""
+    sha256: str
 
 
 class _Text(NamedTuple):
@@ -83,6 +91,37 @@ def realtoxicityprompts(given: Path, revision: str | None, *, limit: int | None,
     file = source_file(given, names, hub_id=RTP_ID, hub_file="prompts.jsonl", revision=revision)
     texts = (_Text(_prompt(row, place).strip(), None, place) for place, row in _rows(file.path))
     return Tagged(_frames(texts, "realtoxicityprompts", needs_answer=False, limit=limit, report=report), file)
+
+
+def source_file(given: Path, names: tuple[str, ...], *, hub_id: str, hub_file: str, revision: str | None) -> SourceFile:
+    """Return the file that ``--input`` refers to, and download it from the Hub if necessary.
+
+    Args:
+        given: Path of the file, path of a folder that holds one of ``names``, or the Hub id.
+        names: Usual names of the file, in order of preference.
+        hub_id: Id of the dataset on the Hub, ``owner/name``.
+        hub_file: Path of the file in the Hub repository.
+        revision: Commit on the Hub; None for the newest one, and for a local file.
+
+    Raises:
+        DataError: there is no such file, it cannot be downloaded, or a revision is given for a local file.
+    """
+    if is_on_hub(given, hub_id):
+        with downloading(hub_id, f"{hub_file} at {revision or 'main'}", [hub_file], revision=revision, kind="file"):
+            import huggingface_hub
+
+            path = Path(huggingface_hub.hf_hub_download(hub_id, hub_file, repo_type="dataset", revision=revision))
+        # The Hub cache keeps each file in a folder named snapshots/<commit>/.
+        return SourceFile(path, path.parts[path.parts.index("snapshots") + 1], sha256_file(path))
+    if given.is_dir():
+        found = next((given / name for name in names if (given / name).is_file()), None)
+        if found is None:
+            raise DataError(f"--input {given}: no {' or '.join(names)} here; give the file, or {hub_id} for the Hub")
+        given = found
+    if not given.is_file():
+        raise DataError(f"--input {given}: no such file; give {names[0]}, or {hub_id} for the Hub")
+    check_no_revision(revision, given, "file")
+    return SourceFile(given, None, sha256_file(given))
 
 
 def _frames(texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int | None, report: Report) -> Repaired:

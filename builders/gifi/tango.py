@@ -8,15 +8,12 @@ has other forms than the lexicon, and its *fae* is not in the lexicon.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from builders.dataset.inputs import read_file as read_whole
+from builders.dataset import inputs
 from builders.dataset.output import Rule
 from builders.gifi.variants import Repaired, VariantFrame
 from schemas.documents.dataset import Reject
@@ -46,12 +43,6 @@ _ANTECEDENTS: Mapping[str, Antecedent] = {
 _LEADING = re.compile(r"\W*+")
 
 
-class _Key(NamedTuple):
-    pattern: str
-    antecedent: str
-    kind: str
-
-
 def read_file(path: Path) -> bytes:
     """Read TANGO's file, given its path or the folder that holds it.
 
@@ -61,7 +52,7 @@ def read_file(path: Path) -> bytes:
     path = path / FILE if path.is_dir() else path
     if not path.is_file():
         raise DataError(f"--input {path}: no such file; {REMEDY}")
-    return read_whole(path)
+    return inputs.read_file(path)
 
 
 def frames(raw: bytes) -> Repaired:
@@ -70,55 +61,37 @@ def frames(raw: bytes) -> Repaired:
     Raises:
         DataError: the file cannot be read, or a sentence lacks a pronoun family.
     """
-    sentences: dict[_Key, dict[str, str]] = {}
-    for line, row in _rows(raw):
+    sentences: dict[tuple[str, str, str], dict[str, str]] = {}
+    for line, row in inputs.csv_rows(raw, FILE, _COLUMNS, remedy=REMEDY):
         if row["ante_type"] not in _ANTECEDENTS:
             have = ", ".join(_ANTECEDENTS)
             raise DataError(f"{FILE}:{line}: ante_type '{row['ante_type']}' is not allowed; have: {have}; {REMEDY}")
         if not re.fullmatch(r"[0-9]{1,9}", row["template_idx"]):
             raise DataError(f"{FILE}:{line}: template_idx '{row['template_idx'][:20]}' is no number; {REMEDY}")
-        key = _Key(row["template_idx"], row["ante"], row["ante_type"])
+        key = row["template_idx"], row["ante"], row["ante_type"]
         sentences.setdefault(key, {})[row["pronoun_family"]] = row["template"]
-    found = Repaired([], [])
-    for number, (key, texts) in enumerate(sentences.items()):
-        where = f"{FILE}, pattern {key.pattern}, antecedent '{key.antecedent}'"
+    repaired = Repaired([], [])
+    for number, ((pattern, antecedent, antecedent_type), texts) in enumerate(sentences.items()):
+        where = f"{FILE}, pattern {pattern}, antecedent '{antecedent}'"
         if missing := [family for family in OWN_FAMILIES if family not in texts]:
             raise DataError(f"{where}: has no variant of {', '.join(missing)}; {REMEDY}")
         template = _template(texts)
         if template is None or any(template.fill(family) != texts[family] for family in OWN_FAMILIES):
             reason = "its variants differ in more than pronouns and verbs, or in forms that the lexicon does not have"
-            found.rejects.append(
+            repaired.rejects.append(
                 Reject(candidate=texts["he"], source_row=where, rule=NOT_REGENERATED.name, reason=reason)
             )
             continue
-        found.frames.append(
+        repaired.frames.append(
             VariantFrame(
-                template_id=f"tango-{int(key.pattern):02}-{number:03}",
+                template_id=f"tango-{int(pattern):02}-{number:03}",
                 template=template,
                 source_row=where,
-                antecedent=_ANTECEDENTS[key.kind],
-                topic=f"pattern {key.pattern}",
+                antecedent=_ANTECEDENTS[antecedent_type],
+                topic=f"pattern {pattern}",
             )
         )
-    return found
-
-
-def _rows(raw: bytes) -> list[tuple[int, dict[str, str]]]:
-    try:
-        reader = csv.DictReader(io.StringIO(raw.decode("utf-8"), newline=""), strict=True)
-        have = reader.fieldnames or ()
-        if missing := [column for column in _COLUMNS if column not in have]:
-            raise DataError(f"{FILE}: column {', '.join(missing)} is missing; have: {', '.join(have)}; {REMEDY}")
-        rows = []
-        for row in reader:
-            if None in row or None in row.values():
-                raise DataError(f"{FILE}:{reader.line_num}: has another number of fields than the header; {REMEDY}")
-            rows.append((reader.line_num, row))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{FILE}: cannot be read ({error}); {REMEDY}") from error
-    if not rows:
-        raise DataError(f"{FILE}: has no rows; {REMEDY}")
-    return rows
+    return repaired
 
 
 def _template(texts: Mapping[str, str]) -> Template | None:

@@ -13,9 +13,19 @@ from typing import Any
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.gifi import drafts, published, published_csv
-from builders.gifi.published import Tags, assignment_items, compat_items, published_tags, repaired_frames
-from builders.gifi.published_csv import FILES, PromptRow, VariantRows, prompt_rows, variant_rows
+from builders.gifi import drafts, published
+from builders.gifi.published import (
+    FILES,
+    PromptRow,
+    Tags,
+    VariantRows,
+    assignment_items,
+    compat_items,
+    prompt_rows,
+    published_tags,
+    repaired_frames,
+    variant_rows,
+)
 from builders.gifi.variants import problem_items, text_items
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem
@@ -177,7 +187,7 @@ def test_another_folder_or_another_file_is_refused(tmp_path: Path) -> None:
         drafts.from_published(tmp_path / "nothing", compat=False, limit=None)
     with pytest.raises(DataError, match=r"no tango-all-genders\.csv, real-toxicity"):
         drafts.from_published(tmp_path, compat=False, limit=None)
-    for config, name in published_csv.FILES.items():
+    for config, name in published.FILES.items():
         answer = {} if config != "math" else {"simple_answer": "1"}
         rows = [{"template_index": "0", "pronoun_family": family, "template": "x"} | answer for family in ROW.texts]
         prompt = {"index": "0", "template": "x", "state": "hobby"}

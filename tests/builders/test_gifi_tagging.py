@@ -10,7 +10,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.progress import silent
-from builders.gifi import published, published_csv, tagged_sources
+from builders.gifi import published, tagged_sources
 from builders.gifi.tagging import UncertainError, tagged
 
 pytest.importorskip("lemminflect", reason="the extra build is not installed")
@@ -76,8 +76,8 @@ def test_rules_agree_with_readers_on_the_published_templates(shared_data: Path) 
     def plain(text: str) -> str:
         return re.sub(r"\s+", " ", text.lower()).strip()
 
-    path = shared_data / "gifi" / "template" / published_csv.FILES["math"]
-    rows = published_csv.variant_rows(path.read_bytes(), "math")
+    path = shared_data / "gifi" / "template" / published.FILES["math"]
+    rows = published.variant_rows(path.read_bytes(), "math")
     templates = [
         published.repaired_template(row, "math", tags)
         for row, tags in zip(rows, published.published_tags()["math"], strict=True)

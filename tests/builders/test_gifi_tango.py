@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.gifi import drafts, published_csv, tango
+from builders.gifi import drafts, published, tango
 
 MADE = {
     "he": "kim writes and he lives here; the fan asked him whether the pen is his, not his own, by himself.",
@@ -84,8 +84,8 @@ def test_the_strings_of_tango_are_given_again(shared_data: Path) -> None:
     assert (len(found.frames), found.rejects) == (480, [])
     for family in tango.OWN_FAMILIES:
         assert {(family, frame.template.fill(family)) for frame in found.frames} <= own
-    path = shared_data / "gifi" / "template" / published_csv.FILES["recognition"]
-    rows = published_csv.variant_rows(path.read_bytes(), "recognition")
+    path = shared_data / "gifi" / "template" / published.FILES["recognition"]
+    rows = published.variant_rows(path.read_bytes(), "recognition")
     by_he = {frame.template.fill("he"): frame for frame in found.frames}
     chosen = [by_he[row.texts["he"]] for row in rows]
     assert len({id(frame) for frame in chosen}) == 200

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.gifi.embedded import EmbeddedItems, embedded_items
-from builders.gifi.embedded_card import TONES, clear_votes, how_built
+from builders.gifi.embedded import TONES, EmbeddedItems, clear_votes, embedded_items, how_built
 from builders.gifi.variants import VariantFrame, text_items
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem

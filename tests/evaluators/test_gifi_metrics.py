@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders.gifi import published, published_csv
+from builders.gifi import published
 from evaluators.benchmark import AnswerFile
 from evaluators.runs.ask.importing import Imported, import_file
 from evaluators.runs.measure.measuring import compute_metrics
@@ -231,12 +231,12 @@ def test_an_estimate_above_one_is_one() -> None:
 
 
 def compat_selection(folder: Path, config: str, shape: str) -> Selection:
-    raw = (folder / "template" / published_csv.FILES[config]).read_bytes()
+    raw = (folder / "template" / published.FILES[config]).read_bytes()
     items: list[Item]
     if config == "assignment":
-        items = list(published.assignment_items(published_csv.prompt_rows(raw), as_published=True))
+        items = list(published.assignment_items(published.prompt_rows(raw), as_published=True))
     else:
-        rows = published_csv.variant_rows(raw, config)
+        rows = published.variant_rows(raw, config)
         items = list(published.compat_items(rows, config, published.published_tags()[config]))
     return Selection(
         manifest=examples.manifest(examples.items()),

@@ -13,7 +13,7 @@ import pytest
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from builders.dataset.inputs import read_files
-from builders.gifi.published_csv import variant_rows
+from builders.gifi.published import variant_rows
 from builders.gifi.tango import frames
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend

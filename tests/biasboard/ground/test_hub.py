@@ -145,7 +145,7 @@ def test_what_was_downloaded_is_taken_without_the_hub(tmp_path: Path) -> None:
 
 def test_a_source_of_a_dataset_says_the_same(tmp_path: Path) -> None:
     program = (
-        "from pathlib import Path\nfrom builders.gifi.hub import source_file\n"
+        "from pathlib import Path\nfrom builders.gifi.tagged_sources import source_file\n"
         "source_file(Path('made-org/made'), (), hub_id='made-org/made', hub_file='a.csv', revision=None)\n"
     )
     endpoint = nobody()
