@@ -10,12 +10,13 @@ import typer
 
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report, steps
 from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
 from builders.dataset.output import write_dataset
 from builders.superni import BUILDER, drafts
-from builders.superni.choosing import FILTER, shortened
 from builders.superni.drafts import Built, Options
+from builders.superni.task_choice import FILTER, MOST_NAMES
 from schemas.documents.dataset import Manifest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -118,7 +119,7 @@ def _summary(built: Built, manifest: Manifest, folder: Path) -> Iterator[str]:
     yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
     if chosen.missing:
         n_wanted = len(chosen.places) + len(chosen.missing)
-        yield f"  {len(chosen.places)} of {n_wanted} tasks found; missing: {shortened(chosen.missing)}"
+        yield f"  {len(chosen.places)} of {n_wanted} tasks found; missing: {listed(chosen.missing, most=MOST_NAMES)}"
     for task in built.tasks[:_TASKS_SHOWN]:
         largest = max(task.counts.values()) / task.n_items
         yield (
@@ -129,11 +130,11 @@ def _summary(built: Built, manifest: Manifest, folder: Path) -> Iterator[str]:
         yield f"  and {_tasks(len(built.tasks) - _TASKS_SHOWN)} more"
     differences = [difference for task in built.tasks if (difference := task.difference) is not None]
     if differences:
-        yield f"warning: other counts than published in {_tasks(len(differences))}: {shortened(differences, most=3)}"
+        yield f"warning: other counts than published in {_tasks(len(differences))}: {listed(differences, most=3)}"
     dropped = [reject for reject in built.draft.rejects if reject.candidate]
     if dropped:
         reasons = [f"{reject.candidate} ({reject.reason})" for reject in dropped]
-        yield f"dropped {_tasks(len(dropped))}: {shortened(reasons, most=3)}"
+        yield f"dropped {_tasks(len(dropped))}: {listed(reasons, most=3)}"
     yield from closing_lines(manifest, folder, n_items=sum(n_items.values()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from biasboard.ground.plain_text import listed
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.superni.survey import TaskSummary
 
@@ -50,8 +51,6 @@ _BIASES = """\
 * Tasks about toxic language and stereotypes repeat the views of their sources and annotators.
 * One language, and the kinds of tasks that its sources happened to have."""
 
-_LABELS_SHOWN = 12
-
 
 def superni_card(
     tasks: Sequence[TaskSummary], *, how_built: str, licence_terms: str, known_limits: str, citation: str
@@ -81,7 +80,7 @@ def _balance(tasks: Sequence[TaskSummary]) -> CardTable:
             str(len(task.counts)),
             str(task.n_items),
             f"{max(task.counts.values()) / task.n_items:.3f}",
-            _labels(list(task.counts)),
+            listed([_short_label(label) for label in task.counts], most=12),
         )
         for task in tasks
     ]
@@ -89,7 +88,5 @@ def _balance(tasks: Sequence[TaskSummary]) -> CardTable:
     return CardTable(header=header, rows=tuple(rows))
 
 
-def _labels(labels: Sequence[str]) -> str:
-    shown = [label if len(label) <= 40 else f"{label[:39]}…" for label in labels[:_LABELS_SHOWN]]
-    rest = len(labels) - len(shown)
-    return ", ".join(" ".join(label.split()) for label in shown) + (f" and {rest} more" if rest else "")
+def _short_label(label: str) -> str:
+    return " ".join((label if len(label) <= 40 else f"{label[:39]}…").split())

@@ -4,19 +4,32 @@ Placeholders are those of contextual calibration (Zhao et al. 2021, arXiv:2102.0
 domain-context calibration (Fei et al. 2023, arXiv:2305.19148) as Reif and Schwartz use it: in each part of a task's
 frame, as many words as the part has on average, drawn without replacement from the words of this part in all test
 inputs. Labels are never looked at.
+
+The frame of a task is the markers, such as ``Sentence 1:`` or ``(A)``, that nearly all of its inputs share. A marker is
+one to four words before a colon, or the letter or number of an option. Those that occur in nearly all inputs, and there
+in one order, are the frame. An option that only some inputs have belongs to the part before it. A task without such
+markers has inputs of one part.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from builders.superni.frame import find_frame
-
 PLACEHOLDERS = ("N/A", "", "[MASK]")
 N_RANDOM = 20
+_LEAST_SHARE = 0.95
+"""Least share of the inputs that have a marker, and of those that have all markers in one order."""
+_MOST_WORDS = 4
+_WORDS = re.compile(r"(?<![\w'-])(?:[\w'-]+[^\S\n]){0,3}[\w'-]+\Z")
+_LONGEST = 80
+"""Number of characters before a colon in which the words of a marker are looked for."""
+_OPTION = re.compile(r"\([A-Za-z0-9]{1,2}\)|(?<![\w(])[A-Za-z0-9]{1,2}[).](?=\s)")
 
 
 def random_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Iterator[str]:
@@ -40,3 +53,97 @@ def random_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Iter
                 for bag, length in zip(words, lengths, strict=True)
             ]
         )
+
+
+class Marker(NamedTuple):
+    """A text that divides inputs, with the spaces around it in most of them."""
+
+    before: str
+    text: str
+    after: str
+
+
+class Frame(NamedTuple):
+    """The markers that the inputs of a task share, in their order; none if there is no frame."""
+
+    markers: tuple[Marker, ...]
+
+    def parts(self, text: str) -> tuple[str, ...] | None:
+        """Return the text before the first marker and after each; None if the input lacks a marker in its place.
+
+        >>> Frame((Marker("", "Q:", " "), Marker(" ", "A:", " "))).parts("Q: Who is it? A: me")
+        ('', ' Who is it? ', ' me')
+        """
+        parts = []
+        start = 0
+        for marker in self.markers:
+            place = text.find(marker.text, start)
+            if place < 0:
+                return None
+            parts.append(text[start:place])
+            start = place + len(marker.text)
+        return (*parts, text[start:])
+
+    def fill(self, parts: Sequence[str]) -> str:
+        """Return an input with these parts, with the spaces around markers that most inputs have."""
+        text = parts[0]
+        for marker, part in zip(self.markers, parts[1:], strict=True):
+            text += (marker.before if text else "") + marker.text + (marker.after + part if part else "")
+        return text
+
+
+def find_frame(texts: Sequence[str]) -> Frame:
+    """Find the markers that nearly all inputs of a task share in one order."""
+    counts = Counter(name for text in texts for name in set(_names(text)))
+    frequent = {name for name, n in counts.items() if n >= _LEAST_SHARE * len(texts)}
+    orders = Counter(_order(text, frequent) for text in texts)
+    if not orders:
+        return Frame(())
+    names = max(orders.items(), key=lambda entry: (entry[1], entry[0]))[0]
+    bare = Frame(tuple(Marker("", name, "") for name in names))
+    fitting = [(text, parts) for text in texts if (parts := bare.parts(text)) is not None]
+    if not names or len(fitting) < _LEAST_SHARE * len(texts):
+        return Frame(())
+    return Frame(
+        tuple(
+            Marker(
+                _commonest(_spaces_behind(parts[number]) for _, parts in fitting),
+                name,
+                _commonest(_spaces_before(parts[number + 1]) for _, parts in fitting),
+            )
+            for number, name in enumerate(names)
+        )
+    )
+
+
+def _names(text: str) -> Iterator[str]:
+    """Yield all texts in an input that may be markers: up to four words before each colon, and signs of options."""
+    for colon in re.finditer(":", text):
+        match = _WORDS.search(text[max(0, colon.start() - _LONGEST) : colon.start()])
+        words = re.split(r"(\s)", match[0]) if match else []
+        for n in range(1, min(_MOST_WORDS, (len(words) + 1) // 2) + 1):
+            yield "".join(words[-(2 * n - 1) :]) + ":"
+    yield from (match[0] for match in _OPTION.finditer(text))
+
+
+def _order(text: str, frequent: set[str]) -> tuple[str, ...]:
+    """Return the frequent markers of an input in their order, the longest where one ends like another."""
+    found: list[tuple[int, int, str]] = []
+    for name in sorted(set(_names(text)) & frequent, key=lambda name: (-len(name), name)):
+        match = re.search(rf"(?<![\w'(-]){re.escape(name)}", text)
+        if match is not None and not any(start < match.end() and match.start() < end for start, end, _ in found):
+            found.append((match.start(), match.end(), name))
+    return tuple(name for _, _, name in sorted(found))
+
+
+def _commonest(values: Iterator[str]) -> str:
+    counts = Counter(values)
+    return max(counts.items(), key=lambda entry: (entry[1], entry[0]))[0]
+
+
+def _spaces_behind(text: str) -> str:
+    return text[len(text.rstrip()) :]
+
+
+def _spaces_before(text: str) -> str:
+    return text[: len(text) - len(text.lstrip())]

@@ -10,15 +10,23 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import Report
 from builders.dataset.output import Draft
-from builders.superni import BUILDER, embedded, hub, natural_instructions
+from builders.superni import BUILDER, embedded, hub_copy, natural_instructions
 from builders.superni.cards import PAPER, SUPERNI, superni_card
-from builders.superni.choosing import FILTER, PUBLISHED, Chosen, choose_filtered, choose_named, choose_published
 from builders.superni.content import ITEM_RULES, TaskPlace
-from builders.superni.flags import FLAG_RULES
-from builders.superni.items import N_TEST
+from builders.superni.items import FLAG_RULES, N_TEST
 from builders.superni.survey import Survey, TaskSummary, draft_splits, survey
-from builders.superni.task_info import ALWAYS_RULES, FILTER_RULES, read_task_info
-from builders.superni.task_table import published_tasks
+from builders.superni.task_choice import (
+    ALWAYS_RULES,
+    FILTER,
+    FILTER_RULES,
+    PUBLISHED,
+    Chosen,
+    choose_filtered,
+    choose_named,
+    choose_published,
+    published_tasks,
+    read_task_info,
+)
 from schemas.documents.dataset import Parameter, Source, Suite
 from schemas.items.label import LabelItem
 
@@ -110,9 +118,9 @@ def from_hub(given: Path, options: Options, *, revision: str | None, task_info: 
         ConfigError: a named task does not exist or cannot be used, or the list of all tasks is missing.
     """
     is_published = (options.tasks or (PUBLISHED,)) == (PUBLISHED,)
-    folder = hub.hub_folder(given, revision, published_tasks() if is_published else None)
+    folder = hub_copy.hub_folder(given, revision, published_tasks() if is_published else None)
     infos = read_task_info(task_info, folder.path) if task_info is not None else {}
-    places = hub.task_places(folder.path, {name: info.category for name, info in infos.items() if info.category})
+    places = hub_copy.task_places(folder.path, {name: info.category for name, info in infos.items() if info.category})
     chosen = _chosen(options, places, task_info, folder.path)
     texts = _Texts(
         title="SuperNI label bias, tasks of Super-NaturalInstructions from the Hub",

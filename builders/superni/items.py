@@ -1,18 +1,23 @@
-"""Items of a task and their splits: which item belongs where depends on the seed and the name of the task alone."""
+"""Items of a task: the options that each offers, its flags, and its split.
+
+Which item belongs where depends on the seed and the name of the task alone. Defects of items and tasks are flagged,
+because the data are kept as the source has them.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from builders.superni.candidates import offered
-from builders.superni.content import TaskContent
+from builders.dataset.output import Rule
+from builders.superni.content import Instance, TaskContent
 from builders.superni.content_free import N_RANDOM, PLACEHOLDERS, random_texts
-from builders.superni.flags import UNCLEAR, instance_flags, task_flags, unnamed_labels
-from schemas.items.label import ContentFree, LabelItem
+from schemas.items.label import LabelItem
 
 SPLITS = ("test", "bias", "pool", "content_free")
 """Names of the splits of each config, in the order in which they are written."""
@@ -24,9 +29,32 @@ N_CONTENT_FREE = len(PLACEHOLDERS) + N_RANDOM
 N_TEST = 1000
 """Maximum number of evaluation items per task, as in the publication."""
 
+PERIOD = Rule(name="label_with_period", description="a label of the task ends in a period")
+ALIKE = Rule(name="labels_alike", description="two labels of the task differ only in case or in spaces around them")
+UNNAMED = Rule(name="label_not_in_instruction", description="the instruction does not name the right label")
+SPACES = Rule(name="outer_whitespace", description="the input begins or ends with a space or a line break")
+SEVERAL = Rule(name="several_outputs", description="the source gives several outputs, and the first one is taken")
+REPEATED = Rule(name="repeated_input", description="another item of the task has the same input")
+CONFLICT = Rule(name="conflicting_labels", description="another item of the task has the same input and another label")
+UNCLEAR = Rule(
+    name="candidates_unclear",
+    description="the options of the input cannot be told apart, so that the item has all labels of the task",
+)
+FEW_TEST = 100
+"""Number of items to evaluate below which a task is flagged, whatever limit the user sets.
+
+A run asks this many of each task by default: a task with fewer is measured on fewer than the others, and the accuracies
+of its labels vary more by chance, so that it looks more biased. The smallest task of the publication has 304.
+"""
+SMALL_TEST = Rule(name="small_test_split", description=f"the task has fewer than {FEW_TEST} items to evaluate")
+FLAG_RULES = (PERIOD, ALIKE, UNNAMED, SPACES, SEVERAL, REPEATED, CONFLICT, UNCLEAR, SMALL_TEST)
+
 
 def task_rng(seed: int, name: str) -> np.random.Generator:
-    """Return a source of randomness for one task, on which no other task has an influence."""
+    """Return a source of randomness for one task, on which no other task has an influence.
+
+    The publication drew all tasks from one stream, so that a change of one file moved the examples of every later task.
+    """
     digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest, "big"))
 
@@ -77,8 +105,9 @@ def _label_items(content: TaskContent, of_task: tuple[str, ...]) -> list[LabelIt
             flags=of_task + own,
         )
         if content.own_candidates:
-            found = offered(item.text, labels, instance.label)
-            item = replace(item, flags=(*item.flags, UNCLEAR.name)) if found is None else replace(item, labels=found)
+            options = offered(item.text, labels, instance.label)
+            unclear = replace(item, flags=(*item.flags, UNCLEAR.name))
+            item = unclear if options is None else replace(item, labels=options)
         items.append(item)
     return items
 
@@ -105,14 +134,88 @@ def _content_free(
     plain = _plain_item(content, labels_of(content), flags)
     # A stream of its own: another way of drawing words must not move a split.
     rng = task_rng(seed, f"{content.name}:words")
+    words = random_texts([item.text for item in test], N_RANDOM, rng)
+    texts = [*(("placeholder", text) for text in PLACEHOLDERS), *(("random_words", text) for text in words)]
     return [
         replace(plain, item_id=f"{content.name}-content-free-{number:02}", text=text, content_free=kind)
-        for number, (kind, text) in enumerate(_texts([item.text for item in test], rng))
+        for number, (kind, text) in enumerate(texts)
     ]
 
 
-def _texts(test: Sequence[str], rng: np.random.Generator) -> Iterator[tuple[ContentFree, str]]:
-    for text in PLACEHOLDERS:
-        yield "placeholder", text
-    for text in random_texts(test, N_RANDOM, rng):
-        yield "random_words", text
+def task_flags(labels: Sequence[str], n_test: int) -> tuple[str, ...]:
+    """Return the flags that all items of a task carry, for its labels and its number of items to evaluate.
+
+    >>> task_flags(["No.", "Yes."], 100), task_flags(["No", "Yes", "yes "], 100), task_flags(["No", "Yes"], 99)
+    (('label_with_period',), ('labels_alike',), ('small_test_split',))
+    """
+    flags = [PERIOD.name] if any(label.rstrip().endswith(".") for label in labels) else []
+    if len({label.strip().casefold() for label in labels}) < len(labels):
+        flags.append(ALIKE.name)
+    if n_test < FEW_TEST:
+        flags.append(SMALL_TEST.name)
+    return tuple(flags)
+
+
+def unnamed_labels(labels: Iterable[str], instruction: str) -> frozenset[str]:
+    """Return the labels that an instruction does not name as words of their own.
+
+    The case of letters does not count, except in labels of one letter; nor does a period at the end of a label.
+
+    >>> sorted(unnamed_labels(["A", "E", "yes", "No.", "maybe"], "Is it a fact? Choose A or D, Yes or no."))
+    ['E', 'maybe']
+    """
+    return frozenset(label for label in labels if not _is_named(label, instruction))
+
+
+def _is_named(label: str, instruction: str) -> bool:
+    word = label.strip()
+    word = word.removesuffix(".") or word
+    flags = re.IGNORECASE if len(word) > 1 else re.NOFLAG
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", instruction, flags) is not None
+
+
+def instance_flags(instances: Sequence[Instance], unnamed: frozenset[str]) -> list[tuple[str, ...]]:
+    """Return the flags of each item of a task, without those that its whole task carries."""
+    n_same = Counter(instance.text for instance in instances)
+    labels = defaultdict(set)
+    for instance in instances:
+        labels[instance.text].add(instance.label)
+    return [
+        tuple(
+            rule.name
+            for rule, applies in (
+                (UNNAMED, instance.label in unnamed),
+                (SPACES, instance.text != instance.text.strip()),
+                (SEVERAL, len(instance.outputs) > 1),
+                (REPEATED, n_same[instance.text] > 1),
+                (CONFLICT, len(labels[instance.text]) > 1),
+            )
+            if applies
+        )
+        for instance in instances
+    ]
+
+
+def offered(text: str, labels: Sequence[str], target: str) -> tuple[str, ...] | None:
+    """Return the labels that an input offers, in the order of the task.
+
+    Args:
+        text: Input.
+        labels: Labels of the task: letters or numbers.
+        target: Right label.
+
+    Returns:
+        The labels whose sign stands in the input; None if there are fewer than two, or the right one is not among them.
+
+    >>> offered("Which is a bird? (A) wren (B) oak (C) tin", ("A", "B", "C", "D"), "B")
+    ('A', 'B', 'C')
+    >>> offered("Which is a bird?", ("A", "B"), "B") is None
+    True
+    """
+    options = tuple(label for label in labels if _has_sign(text, label))
+    return options if len(options) > 1 and target in options else None
+
+
+def _has_sign(text: str, label: str) -> bool:
+    sign = re.escape(label.strip())
+    return re.search(rf"\({sign}\)|(?<![\w(.]){sign}(?:[).:])(?=\s|$)", text) is not None

@@ -17,7 +17,7 @@ from biasboard.ground.files import check_readable
 from biasboard.ground.strict_json import JsonValue
 from builders.dataset.inputs import check_folder
 from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
-from builders.superni.task_table import published_tasks
+from builders.superni.task_choice import published_tasks
 
 ADDRESS = "https://github.com/allenai/natural-instructions"
 REMEDY = f"take the file of {ADDRESS} as it is, or take it out of the folder"

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, overload
 
 from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report
 from builders.dataset.output import DraftSplit
-from builders.superni.choosing import FILTER, Chosen, shortened
 from builders.superni.content import TaskContent, TaskPlace
 from builders.superni.items import N_BIAS, N_CONTENT_FREE, N_POOL, SPLITS, labels_of, n_test_of, split_items
-from builders.superni.task_info import content_refusal
-from builders.superni.task_table import published_tasks
+from builders.superni.task_choice import FILTER, MOST_NAMES, Chosen, content_refusal, published_tasks
 from schemas.documents.dataset import Reject
 from schemas.items.label import LabelItem
 
@@ -82,7 +81,7 @@ def survey(chosen: Chosen, *, limit: int, report: Report) -> Survey:
         else:
             rejects.append(Reject(candidate=place.name, source_row=None, rule=refusal.rule.name, reason=refusal.reason))
     if not tasks:
-        names = shortened([place.name for place in chosen.places])
+        names = listed([place.name for place in chosen.places], most=MOST_NAMES)
         raise DataError(f"none of the {len(chosen.places)} tasks can be used ({names}); name others with --tasks")
     return Survey(tuple(tasks), tuple(rejects))
 

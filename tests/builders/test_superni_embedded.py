@@ -12,8 +12,7 @@ import pytest
 
 from builders.superni import embedded
 from builders.superni.content import TaskContent
-from builders.superni.flags import task_flags, unnamed_labels
-from builders.superni.items import labels_of, split_items
+from builders.superni.items import labels_of, split_items, task_flags, unnamed_labels
 
 OPTION = re.compile(r"\(([A-D])\) ([\w ]+?)(?= \(|$)")
 

@@ -8,8 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from builders.superni.content_free import random_texts
-from builders.superni.frame import Frame, Marker, find_frame
+from builders.superni.content_free import Frame, Marker, find_frame, random_texts
 
 SENTENCES = [f"Sentence 1: there are {n} {'big ' * (n % 3)}trees\nSentence 2: it is so {n}" for n in range(60)]
 

@@ -9,10 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from builders.superni.candidates import offered
 from builders.superni.content import Instance, Row, TaskContent, sort_rows
-from builders.superni.flags import FEW_TEST, task_flags, unnamed_labels
-from builders.superni.items import SPLITS, labels_of, n_test_of, split_items
+from builders.superni.items import (
+    FEW_TEST,
+    SPLITS,
+    labels_of,
+    n_test_of,
+    offered,
+    split_items,
+    task_flags,
+    unnamed_labels,
+)
 from evaluators.tasks.labels.classification_task import TASK
 from schemas.files import contract
 from schemas.items.label import LabelItem

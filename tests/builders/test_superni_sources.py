@@ -9,12 +9,19 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.superni import hub, natural_instructions
-from builders.superni.choosing import choose_filtered, choose_named, choose_published
+from builders.superni import hub_copy, natural_instructions
 from builders.superni.content import TaskContent, TaskPlace
 from builders.superni.items import labels_of
-from builders.superni.task_info import content_refusal, info_refusal, is_candidate, read_task_info
-from builders.superni.task_table import published_tasks
+from builders.superni.task_choice import (
+    choose_filtered,
+    choose_named,
+    choose_published,
+    content_refusal,
+    info_refusal,
+    is_candidate,
+    published_tasks,
+    read_task_info,
+)
 from tests.builders.superni_files import instances, text_of, write_hub_task, write_old_task, write_task
 
 INFO_HEADER = "Name,Summary,Category,Domain,Input Language,Output Language\n"
@@ -60,7 +67,7 @@ def test_a_hub_file_has_one_row_for_each_output(tmp_path: Path) -> None:
     path = write_hub_task(
         tmp_path / "train", name, [("a", "first", "yes"), ("b", "second", "no"), ("a", "first", "of course")]
     )
-    content = hub.read_task(path, name, {})
+    content = hub_copy.read_task(path, name, {})
     assert [(one.item_id, one.text, one.outputs) for one in content.instances] == [
         ("a", "first", ("yes", "of course")),
         ("b", "second", ("no",)),
@@ -68,17 +75,17 @@ def test_a_hub_file_has_one_row_for_each_output(tmp_path: Path) -> None:
     assert content.instances[1].place == f"{name}.jsonl:2"
     assert content.category == "Text Completion"
     with pytest.raises(DataError, match=r"the category of task900_made is unknown.*--task-info"):
-        hub.read_task(path, "task900_made", {})
+        hub_copy.read_task(path, "task900_made", {})
 
 
 def test_a_hub_folder_is_found_with_and_without_suffixes(tmp_path: Path) -> None:
     rows = [("a", "first", "yes")]
     write_hub_task(tmp_path / "train", "task002_made", rows, file="task002_made_train.jsonl")
     write_hub_task(tmp_path / "test", "task001_made", rows)
-    assert list(hub.task_places(tmp_path, {})) == ["task001_made", "task002_made"]
+    assert list(hub_copy.task_places(tmp_path, {})) == ["task001_made", "task002_made"]
     write_hub_task(tmp_path / "test", "task002_made", rows)
     with pytest.raises(DataError, match="has two files of task002_made; remove one"):
-        hub.task_places(tmp_path, {})
+        hub_copy.task_places(tmp_path, {})
 
 
 @pytest.mark.parametrize(
@@ -98,7 +105,7 @@ def test_a_broken_hub_file_is_named(tmp_path: Path, text: str, message: str) -> 
     path = tmp_path / "task900_made.jsonl"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        hub.read_task(path, "task900_made", {"task900_made": "Made"})
+        hub_copy.read_task(path, "task900_made", {"task900_made": "Made"})
 
 
 def test_without_the_hub_there_is_one_clear_error() -> None:
@@ -106,7 +113,7 @@ def test_without_the_hub_there_is_one_clear_error() -> None:
     with pytest.raises(
         DataError, match=r"^--input Muennighoff/natural-instructions: main cannot be had: it is neither"
     ):
-        hub.hub_folder(Path("Muennighoff/natural-instructions"), None, ["task001_made"])
+        hub_copy.hub_folder(Path("Muennighoff/natural-instructions"), None, ["task001_made"])
 
 
 def test_the_table_has_the_279_tasks_of_the_publication() -> None:

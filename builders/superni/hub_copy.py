@@ -18,7 +18,7 @@ from biasboard.ground.errors import DataError
 from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
 from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
 from builders.superni.natural_instructions import TASK_NAME, made_id, read_bytes
-from builders.superni.task_table import published_tasks
+from builders.superni.task_choice import published_tasks
 
 HUB_ID = "Muennighoff/natural-instructions"
 ADDRESS = f"https://huggingface.co/datasets/{HUB_ID}"

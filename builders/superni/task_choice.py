@@ -1,22 +1,37 @@
-"""The list of all tasks with their summaries and languages, and the filter by which the publication chose from it.
+"""Which tasks are built: those of the publication, those that pass its filter, or those with given names or numbers.
 
-The list is the file ``full_task_info.csv`` of the publication's release, or the table in ``tasks/README.md`` of the
-repository. The second part of the filter needs the files of the tasks and is in ``content_refusal``.
+* ``tasks.csv`` is the table of the 279 tasks of the publication: facts about each, and none of its texts. Sizes are
+  those of FLAN v2, a list that is independent of the publication. Numbers of labels were counted in the files at hand,
+  and for most tasks in the labels of their demonstrations, so that they may leave out rare ones.
+* The list of all tasks is the file ``full_task_info.csv`` of the publication's release, or the table in
+  ``tasks/README.md`` of the repository. The filter looks at its summaries and languages first, and at the content of
+  the tasks when they are read.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
+from biasboard.ground.plain_text import listed
 from builders.dataset.output import Rule
-from builders.superni.content import TaskContent
+from builders.superni.content import TaskContent, TaskPlace
 from builders.superni.items import N_SUPPORT
+from schemas.documents.dataset import Reject
+
+PUBLISHED = "published"
+FILTER = "filter"
+MOST_NAMES = 5
+"""Number of names that a message lists."""
+_NUMBER = re.compile(r"(?:task)?(\d{1,6})")
 
 COLUMNS = ("Name", "Summary", "Category", "Input Language", "Output Language")
 REMEDY = "name full_task_info.csv of the publication's release with --task-info"
@@ -33,6 +48,7 @@ ALWAYS_RULES = (ONE_LABEL, MANY_LABELS, TOO_FEW)
 FILTER_RULES = (LANGUAGE, EXCLUDED, MANY_OUTPUTS, SMALL)
 """Rules of the publication's filter."""
 
+# The tasks that the release leaves out by name (EXCLUDED_TASKS of its extract_classification_tasks.py).
 _EXCLUDED = frozenset(
     {
         "task007_mctaco_answer_generation_transient_stationary",
@@ -47,7 +63,121 @@ _EXCLUDED = frozenset(
     }
 )
 _MOST_LABELS, _MOST_OUTPUTS, _LEAST_ITEMS = 50, 2, 300 + N_SUPPORT
+"""Bounds of the publication's filter: the 96 items of bias and pool leave at least 300 to evaluate."""
 _MOST_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFacts:
+    """Facts about one task of the publication."""
+
+    name: str
+    """Name of its file in the repository, without ``.json``."""
+    category: str
+    n_instances: int
+    n_labels: int | None
+    """Number of labels; None if it is unknown."""
+    equivalent_labels: bool
+    """True if the labels only name places: 17 tasks fit the rule of the publication, which has 18 and names none."""
+    own_candidates: bool
+    """True if the items offer different numbers of options."""
+
+
+@cache
+def published_tasks() -> Mapping[str, TaskFacts]:
+    """Return the facts about each task of the publication by its name, in the order of their numbers."""
+    text = resources.files("builders.superni").joinpath("tasks.csv").read_text(encoding="utf-8")
+    return {
+        row["name"]: TaskFacts(
+            name=row["name"],
+            category=row["category"],
+            n_instances=int(row["n_instances"]),
+            n_labels=int(row["n_labels"]) if row["n_labels"] else None,
+            equivalent_labels=row["equivalent_labels"] == "yes",
+            own_candidates=row["own_candidates"] == "yes",
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+class Chosen(NamedTuple):
+    """Tasks that are to be built."""
+
+    mode: str
+    """``published``, ``filter`` or ``named``."""
+    places: tuple[TaskPlace, ...]
+    missing: tuple[str, ...]
+    """Names of tasks that were chosen, but that the source does not have."""
+    rejects: tuple[Reject, ...] = ()
+    """Tasks that the filter drops before their files are read."""
+
+
+def choose_named(given: Sequence[str], places: Mapping[str, TaskPlace]) -> Chosen:
+    """Choose tasks by name or number.
+
+    Args:
+        given: Full names, or numbers such as ``73`` or ``task073``.
+        places: Tasks of the source by name.
+
+    Raises:
+        ConfigError: the source has no such task, or several with that number.
+    """
+    names = dict.fromkeys(_resolved(word, places) for word in given)
+    return Chosen("named", tuple(places[name] for name in names), ())
+
+
+def _resolved(word: str, places: Mapping[str, TaskPlace]) -> str:
+    if word in places:
+        return word
+    number = _NUMBER.fullmatch(word)
+    same = [name for name in places if number and (own := _NUMBER.match(name)) and int(own[1]) == int(number[1])]
+    if len(same) > 1:
+        raise ConfigError(f"--tasks {word}: several tasks have this number; give the name: {', '.join(same)}")
+    if not same:
+        raise ConfigError(f"--tasks {word}: the source has no such task; have: {listed(list(places), most=MOST_NAMES)}")
+    return same[0]
+
+
+def choose_published(places: Mapping[str, TaskPlace]) -> Chosen:
+    """Choose those of the 279 tasks of the publication that the source has, by their full names.
+
+    Raises:
+        DataError: the source has none of them.
+    """
+    return _of_source(PUBLISHED, published_tasks(), places)
+
+
+def choose_filtered(places: Mapping[str, TaskPlace], infos: Mapping[str, TaskInfo]) -> Chosen:
+    """Choose the tasks that pass the part of the publication's filter that needs no task file.
+
+    Raises:
+        DataError: the source has none of them.
+    """
+
+    def by_number(info: TaskInfo) -> tuple[int, str]:
+        """Sort tasks by their numbers, and those without one to the front."""
+        number = _NUMBER.match(info.name)
+        return int(number[1]) if number else -1, info.name
+
+    candidates = sorted((info for info in infos.values() if is_candidate(info)), key=by_number)
+    refused = {info.name: refusal for info in candidates if (refusal := info_refusal(info)) is not None}
+    rejects = tuple(
+        Reject(candidate=name, source_row=None, rule=refusal.rule.name, reason=refusal.reason)
+        for name, refusal in refused.items()
+    )
+    chosen = _of_source(FILTER, [info.name for info in candidates if info.name not in refused], places)
+    return chosen._replace(rejects=rejects)
+
+
+def _of_source(mode: str, wanted: Iterable[str], places: Mapping[str, TaskPlace]) -> Chosen:
+    wanted = list(wanted)
+    present = tuple(places[name] for name in wanted if name in places)
+    if not present:
+        raise DataError(
+            f"--tasks {mode}: the source has none of the {len(wanted)} tasks; "
+            f"have: {listed(list(places), most=MOST_NAMES)}; name others with --tasks"
+        )
+    return Chosen(mode, present, tuple(name for name in wanted if name not in places))
 
 
 class TaskInfo(NamedTuple):
@@ -115,6 +245,7 @@ def is_candidate(info: TaskInfo) -> bool:
     True
     """
     words = ("classification", "detection")
+    # As in the release, where case counts in names and neither in categories nor in summaries.
     return (
         any(word in info.name for word in (*words, "answer_generation"))
         or any(word in info.category.lower() for word in words)
