@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing_folder
@@ -136,6 +138,11 @@ def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[D
         kept.add(unit)
         room -= by_unit[unit]
     return tuple(replace(split, items=[item for item in split.items if item.unit in kept]) for split in splits)
+
+
+def rng_for(seed: int, name: str) -> np.random.Generator:
+    """Return a source of randomness for what has a name, such as a task or a label; no other one has an influence."""
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest(), "big"))
 
 
 def round_robin(queues: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -183,18 +183,16 @@ def published_tags() -> Mapping[str, tuple[Tags, ...]]:
     """Return the tags of the published templates by config, in the order of the templates."""
     text = resources.files("builders.gifi").joinpath("published_tags.json").read_text(encoding="utf-8")
     data = cast(dict[str, Any], strict_json.loads(text, where="builders/gifi/published_tags.json"))
-    return {
-        config: tuple(
-            Tags(
-                cases=tuple(CASE_TAGS[tag] for tag in row["cases"]),
-                others={int(slot): word for slot, word in row.get("other", {}).items()},
-                agreement={int(place): form for place, form in row.get("agree", {}).items()},
-                is_unclear=row.get("doubt", False),
-            )
-            for row in data[config]
-        )
-        for config in ("recognition", "continuation", "math")
-    }
+    return {config: tuple(map(_tags, data[config])) for config in ("recognition", "continuation", "math")}
+
+
+def _tags(row: Mapping[str, Any]) -> Tags:
+    return Tags(
+        cases=tuple(CASE_TAGS[tag] for tag in row["cases"]),
+        others={int(slot): word for slot, word in row.get("other", {}).items()},
+        agreement={int(place): form for place, form in row.get("agree", {}).items()},
+        is_unclear=row.get("doubt", False),
+    )
 
 
 def published_template(row: VariantRows, config: str) -> Template:

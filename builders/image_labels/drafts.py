@@ -1,18 +1,19 @@
-"""Drafts of datasets of images from each source."""
+"""Builds a draft from each source, with the texts of its card, ready to be written as a dataset."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.progress import Report
+from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
 from builders.image_labels import BUILDER
-from builders.image_labels.cards import Texts, image_card
-from builders.image_labels.checking import RULES, check_images
-from builders.image_labels.content import Content
+from builders.image_labels.cifar import HUB_ID, read_cifar
 from builders.image_labels.folder import OPEN_LICENCES, read_folder
-from builders.image_labels.hub import HUB_ID, read_cifar
+from builders.image_labels.images import RULES, Content, check_images
 from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, drawn, items_of
 from schemas.documents.item_shape import Item
 
@@ -23,6 +24,39 @@ _CIFAR_REFUSAL = (
     "hashes in place of the images"
 )
 _PAPER = "arXiv:2603.15654, which measures CIFAR-100 with CLIP"
+_FEW = 20
+"""Number of images of a label below which a rule that is fitted on them does not carry over."""
+
+_DATA_STATEMENT = """\
+Images with one label each, and the labels that any of them may get, as English words where the source has such. Split
+`test` is evaluated; on `bias` the bias towards labels is measured; on `pool` calibrations are fitted; `content_free`
+holds images of one colour and of noise, made by the seed of the build, which have no right label. `image` is the file
+of the source byte for byte, and `image_sha256` is its hash, by which requests and records name it."""
+
+_HOW_BUILT = """\
+Labels are the names of the source with spaces in place of underscores, sorted. Every file is opened: what cannot be
+read is rejected, and so are images whose pixels stand twice, whatever their file formats; `test` goes before the other
+splits. The images of a label are permuted by the seed of the build and the name of the label; of those that are not set
+apart to evaluate on, the first are `bias` and the next are `pool`. What a model sees is the picture upright, in three
+channels of 8 bits, on white where it is transparent (`schemas/files/pictures.py`)."""
+
+_INTENDED_USE = """\
+To measure how evenly a model recognises classes of images without training on them, beside how often it is right, and
+to compare calibrations and decision rules. A model that answers at random is even too: always read both."""
+
+_OUT_OF_SCOPE_USE = """\
+Do not read a good score as the absence of bias against people: classes of images are compared here, not groups of
+people. Do not train on it a model that is evaluated on it."""
+
+_BIASES = """\
+* The images show what their source happened to collect.
+* A model may have been trained on these very images: those of well-known data sets are all over the web."""
+
+_ANNOTATION = Annotation(
+    protocol="The right label of an image is the one that its source gives; nothing was annotated again.",
+    annotators="Those who made the source.",
+    per_item="1 that is kept",
+)
 
 
 class Options(NamedTuple):
@@ -42,6 +76,16 @@ class Built(NamedTuple):
     warnings: tuple[str, ...]
 
 
+class _Texts(NamedTuple):
+    """The texts of a card that depend on the source."""
+
+    title: str
+    how_built: str
+    licence_terms: str
+    known_limits: str
+    citation: str
+
+
 def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built:
     """Return the draft of a dataset of the images of a folder.
 
@@ -55,7 +99,7 @@ def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built
         DataError: the folder or one of its labels cannot be used.
     """
     content = read_folder(folder, licence)
-    texts = Texts(
+    texts = _Texts(
         title=f"Images of {content.name}",
         how_built="Taken from a folder of images with one folder for each label.",
         licence_terms=(
@@ -93,7 +137,7 @@ def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
         DataError: the files cannot be had or used.
     """
     content = read_cifar(path, revision)
-    texts = Texts(
+    texts = _Texts(
         title="CIFAR-100",
         how_built=(
             f"CIFAR-100 as `{HUB_ID}` on the Hub has it: fine labels, with the superclass of each as its category. "
@@ -114,7 +158,7 @@ def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
 
 
 def _built(
-    source: str, content: Content, options: Options, texts: Texts, licence: str, publish_refusal: str | None
+    source: str, content: Content, options: Options, texts: _Texts, licence: str, publish_refusal: str | None
 ) -> Built:
     described = BUILDER.source(source)
     checked = check_images(content, options.report)
@@ -156,20 +200,37 @@ def _built(
         rejects=checked.rejects,
         reject_rules=RULES,
         flag_rules=(),
-        card=image_card(found, labels, texts),
+        card=_card(found, labels, texts),
     )
     return Built(draft, found, labels, tuple(_warnings(content, found, labels)))
 
 
-_FEW = 20
-"""Number of images of a label below which a rule that is fitted on them does not carry over."""
+def _card(found: Drawn, labels: Sequence[str], texts: _Texts) -> Card:
+    """Return a card, adding the parts that all sources share."""
+    parts = {"test": found.test, "bias": found.bias, "pool": found.pool}
+    counts = [Counter(image.candidate.label for image in images) for images in parts.values()]
+    rows = tuple((label, *(str(of_split[label]) for of_split in counts)) for label in labels)
+    return Card(
+        data_statement=_DATA_STATEMENT,
+        how_built=f"{texts.how_built}\n\n{_HOW_BUILT}",
+        annotation=_ANNOTATION,
+        biases=_BIASES,
+        licence_terms=texts.licence_terms,
+        intended_use=_INTENDED_USE,
+        out_of_scope_use=_OUT_OF_SCOPE_USE,
+        known_limits=texts.known_limits,
+        balance=CardTable(header=("label", *parts), rows=rows),
+        citation=f"Cite this project with the dataset version, {texts.citation}.",
+        task_categories=("zero-shot-image-classification",),
+        tags=("label-bias", "calibration", "bias-evaluation"),
+    )
 
 
 def _warnings(content: Content, found: Drawn, labels: tuple[str, ...]) -> list[str]:
     warnings = []
     if content.is_published is False:
         warnings.append("the files are not those of the published commit, by their sha256")
-    least = min(sum(one.candidate.label == label for one in found.pool) for label in labels)
+    least = min(sum(image.candidate.label == label for image in found.pool) for label in labels)
     if least < _FEW:
         warnings.append(
             f"the pool has {least} images of some label, and calibrations that are fitted on fewer than {_FEW} may "

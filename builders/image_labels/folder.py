@@ -11,10 +11,9 @@ from pathlib import Path
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from builders.dataset.inputs import check_folder, read_file
-from builders.image_labels.content import Candidate, Content, check_labels, label_words
+from builders.image_labels.images import OTHER_FILE, Candidate, Content, check_labels, label_words
 from schemas.documents.dataset import Reject, Source
 
-OTHER_FILE = "other_file"
 OPEN_LICENCES = (
     *("CC0-1.0", "PDDL-1.0", "CC-BY-4.0", "CC-BY-3.0", "CC-BY-SA-4.0", "CC-BY-SA-3.0", "ODC-By-1.0"),
     *("MIT", "Apache-2.0", "BSD-3-Clause"),
@@ -37,11 +36,10 @@ def read_folder(folder: Path, licence: str | None) -> Content:
     """
     where = f"--input {folder}"
     check_folder(folder, "a folder with one folder of images for each label")
-    inside = {path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")}
     # A label may itself be called train, as that of the vehicle is in CIFAR-100.
-    is_parted = inside == set(_PARTS)
+    is_parted = _folders(folder).keys() == set(_PARTS)
     roots = {part: folder / part for part in _PARTS} if is_parted else {"": folder}
-    labels = {part: _label_folders(root) for part, root in roots.items()}
+    labels = {part: _folders(root) for part, root in roots.items()}
     words = check_labels(dict.fromkeys(name for names in labels.values() for name in names), where)
     if is_parted and labels["train"].keys() != labels["test"].keys():
         name = min(labels["train"].keys() ^ labels["test"].keys())
@@ -50,7 +48,7 @@ def read_folder(folder: Path, licence: str | None) -> Content:
     rejects: list[Reject] = []
     config = _NOT_OF_NAMES.sub("-", folder.resolve().name).strip("-._") or "images"
     images = {
-        part: [one for _, path in sorted(of_part.items()) for one in _images(folder, path, rejects)]
+        part: [image for _, path in sorted(of_part.items()) for image in _images(folder, path, rejects)]
         for part, of_part in labels.items()
     }
     if not any(images.values()):
@@ -66,7 +64,7 @@ def read_folder(folder: Path, licence: str | None) -> Content:
     )
 
 
-def _label_folders(root: Path) -> dict[str, Path]:
+def _folders(root: Path) -> dict[str, Path]:
     return {path.name: path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")}
 
 
@@ -80,7 +78,7 @@ def _images(folder: Path, path: Path, rejects: list[Reject]) -> Iterator[Candida
         if not file.is_file() or file.suffix.lower() not in _SUFFIXES:
             kind = "a folder" if file.is_dir() else f"a file that ends in '{file.suffix}'"
             reason = f"is {kind}, and an image ends in {', '.join(_SUFFIXES)}"
-            rejects.append(Reject(candidate=place, source_row=place, rule=OTHER_FILE, reason=reason))
+            rejects.append(Reject(candidate=place, source_row=place, rule=OTHER_FILE.name, reason=reason))
             continue
         yield Candidate(place, label, None, partial(read_file, file))
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.image_labels.checking import Checked, Sound
+from builders.dataset.output import rng_for
+from builders.image_labels.images import Checked, Sound
 from schemas.documents.base import EncodedImage
 from schemas.files import pictures
 from schemas.items.image import ImageItem, NoContent
@@ -43,7 +44,7 @@ class Drawn(NamedTuple):
 
 
 def drawn(checked: Checked, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str) -> Drawn:
-    """Draw the images of each split. Which image belongs where depends on the seed and its own label alone.
+    """Draw the images of each split. Which image belongs where depends on the seed and its own label alimage.
 
     Args:
         checked: The images that can be used.
@@ -61,14 +62,14 @@ def drawn(checked: Checked, labels: Sequence[str], sizes: Sizes, *, seed: int, w
         raise ConfigError(f"--limit {sizes.limit}: leaves no image for each of {len(labels)} labels; raise it")
     parts: dict[str, list[Sound]] = {"test": [], "bias": [], "pool": []}
     for label in labels:
-        train = _permuted([one for one in checked.train if one.candidate.label == label], seed, f"train:{label}")
+        train = _permuted([image for image in checked.train if image.candidate.label == label], seed, f"train:{label}")
         n_wanted = sizes.n_bias + sizes.n_pool
         if checked.test is None:
             n_support = min(n_wanted, len(train) // 2) if len(train) > 3 else 2
             support, test = train[:n_support], train[n_support:]
         else:
             support = train[:n_wanted]
-            test = _permuted([one for one in checked.test if one.candidate.label == label], seed, f"test:{label}")
+            test = _permuted([image for image in checked.test if image.candidate.label == label], seed, f"test:{label}")
         _check_label(label, test, support, is_parted=checked.test is not None, where=where)
         n_bias = min(sizes.n_bias, max(1, len(support) * sizes.n_bias // n_wanted))
         parts["bias"] += support[:n_bias]
@@ -80,10 +81,10 @@ def drawn(checked: Checked, labels: Sequence[str], sizes: Sizes, *, seed: int, w
 def _check_label(label: str, test: Sequence[Sound], support: Sequence[Sound], *, is_parted: bool, where: str) -> None:
     n = len(test) + len(support)
     if not is_parted and n < 3:
-        told = "1 image" if n == 1 else f"{n} images"
+        usable = "1 image" if n == 1 else f"{n} images"
         raise DataError(
-            f"{where}: label '{label}' has {told} that can be used, and a label needs at least 3: one to evaluate and "
-            "two to measure bias and to calibrate on; add images, or remove the label"
+            f"{where}: label '{label}' has {usable} that can be used, and a label needs at least 3: one to evaluate "
+            "and two to measure bias and to calibrate on; add images, or remove the label"
         )
     if is_parted and (not test or len(support) < 2):
         raise DataError(
@@ -93,31 +94,26 @@ def _check_label(label: str, test: Sequence[Sound], support: Sequence[Sound], *,
 
 
 def _permuted(images: Sequence[Sound], seed: int, name: str) -> list[Sound]:
-    return [images[place] for place in _rng(seed, name).permutation(len(images)).tolist()]
-
-
-def _rng(seed: int, name: str) -> np.random.Generator:
-    """Return a source of randomness for one purpose, on which no other one has an influence."""
-    return np.random.default_rng(int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest(), "big"))
+    return [images[place] for place in rng_for(seed, name).permutation(len(images)).tolist()]
 
 
 def items_of(images: Sequence[Sound], labels: tuple[str, ...]) -> list[ImageItem]:
     """Return images as items; their files are read again."""
     return [
         ImageItem(
-            item_id=one.candidate.place,
-            image=EncodedImage(bytes=one.candidate.read(), path=None),
-            image_sha256=one.sha256,
-            width=one.width,
-            height=one.height,
+            item_id=image.candidate.place,
+            image=EncodedImage(bytes=image.candidate.read(), path=None),
+            image_sha256=image.sha256,
+            width=image.width,
+            height=image.height,
             labels=labels,
-            target=one.candidate.label,
-            category=one.candidate.category,
+            target=image.candidate.label,
+            category=image.candidate.category,
             content_free=None,
-            source_row=one.candidate.place,
+            source_row=image.candidate.place,
             flags=(),
         )
-        for one in images
+        for image in images
     ]
 
 
@@ -130,10 +126,10 @@ def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: s
         config: Name of the config.
         seed: Seed of the build.
     """
-    counts = Counter((one.width, one.height) for one in test)
+    counts = Counter((image.width, image.height) for image in test)
     width, height = (min(side, _MOST_SIDE) for side in min(counts, key=lambda size: (-counts[size], size)))
     found = []
-    for number, (kind, pixels) in enumerate(_empty_pictures(width, height, _rng(seed, "noise"))):
+    for number, (kind, pixels) in enumerate(_empty_pictures(width, height, rng_for(seed, "noise"))):
         content = pictures.png(pixels)
         found.append(
             ImageItem(

@@ -6,15 +6,12 @@ because the data are kept as the source has them.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from builders.dataset.output import Rule
+from builders.dataset.output import Rule, rng_for
 from builders.superni.content import Instance, TaskContent
 from builders.superni.content_free import N_RANDOM, PLACEHOLDERS, random_texts
 from schemas.items.label import LabelItem
@@ -50,15 +47,6 @@ SMALL_TEST = Rule(name="small_test_split", description=f"the task has fewer than
 FLAG_RULES = (PERIOD, ALIKE, UNNAMED, SPACES, SEVERAL, REPEATED, CONFLICT, UNCLEAR, SMALL_TEST)
 
 
-def task_rng(seed: int, name: str) -> np.random.Generator:
-    """Return a source of randomness for one task, on which no other task has an influence.
-
-    The publication drew all tasks from one stream, so that a change of one file moved the examples of every later task.
-    """
-    digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
-    return np.random.default_rng(int.from_bytes(digest, "big"))
-
-
 def labels_of(content: TaskContent) -> tuple[str, ...]:
     """Return the sorted labels of a task: the first outputs of all its items, as the source spells them."""
     return tuple(sorted({instance.label for instance in content.instances}))
@@ -80,7 +68,8 @@ def split_items(content: TaskContent, *, seed: int, limit: int = N_TEST) -> Mapp
         seed: Seed of the build.
         limit: Maximum number of evaluation items.
     """
-    order = task_rng(seed, content.name).permutation(len(content.instances)).tolist()
+    # The publication drew all tasks from one stream: a change of one file moved the examples of every later task.
+    order = rng_for(seed, content.name).permutation(len(content.instances)).tolist()
     # A limit is the user's own choice, and moves no other split.
     flags = task_flags(labels_of(content), len(content.instances) - N_SUPPORT)
     items = _label_items(content, flags)
@@ -133,7 +122,7 @@ def _content_free(
 ) -> list[LabelItem]:
     plain = _plain_item(content, labels_of(content), flags)
     # A stream of its own: another way of drawing words must not move a split.
-    rng = task_rng(seed, f"{content.name}:words")
+    rng = rng_for(seed, f"{content.name}:words")
     words = random_texts([item.text for item in test], N_RANDOM, rng)
     texts = [*(("placeholder", text) for text in PLACEHOLDERS), *(("random_words", text) for text in words)]
     return [

@@ -16,9 +16,9 @@ from PIL import Image
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError
 from biasboard.ground.progress import silent
 from builders.dataset.output import write_dataset
-from builders.image_labels import drafts, hub
-from builders.image_labels.content import check_labels, label_words
+from builders.image_labels import cifar, drafts
 from builders.image_labels.drafts import Options
+from builders.image_labels.images import check_labels, label_words
 from builders.image_labels.items import Sizes
 from builders.publish.publishable import check_manifest
 from schemas.documents.dataset import Manifest, Reject
@@ -294,14 +294,16 @@ def test_files_that_are_not_like_those_of_cifar_are_named(
     folder = cifar_folder(tmp_path / "cifar")
     change(folder)
     with pytest.raises(DataError, match=message):
-        hub.read_cifar(folder, None)
+        cifar.read_cifar(folder, None)
 
 
 def test_a_revision_is_for_the_hub_and_the_hub_needs_a_network(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="--revision main: applies to the Hub only"):
-        hub.read_cifar(cifar_folder(tmp_path / "cifar"), "main")
-    with pytest.raises(BiasboardError, match=f"{hub.HUB_ID}: {hub.REVISION} cannot be had: .*HF_HUB_OFFLINE is set"):
-        hub.read_cifar(Path(hub.HUB_ID), None)
+        cifar.read_cifar(cifar_folder(tmp_path / "cifar"), "main")
+    with pytest.raises(
+        BiasboardError, match=f"{cifar.HUB_ID}: {cifar.REVISION} cannot be had: .*HF_HUB_OFFLINE is set"
+    ):
+        cifar.read_cifar(Path(cifar.HUB_ID), None)
 
 
 @pytest.mark.slow

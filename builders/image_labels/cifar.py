@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
-from builders.image_labels.content import Candidate, Content, check_labels, label_words
+from builders.image_labels.images import Candidate, Content, check_labels, label_words
 from schemas.documents.dataset import Source
 
 HUB_ID = "uoft-cs/cifar100"

@@ -1,0 +1,193 @@
+"""The images of a source and the words of their labels; what cannot be read or stands twice is kept out."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from biasboard.ground.errors import DataError
+from biasboard.ground.progress import Report
+from builders.dataset.output import Rule
+from schemas.documents.dataset import Reject, Source
+from schemas.files.pictures import decoded, pixels_sha256
+
+MOST_LABELS = 128
+"""Largest number of labels, as the schema of the items has it."""
+OTHER_FILE = Rule(name="other_file", description="The file is no image by its name.")
+UNREADABLE = Rule(
+    name="unreadable",
+    description="The file is no whole PNG or JPEG file, is an animation, or has too many pixels.",
+)
+DUPLICATE = Rule(name="duplicate", description="Another image of the same label and part has the same pixels.")
+TWO_LABELS = Rule(name="two_labels", description="An image of another label has the same pixels; both are dropped.")
+EVALUATED = Rule(name="evaluated", description="An image that is evaluated has the same pixels.")
+RULES = (OTHER_FILE, UNREADABLE, DUPLICATE, TWO_LABELS, EVALUATED)
+
+
+class Candidate(NamedTuple):
+    """A file that may become an item."""
+
+    place: str
+    """Place in the source, such as ``test/cat/0001.png``, unique in it."""
+    label: str
+    category: str | None
+    """Group of labels to which it belongs; None if the source has no such groups."""
+    read: Callable[[], bytes]
+    """Function that returns the content of the file."""
+
+
+class Content(NamedTuple):
+    """The images of a source."""
+
+    name: str
+    """Name of the config."""
+    labels: tuple[str, ...]
+    """Words of all labels, sorted; each must have images, so that none is lost in silence."""
+    train: Sequence[Candidate]
+    """Images that may support the measurement; all images if the source has no images apart to evaluate on."""
+    test: Sequence[Candidate] | None
+    """Images to evaluate on; None if the source does not set any apart."""
+    rejects: tuple[Reject, ...]
+    """Files that are no images by their names."""
+    sources: tuple[Source, ...]
+    where: str
+    """Place to name in errors."""
+    is_published: bool | None = None
+    """True if the files are the published ones, False if they are others; None if there are no published ones."""
+
+
+def label_words(name: str, where: str) -> str:
+    """Return the words of a label: its name with spaces in place of underscores.
+
+    Args:
+        name: Name of the label in the source.
+        where: Place to name in errors.
+
+    Raises:
+        DataError: the name has no letter or digit, or a control character.
+
+    >>> label_words("lawn_mower", "labels")
+    'lawn mower'
+    """
+    words = " ".join(unicodedata.normalize("NFC", name).replace("_", " ").split(" ")).strip()
+    words = re.sub(" +", " ", words)
+    if not any(character.isalnum() for character in words):
+        raise DataError(f"{where}: label {name!r} has no letter or digit, so that no text can name it; rename it")
+    strange = [character for character in words if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Cs")]
+    if strange:
+        raise DataError(f"{where}: label {name!r} has the control character {strange[0]!r}; rename it")
+    return words
+
+
+def check_labels(names: Iterable[str], where: str) -> tuple[str, ...]:
+    """Return the words of the labels, sorted, after a check that a model can tell them apart.
+
+    Args:
+        names: Names of the labels in the source.
+        where: Place to name in errors.
+
+    Raises:
+        DataError: there are fewer than two labels or too many, or two of them read alike.
+    """
+    by_words: dict[str, str] = {}
+    for name in names:
+        other = by_words.setdefault(label_words(name, where).casefold(), name)
+        if other != name:
+            raise DataError(f"{where}: labels {other!r} and {name!r} differ in case or underscores alone; rename one")
+    if len(by_words) < 2:
+        labels = f"only the label {next(iter(by_words.values()))!r}" if by_words else "no label"
+        raise DataError(f"{where}: has {labels}; give at least two folders of images, one for each label")
+    if len(by_words) > MOST_LABELS:
+        raise DataError(f"{where}: has {len(by_words)} labels, and a dataset has at most {MOST_LABELS}; leave some out")
+    return tuple(sorted(label_words(name, where) for name in by_words.values()))
+
+
+class Sound(NamedTuple):
+    """An image that can be read, and that no other one repeats."""
+
+    candidate: Candidate
+    sha256: str
+    """SHA-256 of the file."""
+    pixels: str
+    """Hash of the pixels, which files of other formats may share."""
+    width: int
+    height: int
+
+
+class Checked(NamedTuple):
+    """The images of a source that can be used."""
+
+    train: Sequence[Sound]
+    test: Sequence[Sound] | None
+    rejects: tuple[Reject, ...]
+
+
+def check_images(content: Content, report: Report) -> Checked:
+    """Open all images of a source, and reject those that cannot be read or stand twice.
+
+    Args:
+        content: The images.
+        report: Called with the progress before each image is opened.
+    """
+    parts = {"test": content.test or (), "train": content.train}
+    n_in_all = sum(map(len, parts.values()))
+    rejects = list(content.rejects)
+    sound: dict[str, list[Sound]] = {"test": [], "train": []}
+    n_done = 0
+    for name, candidates in parts.items():
+        for candidate in candidates:
+            report("opening images", n_done, n_in_all)
+            n_done += 1
+            try:
+                sound[name].append(_opened(candidate))
+            except DataError as error:
+                rejects.append(_reject(candidate, UNREADABLE, str(error)))
+    ambiguous = _with_two_labels([*sound["test"], *sound["train"]])
+    seen: dict[str, tuple[str, str]] = {}
+    for name, images in sound.items():
+        kept = []
+        for image in images:
+            reject = _repeated(image, name, ambiguous, seen)
+            if reject is None:
+                seen[image.pixels] = (name, image.candidate.place)
+                kept.append(image)
+            else:
+                rejects.append(reject)
+        sound[name] = kept
+    return Checked(sound["train"], None if content.test is None else sound["test"], tuple(rejects))
+
+
+def _opened(candidate: Candidate) -> Sound:
+    content = candidate.read()
+    picture = decoded(content)
+    width, height = picture.size
+    return Sound(candidate, hashlib.sha256(content).hexdigest(), pixels_sha256(picture), width, height)
+
+
+def _with_two_labels(images: Sequence[Sound]) -> dict[str, tuple[str, ...]]:
+    """Return the labels of the pixels that stand under several, by the hash of the pixels."""
+    labels: dict[str, dict[str, None]] = {}
+    for image in images:
+        labels.setdefault(image.pixels, {})[image.candidate.label] = None
+    return {pixels: tuple(names) for pixels, names in labels.items() if len(names) > 1}
+
+
+def _repeated(
+    image: Sound, part: str, ambiguous: dict[str, tuple[str, ...]], seen: dict[str, tuple[str, str]]
+) -> Reject | None:
+    """Return the reject of an image whose pixels stand elsewhere too; None if it is the first to have them."""
+    if image.pixels in ambiguous:
+        names = " and ".join(f"'{name}'" for name in ambiguous[image.pixels])
+        return _reject(image.candidate, TWO_LABELS, f"its pixels stand under the labels {names}")
+    if image.pixels not in seen:
+        return None
+    other_part, place = seen[image.pixels]
+    rule = DUPLICATE if other_part == part else EVALUATED
+    return _reject(image.candidate, rule, f"has the pixels of {place}")
+
+
+def _reject(candidate: Candidate, rule: Rule, reason: str) -> Reject:
+    return Reject(candidate=candidate.place, source_row=candidate.place, rule=rule.name, reason=reason)
