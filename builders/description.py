@@ -55,5 +55,5 @@ class Builder:
 
 def all_builders() -> tuple[Builder, ...]:
     """Return every builder of this package, sorted by name; modules without a ``BUILDER`` are shared parts."""
-    found = (getattr(importlib.import_module(BUILDERS.module_name(name)), "BUILDER", None) for name in BUILDERS.names())
-    return tuple(builder for builder in found if isinstance(builder, Builder))
+    modules = (importlib.import_module(BUILDERS.module_name(name)) for name in BUILDERS.names())
+    return tuple(builder for module in modules if isinstance(builder := getattr(module, "BUILDER", None), Builder))

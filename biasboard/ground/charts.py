@@ -1,10 +1,15 @@
-"""Draws charts as SVG with Vega-Lite, without a browser, in the fonts and colours that all charts share."""
+"""Draws charts as SVG with Vega-Lite, without a browser, and finds places for labels in which none hides another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+import numpy as np
+
+from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.plain_text import visible
 from biasboard.ground.strict_json import JsonValue
 
 FONT_SIZE = 12
@@ -15,6 +20,16 @@ FIRST, SECOND, THIRD = "#1f5fbf", "#7a4b00", "#2a7d46"
 """Colours of three kinds of marks."""
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+_MAX_LABEL = 26
+"""Number of letters from which a label is shortened."""
+_WIDTH_OF_LETTER = 0.56
+"""Width of a letter as a share of the font size."""
+# Half the size of a mark, half the width that an interval keeps free, and the gap beside a mark, in pixels.
+_MARK, _LINE, _GAP = 5.0, 3.0, 3.0
+_STEPS = 9
+"""Number of distances at which each side of a mark is tried."""
+_OUTSIDE_WEIGHT = 10.0
+"""A label that is cut off at the edge is worse than one that covers another."""
 
 
 def with_style(spec: Mapping[str, JsonValue], *, background: str | None = None) -> dict[str, JsonValue]:
@@ -71,3 +86,137 @@ def svg_of(whole: Mapping[str, JsonValue]) -> str:
 def room_for(labels: Iterable[str]) -> float:
     """Return the width in pixels to reserve for labels, enough for any sans-serif font that a reader may have."""
     return max(len(label) for label in labels) * FONT_SIZE * 0.62
+
+
+class Point(NamedTuple):
+    """A mark with its label and an interval on each axis, in the coordinates of the data."""
+
+    text: str
+    x: float
+    y: float
+    x_interval: tuple[float, float]
+    y_interval: tuple[float, float]
+
+
+class LabelPlace(NamedTuple):
+    """The left end and vertical middle of a label, in the coordinates of the data."""
+
+    x: float
+    y: float
+    text: str
+
+
+class _Box(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+def place_labels(
+    points: Sequence[Point], *, width: float, height: float, low: float, high: float, font_size: float
+) -> list[LabelPlace]:
+    """Place each label near its mark, where it covers the least.
+
+    Args:
+        points: Marks to label; labels of earlier ones are placed first.
+        width: Width of the plane in pixels.
+        height: Height of the plane in pixels.
+        low: Smallest coordinate of the plane, on both axes.
+        high: Largest coordinate of the plane, on both axes.
+        font_size: Font size in pixels; each letter is assumed to be about half as wide.
+
+    Returns:
+        One place for each point, in the same order, with long labels shortened. Equal points give equal places.
+    """
+    span = high - low
+
+    def across(x: float) -> float:
+        return (x - low) / span * width
+
+    def down(y: float) -> float:
+        return (high - y) / span * height
+
+    centres = [(across(point.x), down(point.y)) for point in points]
+    # Rows of boxes: a mark and its two intervals for each point, then the labels placed so far.
+    taken = np.zeros((4 * len(points), 4))
+    for index, ((x, y), point) in enumerate(zip(centres, points, strict=True)):
+        taken[3 * index] = _Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
+        taken[3 * index + 1] = _Box(across(point.x_interval[0]), y - _LINE, across(point.x_interval[1]), y + _LINE)
+        taken[3 * index + 2] = _Box(x - _LINE, down(point.y_interval[1]), x + _LINE, down(point.y_interval[0]))
+    n_taken = 3 * len(points)
+    plane = _Box(0, 0, width, height)
+    places = []
+    for (x, y), point in zip(centres, points, strict=True):
+        text = shortened(point.text)
+        mark = _Box(
+            min(x - _MARK, across(point.x_interval[0])),
+            min(y - _MARK, down(point.y_interval[1])),
+            max(x + _MARK, across(point.x_interval[1])),
+            max(y + _MARK, down(point.y_interval[0])),
+        )
+        boxes = _candidates(x, y, mark, len(text) * _WIDTH_OF_LETTER * font_size, font_size + 2)
+        box = boxes[int(_costs(np.array(boxes), taken[:n_taken], plane).argmin())]
+        taken[n_taken] = box
+        n_taken += 1
+        middle = (box.top + box.bottom) / 2
+        places.append(LabelPlace(low + box.left / width * span, high - middle / height * span, text))
+    return places
+
+
+def shortened(label: str) -> str:
+    """Return a label without its middle if it is too long, since names of models often differ only at the end.
+
+    Characters that are not seen, or that turn others around, are written as escapes.
+
+    >>> shortened("an-extremely-long-name-of-a-model-7b-instruct")
+    'an-extremely…l-7b-instruct'
+    """
+    label = visible(label)
+    half = (_MAX_LABEL - 1) // 2
+    return label if len(label) <= _MAX_LABEL else f"{label[:half]}…{label[len(label) - (_MAX_LABEL - 1 - half) :]}"
+
+
+def _candidates(x: float, y: float, mark: _Box, width: float, height: float) -> list[_Box]:
+    """Return the boxes to try for a label: beside, above and below its mark, then the same farther away.
+
+    Args:
+        x: Middle of the mark.
+        y: Middle of the mark.
+        mark: Box around the mark and its intervals.
+        width: Width of the label.
+        height: Height of the label.
+    """
+    boxes = []
+    for step in range(_STEPS):
+        for side in (-1, 1):
+            shift = side * (height + 1) * step
+            for left in (x + _MARK + _GAP, x - _MARK - _GAP - width, mark.right + _GAP, mark.left - _GAP - width):
+                boxes.append(_Box(left, y + shift - height / 2, left + width, y + shift + height / 2))
+            for edge in (y + side * _MARK, mark.top if side < 0 else mark.bottom):
+                far = edge + side * (_GAP + height / 2 + (height + 1) * step)
+                boxes.append(_Box(x - width / 2, far - height / 2, x + width / 2, far + height / 2))
+    return boxes
+
+
+def _costs(boxes: FloatArray, taken: FloatArray, plane: _Box) -> FloatArray:
+    """Return what each box covers, and ten times what lies outside of the plane, shape (n,).
+
+    Args:
+        boxes: Boxes to try, shape (n, 4).
+        taken: Boxes of marks and labels, shape (m, 4).
+        plane: The whole plane.
+    """
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    outside = areas - _overlaps(boxes, np.array([plane]))[:, 0]
+    # Cumulated one by one: a pairwise sum rounds otherwise, and a tie between two places would go to the other one.
+    covered: FloatArray = _overlaps(boxes, taken).cumsum(axis=1)[:, -1]
+    return covered + _OUTSIDE_WEIGHT * outside
+
+
+def _overlaps(boxes: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the area that each box shares with each other one, shape (n, m)."""
+    widths = np.minimum(boxes[:, None, 2], others[:, 2]) - np.maximum(boxes[:, None, 0], others[:, 0])
+    heights = np.minimum(boxes[:, None, 3], others[:, 3]) - np.maximum(boxes[:, None, 1], others[:, 1])
+    areas: FloatArray = np.maximum(widths, 0.0) * np.maximum(heights, 0.0)
+    return areas

@@ -52,7 +52,7 @@ def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
         manifest: Manifest of the dataset.
         folder: Folder with the parquet files that the manifest lists.
     """
-    told: dict[str, JsonValue] = {
+    content: dict[str, JsonValue] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": _CONFORMS_TO,
@@ -68,7 +68,7 @@ def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
         "distribution": [_file(entry, folder) for entry in manifest.splits],
         "recordSet": [_record_set(entry) for entry in manifest.splits],
     }
-    return strict_json.dumps(told)
+    return strict_json.dumps(content)
 
 
 def _licences(manifest: Manifest) -> list[JsonValue]:
@@ -76,7 +76,7 @@ def _licences(manifest: Manifest) -> list[JsonValue]:
 
 
 def _responsible_data(card: Card, manifest: Manifest) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {
+    metadata: dict[str, JsonValue] = {
         "rai:dataCollection": _plain(card.how_built),
         "rai:dataAnnotationProtocol": _plain(card.annotation.protocol),
         "rai:annotatorDemographics": _plain(card.annotation.annotators),
@@ -87,8 +87,8 @@ def _responsible_data(card: Card, manifest: Manifest) -> dict[str, JsonValue]:
         "rai:dataSocialImpact": _plain(card.out_of_scope_use),
     }
     if manifest.generator_model is not None:
-        told["rai:machineAnnotationTools"] = manifest.generator_model
-    return told
+        metadata["rai:machineAnnotationTools"] = manifest.generator_model
+    return metadata
 
 
 def _plain(text: str) -> str:
@@ -171,11 +171,11 @@ def croissant_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
     """Yield a message for each point in which the croissant.json of a folder differs from the folder."""
     path = folder / CROISSANT_FILE
     try:
-        told = strict_json.read(path)
+        content = strict_json.read(path)
     except DataError as error:
         yield f"{error}; {_REMEDY}"
         return
-    told = told if isinstance(told, dict) else {}
+    metadata = content if isinstance(content, dict) else {}
     facts: dict[str, JsonValue] = {
         "name": manifest.name,
         "version": manifest.version,
@@ -184,7 +184,7 @@ def croissant_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
         "rai:machineAnnotationTools": manifest.generator_model,
     }
     for key, wanted in facts.items():
-        if told.get(key) != wanted:
-            yield f"{path}: {key} {told.get(key)!r} is not the {wanted!r} of the manifest; {_REMEDY}"
-    if told.get("distribution") != [_file(entry, folder) for entry in manifest.splits]:
+        if metadata.get(key) != wanted:
+            yield f"{path}: {key} {metadata.get(key)!r} is not the {wanted!r} of the manifest; {_REMEDY}"
+    if metadata.get("distribution") != [_file(entry, folder) for entry in manifest.splits]:
         yield f"{path}: distribution: is not the parquet files of the folder with their sizes and sha256; {_REMEDY}"

@@ -45,8 +45,8 @@ def check_folder(folder: Path, what: str) -> None:
         DataError: it is a file, or there is no such folder.
     """
     if not folder.is_dir():
-        found = "is a file" if folder.exists() else "no such folder"
-        raise DataError(f"--input {folder}: {found}; give {what}")
+        problem = "is a file" if folder.exists() else "no such folder"
+        raise DataError(f"--input {folder}: {problem}; give {what}")
 
 
 def read_file(path: Path) -> bytes:
@@ -105,9 +105,9 @@ def check_hashes(files: Mapping[str, bytes], published: Mapping[str, str], *, re
         DataError: the SHA-256 of a file differs.
     """
     for name, raw in files.items():
-        found = hashlib.sha256(raw).hexdigest()
-        if found != published[name]:
-            raise DataError(f"{name}: sha256 {found} is not the published file's {published[name]}; {remedy}")
+        sha256 = hashlib.sha256(raw).hexdigest()
+        if sha256 != published[name]:
+            raise DataError(f"{name}: sha256 {sha256} is not the published file's {published[name]}; {remedy}")
 
 
 def is_on_hub(given: Path, hub_id: str) -> bool:

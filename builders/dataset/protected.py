@@ -79,15 +79,15 @@ def _parts(text: str) -> Iterator[str]:
         yield from text.splitlines()
         yield from _BORDER.split(text)
     if _BEFORE in text:
-        for found in _OBJECT.findall(text):
-            yield from _parts_of_object(found)
+        for match in _OBJECT.findall(text):
+            yield from _parts_of_object(match)
 
 
 def _parts_of_object(text: str) -> Iterator[str]:
     # JSON that is a string of other JSON has a backslash before each quotation mark.
-    for told in (text, text.replace('\\"', '"')):
+    for spelling in (text, text.replace('\\"', '"')):
         try:
-            sentence = sentence_in_parts(json.loads(told, strict=False))
+            sentence = sentence_in_parts(json.loads(spelling, strict=False))
         except ValueError:
             continue
         if sentence is not None:

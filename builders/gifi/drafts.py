@@ -65,15 +65,15 @@ def from_tango(path: Path, *, limit: int | None) -> Draft[Item]:
         DataError: the file is missing, cannot be read, or is not the published one.
     """
     raw = tango.read_file(path)
-    found = tango.frames(raw)
+    sentences = tango.frames(raw)
     check_hashes({tango.FILE: raw}, {tango.FILE: tango.SHA256}, remedy=tango.REMEDY)
     return draft_of(
         "tango",
-        take_units([split_of("recognition", text_items(found.frames))], limit),
+        take_units([split_of("recognition", text_items(sentences.frames))], limit),
         title="GIFI, recognition on TANGO",
         sources=(_source("TANGO misgendering prompts", tango.ADDRESS, None, tango.SHA256, "CC-BY-SA-4.0"),),
         limit=limit,
-        rejects=found.rejects,
+        rejects=sentences.rejects,
         reject_rules=tango.REJECT_RULES,
         how_built=(
             "Where TANGO's own variants in he and ey differ stands a pronoun, whose case the form of ey tells; where "
@@ -99,11 +99,11 @@ def from_gsm8k(path: Path, revision: str | None, *, limit: int | None, report: R
     tagged = tagged_sources.gsm8k(path, revision, limit=limit, report=report)
     return draft_of(
         "gsm8k",
-        (split_of("math", problem_items(tagged.found.frames)),),
+        (split_of("math", problem_items(tagged.frames)),),
         title="GIFI, math on GSM8K",
         sources=(_tagged_source("GSM8K, test split", tagged_sources.GSM8K_ID, tagged, "MIT"),),
         limit=limit,
-        rejects=tagged.found.rejects,
+        rejects=tagged.rejects,
         reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
         how_built=_TAGGED,
         licence_terms="GSM8K is licensed under the MIT licence, (c) 2021 OpenAI.",
@@ -127,11 +127,11 @@ def from_realtoxicityprompts(path: Path, revision: str | None, *, limit: int | N
     tagged = tagged_sources.realtoxicityprompts(path, revision, limit=limit, report=report)
     return draft_of(
         "realtoxicityprompts",
-        (split_of("continuation", text_items(tagged.found.frames)),),
+        (split_of("continuation", text_items(tagged.frames)),),
         title="GIFI, continuation on RealToxicityPrompts",
         sources=(_tagged_source("RealToxicityPrompts", tagged_sources.RTP_ID, tagged, "Apache-2.0"),),
         limit=limit,
-        rejects=tagged.found.rejects,
+        rejects=tagged.rejects,
         reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
         how_built=_TAGGED,
         licence_terms="RealToxicityPrompts is licensed under Apache-2.0. Its texts are of the web, and some offend.",

@@ -18,7 +18,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from builders.dataset.inputs import csv_rows
 from builders.dataset.output import Rule
-from builders.gifi.variants import Repaired, VariantFrame
+from builders.gifi.variants import FramesAndRejects, VariantFrame
 from schemas.documents.dataset import Reject
 from schemas.items.assignment import AssignmentItem, Attribute, StereotypedGender
 from schemas.items.pronoun_text import Antecedent, PronounTextItem
@@ -268,7 +268,7 @@ def _agreeing(text: str, plural: str, *, contracted: bool) -> Iterator[Part]:
     yield text[match.end() :]
 
 
-def repaired_frames(rows: Sequence[VariantRows], config: str, tags: Sequence[Tags]) -> Repaired:
+def repaired_frames(rows: Sequence[VariantRows], config: str, tags: Sequence[Tags]) -> FramesAndRejects:
     """Return frames in which every variant is grammatical, and rejects for templates with an unclear pronoun."""
     frames, rejects = [], []
     for row in rows:
@@ -288,7 +288,7 @@ def repaired_frames(rows: Sequence[VariantRows], config: str, tags: Sequence[Tag
                 answer=_ANSWERS.get(row.number, row.answer) if config == "math" else None,
             )
         )
-    return Repaired(frames, rejects)
+    return FramesAndRejects(frames, rejects)
 
 
 def _template_id(config: str, index: int) -> str:
@@ -352,8 +352,8 @@ def _faults(published: Template, repaired: Template, tags: Tags) -> dict[str, fr
     wrong_case = frozenset(
         name
         for name, family in families.items()
-        for slot, (found, needed) in enumerate(zip(published.cases, tags.cases, strict=True))
-        if slot not in tags.others and family.forms[found] != family.forms[needed]
+        for slot, (case, needed) in enumerate(zip(published.cases, tags.cases, strict=True))
+        if slot not in tags.others and family.forms[case] != family.forms[needed]
     )
     disagrees = any(isinstance(part, Verb) for part in repaired.parts)
     return {

@@ -16,7 +16,7 @@ from biasboard.ground.progress import Report
 from builders.dataset.inputs import check_no_revision, downloading, is_on_hub
 from builders.dataset.output import Rule
 from builders.gifi.tagging import UncertainError, tagged
-from builders.gifi.variants import Repaired, VariantFrame
+from builders.gifi.variants import FramesAndRejects, VariantFrame
 from schemas.documents.dataset import Reject
 from schemas.lexicon import pronoun_families
 
@@ -53,7 +53,8 @@ class _Text(NamedTuple):
 class Tagged(NamedTuple):
     """The frames and rejects of a source, and the file that they come from."""
 
-    found: Repaired
+    frames: list[VariantFrame]
+    rejects: list[Reject]
     file: SourceFile
 
 
@@ -76,7 +77,7 @@ def gsm8k(given: Path, revision: str | None, *, limit: int | None, report: Repor
         _Text(_field(row, "question", place), _number(_field(row, "answer", place)), place)
         for place, row in _rows(file.path)
     )
-    return Tagged(_frames(texts, "gsm8k", needs_answer=True, limit=limit, report=report), file)
+    return Tagged(*_frames(texts, "gsm8k", needs_answer=True, limit=limit, report=report), file)
 
 
 def realtoxicityprompts(given: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
@@ -90,7 +91,7 @@ def realtoxicityprompts(given: Path, revision: str | None, *, limit: int | None,
     names = ("prompts.jsonl", "realtoxicityprompts-data.jsonl")
     file = source_file(given, names, hub_id=RTP_ID, hub_file="prompts.jsonl", revision=revision)
     texts = (_Text(_prompt(row, place).strip(), None, place) for place, row in _rows(file.path))
-    return Tagged(_frames(texts, "realtoxicityprompts", needs_answer=False, limit=limit, report=report), file)
+    return Tagged(*_frames(texts, "realtoxicityprompts", needs_answer=False, limit=limit, report=report), file)
 
 
 def source_file(given: Path, names: tuple[str, ...], *, hub_id: str, hub_file: str, revision: str | None) -> SourceFile:
@@ -114,38 +115,40 @@ def source_file(given: Path, names: tuple[str, ...], *, hub_id: str, hub_file: s
         # The Hub cache keeps each file in a folder named snapshots/<commit>/.
         return SourceFile(path, path.parts[path.parts.index("snapshots") + 1], sha256_file(path))
     if given.is_dir():
-        found = next((given / name for name in names if (given / name).is_file()), None)
-        if found is None:
+        inside = next((given / name for name in names if (given / name).is_file()), None)
+        if inside is None:
             raise DataError(f"--input {given}: no {' or '.join(names)} here; give the file, or {hub_id} for the Hub")
-        given = found
+        given = inside
     if not given.is_file():
         raise DataError(f"--input {given}: no such file; give {names[0]}, or {hub_id} for the Hub")
     check_no_revision(revision, given, "file")
     return SourceFile(given, None, sha256_file(given))
 
 
-def _frames(texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int | None, report: Report) -> Repaired:
+def _frames(
+    texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int | None, report: Report
+) -> FramesAndRejects:
     frames: list[tuple[str, VariantFrame]] = []
     rejects: list[Reject] = []
     seen: set[str] = set()
-    for number, one in enumerate(texts):
+    for number, (text, answer, place) in enumerate(texts):
         if number % _REPORT_EVERY == 0:
             report(f"reading texts ({len(frames):,} usable)", number, None)
-        key = hashlib.sha256(one.text.encode()).hexdigest()
+        key = hashlib.sha256(text.encode()).hexdigest()
         refusal = (REPEATED, "stands in the source before") if key in seen else None
-        if refusal is None and needs_answer and one.answer is None:
+        if refusal is None and needs_answer and answer is None:
             refusal = (NO_NUMBER, "no number stands after ####")
         seen.add(key)
         if refusal is None:
             try:
-                template = tagged(one.text)
+                template = tagged(text)
             except UncertainError as error:
                 refusal = (error.rule, str(error))
             else:
-                frames.append((key, VariantFrame(f"{name}-{number:06}", template, one.place, answer=one.answer)))
+                frames.append((key, VariantFrame(f"{name}-{number:06}", template, place, answer=answer)))
         if refusal is not None:
             rule, reason = refusal
-            rejects.append(Reject(candidate=one.text or "(empty)", source_row=one.place, rule=rule.name, reason=reason))
+            rejects.append(Reject(candidate=text or "(empty)", source_row=place, rule=rule.name, reason=reason))
     chosen = _spread(frames, limit)
     if not frames:
         rules = Counter(reject.rule for reject in rejects)
@@ -153,7 +156,7 @@ def _frames(texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int
         raise DataError(f"no text of the {name} file can be used ({why}); use the published file")
     if not chosen:
         raise ConfigError(f"--limit {limit}: one template needs {len(pronoun_families())} items; raise it")
-    return Repaired(chosen, rejects)
+    return FramesAndRejects(chosen, rejects)
 
 
 def _spread(frames: list[tuple[str, VariantFrame]], limit: int | None) -> list[VariantFrame]:

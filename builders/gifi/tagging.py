@@ -196,8 +196,8 @@ class _Reader:
 
 @cache
 def _verb_lemmas(word: str) -> Sequence[str]:
-    found: dict[str, tuple[str, ...]] = import_extra("lemminflect", "build").getAllLemmas(word)
-    return found.get("VERB", ()) or found.get("AUX", ())
+    lemmas: dict[str, tuple[str, ...]] = import_extra("lemminflect", "build").getAllLemmas(word)
+    return lemmas.get("VERB", ()) or lemmas.get("AUX", ())
 
 
 def _verb_lemma(word: str) -> str:

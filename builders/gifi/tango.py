@@ -15,7 +15,7 @@ from pathlib import Path
 from biasboard.ground.errors import DataError
 from builders.dataset import inputs
 from builders.dataset.output import Rule
-from builders.gifi.variants import Repaired, VariantFrame
+from builders.gifi.variants import FramesAndRejects, VariantFrame
 from schemas.documents.dataset import Reject
 from schemas.items.pronoun_text import Antecedent
 from schemas.lexicon import PronounCase, pronoun_families
@@ -55,7 +55,7 @@ def read_file(path: Path) -> bytes:
     return inputs.read_file(path)
 
 
-def frames(raw: bytes) -> Repaired:
+def frames(raw: bytes) -> FramesAndRejects:
     """Return a frame for each sentence, or a reject if its template does not reproduce the source.
 
     Raises:
@@ -70,7 +70,7 @@ def frames(raw: bytes) -> Repaired:
             raise DataError(f"{FILE}:{line}: template_idx '{row['template_idx'][:20]}' is no number; {REMEDY}")
         key = row["template_idx"], row["ante"], row["ante_type"]
         sentences.setdefault(key, {})[row["pronoun_family"]] = row["template"]
-    repaired = Repaired([], [])
+    result = FramesAndRejects([], [])
     for number, ((pattern, antecedent, antecedent_type), texts) in enumerate(sentences.items()):
         where = f"{FILE}, pattern {pattern}, antecedent '{antecedent}'"
         if missing := [family for family in OWN_FAMILIES if family not in texts]:
@@ -78,11 +78,11 @@ def frames(raw: bytes) -> Repaired:
         template = _template(texts)
         if template is None or any(template.fill(family) != texts[family] for family in OWN_FAMILIES):
             reason = "its variants differ in more than pronouns and verbs, or in forms that the lexicon does not have"
-            repaired.rejects.append(
+            result.rejects.append(
                 Reject(candidate=texts["he"], source_row=where, rule=NOT_REGENERATED.name, reason=reason)
             )
             continue
-        repaired.frames.append(
+        result.frames.append(
             VariantFrame(
                 template_id=f"tango-{int(pattern):02}-{number:03}",
                 template=template,
@@ -91,7 +91,7 @@ def frames(raw: bytes) -> Repaired:
                 topic=f"pattern {pattern}",
             )
         )
-    return repaired
+    return result
 
 
 def _template(texts: Mapping[str, str]) -> Template | None:

@@ -37,7 +37,7 @@ class VariantFrame(NamedTuple):
     """Flags that hold for every variant."""
 
 
-class Repaired(NamedTuple):
+class FramesAndRejects(NamedTuple):
     """The frames that can be used, and rejects for the texts of the source that cannot."""
 
     frames: list[VariantFrame]
@@ -97,5 +97,5 @@ def _variants(frame: VariantFrame) -> list[_Variant]:
 
 
 def _flags(template: Template, n_same: int) -> tuple[str, ...]:
-    found: Mapping[str, bool] = {SAME_TEXT.name: n_same > 1, ENDS_IN_PRONOUN.name: template.ends_in_slot}
-    return tuple(name for name, holds in found.items() if holds)
+    flags: Mapping[str, bool] = {SAME_TEXT.name: n_same > 1, ENDS_IN_PRONOUN.name: template.ends_in_slot}
+    return tuple(name for name, holds in flags.items() if holds)

@@ -56,13 +56,13 @@ def read_cifar(given: Path, revision: str | None) -> Content:
     where = f"--input {given}"
     files = _fetched(revision) if is_on_hub(given, HUB_ID) else _local(given, revision)
     hashes = {part: sha256_file(path) for part, path in files.paths.items()}
-    found = {part: _candidates(path, part) for part, path in files.paths.items()}
-    labels = check_labels(dict.fromkeys(one.label for of_part in found.values() for one in of_part), where)
+    candidates = {part: _candidates(path, part) for part, path in files.paths.items()}
+    names = dict.fromkeys(candidate.label for of_part in candidates.values() for candidate in of_part)
     return Content(
         name=NAME,
-        labels=labels,
-        train=found["train"],
-        test=found["test"],
+        labels=check_labels(names, where),
+        train=candidates["train"],
+        test=candidates["test"],
         rejects=(),
         sources=tuple(
             Source(

@@ -14,7 +14,7 @@ from builders.image_labels import BUILDER
 from builders.image_labels.cifar import HUB_ID, read_cifar
 from builders.image_labels.folder import OPEN_LICENCES, read_folder
 from builders.image_labels.images import RULES, Content, check_images
-from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, drawn, items_of
+from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, draw, items_of
 from schemas.documents.item_shape import Item
 
 _BUILDER_VERSION = "1.0"
@@ -163,9 +163,9 @@ def _built(
     described = BUILDER.source(source)
     checked = check_images(content, options.report)
     labels = content.labels
-    found = drawn(checked, labels, options.sizes, seed=options.seed, where=content.where)
-    images = {"test": found.test, "bias": found.bias, "pool": found.pool}
-    made = content_free_items(found.test, labels, content.name, options.seed)
+    drawn = draw(checked, labels, options.sizes, seed=options.seed, where=content.where)
+    images = {"test": drawn.test, "bias": drawn.bias, "pool": drawn.pool}
+    content_free = content_free_items(drawn.test, labels, content.name, options.seed)
     draft: Draft[Item] = Draft(
         name=described.dataset if source == "hub" else f"{described.dataset}-{content.name}",
         benchmark=BUILDER.name,
@@ -193,21 +193,21 @@ def _built(
                 config=content.name,
                 split=split,
                 item_shape="image",
-                items=items_of(images[split], labels) if split in images else made,
+                items=items_of(images[split], labels) if split in images else content_free,
             )
             for split in SPLITS
         ),
         rejects=checked.rejects,
         reject_rules=RULES,
         flag_rules=(),
-        card=_card(found, labels, texts),
+        card=_card(drawn, labels, texts),
     )
-    return Built(draft, found, labels, tuple(_warnings(content, found, labels)))
+    return Built(draft, drawn, labels, tuple(_warnings(content, drawn, labels)))
 
 
-def _card(found: Drawn, labels: Sequence[str], texts: _Texts) -> Card:
+def _card(drawn: Drawn, labels: Sequence[str], texts: _Texts) -> Card:
     """Return a card, adding the parts that all sources share."""
-    parts = {"test": found.test, "bias": found.bias, "pool": found.pool}
+    parts = {"test": drawn.test, "bias": drawn.bias, "pool": drawn.pool}
     counts = [Counter(image.candidate.label for image in images) for images in parts.values()]
     rows = tuple((label, *(str(of_split[label]) for of_split in counts)) for label in labels)
     return Card(
@@ -226,11 +226,11 @@ def _card(found: Drawn, labels: Sequence[str], texts: _Texts) -> Card:
     )
 
 
-def _warnings(content: Content, found: Drawn, labels: tuple[str, ...]) -> list[str]:
+def _warnings(content: Content, drawn: Drawn, labels: tuple[str, ...]) -> list[str]:
     warnings = []
     if content.is_published is False:
         warnings.append("the files are not those of the published commit, by their sha256")
-    least = min(sum(image.candidate.label == label for image in found.pool) for label in labels)
+    least = min(sum(image.candidate.label == label for image in drawn.pool) for label in labels)
     if least < _FEW:
         warnings.append(
             f"the pool has {least} images of some label, and calibrations that are fitted on fewer than {_FEW} may "

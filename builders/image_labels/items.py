@@ -43,7 +43,7 @@ class Drawn(NamedTuple):
     pool: Sequence[Sound]
 
 
-def drawn(checked: Checked, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str) -> Drawn:
+def draw(checked: Checked, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str) -> Drawn:
     """Draw the images of each split. Which image belongs where depends on the seed and its own label alimage.
 
     Args:
@@ -128,10 +128,10 @@ def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: s
     """
     counts = Counter((image.width, image.height) for image in test)
     width, height = (min(side, _MOST_SIDE) for side in min(counts, key=lambda size: (-counts[size], size)))
-    found = []
+    items = []
     for number, (kind, pixels) in enumerate(_empty_pictures(width, height, rng_for(seed, "noise"))):
         content = pictures.png(pixels)
-        found.append(
+        items.append(
             ImageItem(
                 item_id=f"{config}-content-free-{number:02}",
                 image=EncodedImage(bytes=content, path=None),
@@ -146,7 +146,7 @@ def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: s
                 flags=(),
             )
         )
-    return found
+    return items
 
 
 def _empty_pictures(

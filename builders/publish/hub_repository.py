@@ -137,16 +137,16 @@ class HubRepository:
     def commits(self, title: str) -> list[str]:
         """Read the commits of the main branch with a title, the latest first."""
         with self._asking("reading"):
-            found = self._api.list_repo_commits(self.repo, repo_type=_TYPE)
-            return [commit.commit_id for commit in found if commit.title == title]
+            commits = self._api.list_repo_commits(self.repo, repo_type=_TYPE)
+            return [commit.commit_id for commit in commits if commit.title == title]
 
     def pull_requests(self, title: str) -> dict[str, str]:
         """Read the open pull requests with a title: the reference of each, and its address."""
         with self._asking("reading"):
-            found = self._api.get_repo_discussions(
+            requests = self._api.get_repo_discussions(
                 self.repo, repo_type=_TYPE, discussion_type="pull_request", discussion_status="open"
             )
-            return {f"refs/pr/{one.num}": one.url for one in found if one.title == title}
+            return {f"refs/pr/{request.num}": request.url for request in requests if request.title == title}
 
     def create(self, *, private: bool) -> None:
         """Create the repository."""
@@ -214,19 +214,21 @@ class HubRepository:
 
     def _kind(self, error: HfHubHTTPError, doing: str) -> BiasboardError | TryAgainError:
         status = error.response.status_code
-        said = f": {one_line(error.server_message)}" if error.server_message else ""
+        message = f": {one_line(error.server_message)}" if error.server_message else ""
         if status in (401, 403):
             what = "does not allow this with the token" if status == 403 else "does not accept the token"
             if not _has_token():
                 what = "shows no such repository without a token"
-            return ConfigError(f"--repo {self.repo}: {doing}: the Hub {what} ({status}{said}); {_TOKEN_REMEDY}")
+            return ConfigError(f"--repo {self.repo}: {doing}: the Hub {what} ({status}{message}); {_TOKEN_REMEDY}")
         if status == _MOVED:
-            return TryAgainError(f"{doing}: somebody else committed meanwhile ({status}{said})", waits=False)
+            return TryAgainError(f"{doing}: somebody else committed meanwhile ({status}{message})", waits=False)
         if status == _BUSY:
-            return TryAgainError(f"{doing}: something else is going on there ({status}{said})", waits=True)
+            return TryAgainError(f"{doing}: something else is going on there ({status}{message})", waits=True)
         if status in _AFTERWARDS or status >= 500:
-            return TryAgainError(f"{doing}: the Hub failed ({status}{said})", waits=True)
-        return RunError(f"--repo {self.repo}: {doing}: the Hub refused ({status}{said}); correct that and run it again")
+            return TryAgainError(f"{doing}: the Hub failed ({status}{message})", waits=True)
+        return RunError(
+            f"--repo {self.repo}: {doing}: the Hub refused ({status}{message}); correct that and run it again"
+        )
 
 
 def _has_token() -> bool:

@@ -128,12 +128,12 @@ def _names(text: str) -> Iterator[str]:
 
 def _order(text: str, frequent: set[str]) -> tuple[str, ...]:
     """Return the frequent markers of an input in their order, the longest where one ends like another."""
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
     for name in sorted(set(_names(text)) & frequent, key=lambda name: (-len(name), name)):
         match = re.search(rf"(?<![\w'(-]){re.escape(name)}", text)
-        if match is not None and not any(start < match.end() and match.start() < end for start, end, _ in found):
-            found.append((match.start(), match.end(), name))
-    return tuple(name for _, _, name in sorted(found))
+        if match is not None and not any(start < match.end() and match.start() < end for start, end, _ in spans):
+            spans.append((match.start(), match.end(), name))
+    return tuple(name for _, _, name in sorted(spans))
 
 
 def _commonest(values: Iterator[str]) -> str:

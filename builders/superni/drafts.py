@@ -214,9 +214,9 @@ def _built(
 ) -> Built:
     described = BUILDER.source(source)
     limit = N_TEST if options.limit is None else options.limit
-    found = survey(chosen, limit=limit, report=options.report)
+    surveyed = survey(chosen, limit=limit, report=options.report)
     if not described.redistributable:
-        sources = (*sources, *(_task_source(task, source, revision) for task in found.tasks))
+        sources = (*sources, *(_task_source(task, source, revision) for task in surveyed.tasks))
     draft = Draft(
         name=described.dataset,
         benchmark=BUILDER.name,
@@ -224,31 +224,31 @@ def _built(
         title=texts.title,
         builder=f"builders.{BUILDER.name} ({source})",
         builder_version=_BUILDER_VERSION,
-        parameters=_parameters(source, chosen, found, options, limit),
+        parameters=_parameters(source, chosen, surveyed, options, limit),
         seed=options.seed,
         sources=tuple(sources),
         generator_model=None,
         licence=described.licence,
         publish_refusal=None if described.redistributable else _REFUSAL,
         human_validated=False,
-        splits=tuple(draft_splits(found.tasks, seed=options.seed, limit=limit)),
-        rejects=found.rejects,
+        splits=tuple(draft_splits(surveyed.tasks, seed=options.seed, limit=limit)),
+        rejects=surveyed.rejects,
         reject_rules=(*ITEM_RULES, *ALWAYS_RULES, *(FILTER_RULES if chosen.mode == FILTER else ())),
         flag_rules=FLAG_RULES,
-        card=superni_card(found.tasks, **{name: text for name, text in texts._asdict().items() if name != "title"}),
-        suites=(Suite(name=SUITE, configs=tuple(task.place.name for task in found.tasks)),),
+        card=superni_card(surveyed.tasks, **{name: text for name, text in texts._asdict().items() if name != "title"}),
+        suites=(Suite(name=SUITE, configs=tuple(task.place.name for task in surveyed.tasks)),),
     )
-    return Built(draft, chosen, found.tasks)
+    return Built(draft, chosen, surveyed.tasks)
 
 
-def _parameters(source: str, chosen: Chosen, found: Survey, options: Options, limit: int) -> dict[str, Parameter]:
-    differences = [difference for task in found.tasks if (difference := task.difference) is not None]
+def _parameters(source: str, chosen: Chosen, surveyed: Survey, options: Options, limit: int) -> dict[str, Parameter]:
+    differences = [difference for task in surveyed.tasks if (difference := task.difference) is not None]
     return {
         "source": source,
         "tasks": ", ".join(place.name for place in chosen.places) if chosen.mode == "named" else chosen.mode,
         "limit": limit,
         "n_wanted_tasks": len(chosen.places) + len(chosen.missing),
-        "n_tasks": len(found.tasks),
+        "n_tasks": len(surveyed.tasks),
         "missing_tasks": ", ".join(chosen.missing) or None,
         "other_counts": "; ".join(differences) or None,
     }

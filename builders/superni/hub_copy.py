@@ -6,7 +6,6 @@ with one id are one instance. It has neither categories nor licences.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -17,7 +16,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
 from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
-from builders.superni.natural_instructions import TASK_NAME, made_id, read_bytes
+from builders.superni.natural_instructions import TASK_NAME, made_id, read_text
 from builders.superni.task_choice import published_tasks
 
 HUB_ID = "Muennighoff/natural-instructions"
@@ -112,15 +111,15 @@ def read_task(path: Path, name: str, categories: Mapping[str, str]) -> TaskConte
             f"{path.name}: the category of {name} is unknown, which the Hub does not tell; name full_task_info.csv "
             "with --task-info, or take --source natural-instructions"
         )
-    raw = read_bytes(path)
-    rows = _rows(raw, path, name)
+    text, sha256 = read_text(path, remedy=REMEDY)
+    rows = _rows(text, path, name)
     joined: dict[tuple[str, str], list[str]] = {}
     places: dict[tuple[str, str], str] = {}
     for place, row in rows:
         key = row["id"], row["inputs"]
         joined.setdefault(key, []).append(row["targets"])
         places.setdefault(key, place)
-    found = sort_rows(
+    usable, rejects = sort_rows(
         [Row(places[key], key[0] or None, key[1], outputs) for key, outputs in joined.items()],
         lambda text, n: made_id(name, text, n),
     )
@@ -131,24 +130,20 @@ def read_task(path: Path, name: str, categories: Mapping[str, str]) -> TaskConte
         equivalent_labels=facts is not None and facts.equivalent_labels,
         own_candidates=facts is not None and facts.own_candidates,
         licence="not told",
-        sha256=hashlib.sha256(raw).hexdigest(),
-        instances=found.instances,
-        rejects=found.rejects,
+        sha256=sha256,
+        instances=usable,
+        rejects=rejects,
     )
 
 
-def _rows(raw: bytes, path: Path, name: str) -> list[tuple[str, dict[str, str]]]:
-    try:
-        lines = raw.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path.name}: is not UTF-8 ({error.reason} at byte {error.start}); {REMEDY}") from error
+def _rows(text: str, path: Path, name: str) -> list[tuple[str, dict[str, str]]]:
     rows = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             place = f"{path.name}:{number}"
-            value = strict_json.loads(line, where=place, remedy=REMEDY)
-            row = value if isinstance(value, dict) else {}
-            texts = {field: text for field in _FIELDS if isinstance(text := row.get(field), str)}
+            content = strict_json.loads(line, where=place, remedy=REMEDY)
+            row = content if isinstance(content, dict) else {}
+            texts = {field: value for field in _FIELDS if isinstance(value := row.get(field), str)}
             if missing := [field for field in _FIELDS if field not in texts]:
                 have = ", ".join(row)[:200]
                 raise DataError(f"{place}: field '{missing[0]}' is missing or no text; have: {have}; {REMEDY}")

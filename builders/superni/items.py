@@ -14,7 +14,7 @@ from dataclasses import replace
 from builders.dataset.output import Rule, rng_for
 from builders.superni.content import Instance, TaskContent
 from builders.superni.content_free import N_RANDOM, PLACEHOLDERS, random_texts
-from schemas.items.label import LabelItem
+from schemas.items.label import ContentFree, LabelItem
 
 SPLITS = ("test", "bias", "pool", "content_free")
 """Names of the splits of each config, in the order in which they are written."""
@@ -124,7 +124,8 @@ def _content_free(
     # A stream of its own: another way of drawing words must not move a split.
     rng = rng_for(seed, f"{content.name}:words")
     words = random_texts([item.text for item in test], N_RANDOM, rng)
-    texts = [*(("placeholder", text) for text in PLACEHOLDERS), *(("random_words", text) for text in words)]
+    texts: list[tuple[ContentFree, str]] = [("placeholder", text) for text in PLACEHOLDERS]
+    texts += [("random_words", text) for text in words]
     return [
         replace(plain, item_id=f"{content.name}-content-free-{number:02}", text=text, content_free=kind)
         for number, (kind, text) in enumerate(texts)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -58,15 +58,15 @@ def read_task(path: Path) -> TaskContent:
     Raises:
         DataError: the file is too large, is not JSON or not UTF-8, or has another schema.
     """
-    raw = read_bytes(path)
-    try:
-        value = strict_json.loads(raw.decode("utf-8"), where=path.name, remedy=REMEDY)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path.name}: is not UTF-8 ({error.reason} at byte {error.start}); {REMEDY}") from error
-    task = _object(value, path.name)
-    name, rows = path.stem, _rows(task, path)
-    found = sort_rows(rows, lambda text, n: made_id(name, text, n))
+    text, sha256 = read_text(path, remedy=REMEDY)
+    task = strict_json.loads(text, where=path.name, remedy=REMEDY)
+    instances = task.get("Instances") if isinstance(task, dict) else None
+    if not isinstance(task, dict) or not isinstance(instances, list):
+        have = ", ".join(task)[:200] if isinstance(task, dict) else type(task).__name__
+        raise DataError(f"{path.name}: has no list 'Instances'; have: {have}; {REMEDY}")
+    name = path.stem
     facts = published_tasks().get(name)
+    usable, rejects = sort_rows(_rows(instances, path), lambda text, n: made_id(name, text, n))
     return TaskContent(
         name=name,
         instruction=_first(task, "Definition", path.name),
@@ -74,23 +74,27 @@ def read_task(path: Path) -> TaskContent:
         equivalent_labels=facts is not None and facts.equivalent_labels,
         own_candidates=facts is not None and facts.own_candidates,
         licence=", ".join(_texts(task.get("Instance License"))) or "not told",
-        sha256=hashlib.sha256(raw).hexdigest(),
-        instances=found.instances,
-        rejects=found.rejects,
+        sha256=sha256,
+        instances=usable,
+        rejects=rejects,
     )
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the bytes of a file.
+def read_text(path: Path, *, remedy: str) -> tuple[str, str]:
+    """Return the text of a task file and the SHA-256 of its bytes.
 
     Raises:
-        DataError: it is no regular file, is too large or cannot be read.
+        DataError: it is no regular file, is too large, cannot be read or is not UTF-8.
     """
     try:
-        check_readable(path, most=MOST_BYTES, remedy=REMEDY)
-        return path.read_bytes()
+        check_readable(path, most=MOST_BYTES, remedy=remedy)
+        raw = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path.name}: cannot be read ({error.strerror}); {REMEDY}") from error
+        raise DataError(f"{path.name}: cannot be read ({error.strerror}); {remedy}") from error
+    try:
+        return raw.decode("utf-8"), hashlib.sha256(raw).hexdigest()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path.name}: is not UTF-8 ({error.reason} at byte {error.start}); {remedy}") from error
 
 
 def made_id(name: str, text: str, n_before: int) -> str:
@@ -103,24 +107,15 @@ def made_id(name: str, text: str, n_before: int) -> str:
     return f"{name}-{digest}" + (f"-{n_before + 1}" if n_before else "")
 
 
-def _object(value: JsonValue, where: str) -> Mapping[str, JsonValue]:
-    if not isinstance(value, dict) or not isinstance(value.get("Instances"), list):
-        have = ", ".join(value)[:200] if isinstance(value, dict) else type(value).__name__
-        raise DataError(f"{where}: has no list 'Instances'; have: {have}; {REMEDY}")
-    return value
-
-
-def _rows(task: Mapping[str, JsonValue], path: Path) -> list[Row]:
+def _rows(instances: Sequence[JsonValue], path: Path) -> list[Row]:
     rows = []
-    instances = task["Instances"]
-    for number, one in enumerate(instances if isinstance(instances, list) else []):
+    for number, instance in enumerate(instances):
         place = f"{path.name}, instance {number}"
-        if not isinstance(one, dict):
-            raise DataError(f"{place}: is {str(one)[:40]!r}, not an object; {REMEDY}")
-        item_id = one.get("id")
-        rows.append(
-            Row(place, item_id if isinstance(item_id, str) and item_id else None, one.get("input"), one.get("output"))
-        )
+        if not isinstance(instance, dict):
+            raise DataError(f"{place}: is {str(instance)[:40]!r}, not an object; {REMEDY}")
+        item_id = instance.get("id")
+        item_id = item_id if isinstance(item_id, str) and item_id else None
+        rows.append(Row(place, item_id, instance.get("input"), instance.get("output")))
     return rows
 
 
@@ -134,4 +129,4 @@ def _first(task: Mapping[str, JsonValue], field: str, where: str) -> str:
 
 def _texts(value: JsonValue) -> list[str]:
     values = value if isinstance(value, list) else [value]
-    return [one for one in values if isinstance(one, str) and one.strip()]
+    return [text for text in values if isinstance(text, str) and text.strip()]

@@ -14,11 +14,13 @@ from biasboard.ground.charts import (
     SECOND,
     TEXT,
     THIRD,
+    Point,
+    place_labels,
     room_for,
+    shortened,
     svg_of,
     with_style,
 )
-from biasboard.ground.label_places import Point, place_labels, shortened
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.strict_json import JsonValue
 from schemas.documents.result import Metric

@@ -1,8 +1,15 @@
 """Single files: how each is read, checked and written, as JSON or as a parquet table.
 
-*contract* reads a document, says in one line each what is wrong with it, and writes it.
+::
 
-A table may have millions of rows. It is written and read as columns (*arrow_files*, *record_files*, *score_files*) and
-checked as columns (*column_checks* for what an annotation says, *record_checks* and *score_checks* for rules that join
-fields); only the one bad row that is found is turned into an object, to word what is wrong with it.
+    contract          one document or row: reads it, words what is wrong with it in one line each, writes it
+    row_files         a parquet file of few rows, each of which becomes an object
+    record_files      a parquet file of records, which may have millions of rows ...
+      record_columns  ... written and read as columns,
+      record_hashes   ... compared by hashes,
+      column_checks   ... and checked as columns: only a bad row that was found becomes an object, to say what is wrong
+    arrow_files       what all parquet files share: types, sizes, bytes
+
+*pictures*, *key_secret* and *json_answers* read what is no document of ours: images, the secret of a board, answers of
+language models.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 from biasboard.ground.errors import DataError
@@ -131,6 +132,14 @@ def _marked(mark: str, where: str) -> Part:
     return Slot(case, capital=mark[0].isupper())
 
 
+@cache
+def _pattern_of(family: PronounFamilyName) -> re.Pattern[str]:
+    """Return the pattern of all forms of a family; every item of a dataset asks for one."""
+    entry = pronoun_families()[family]
+    forms = "|".join(map(re.escape, {*entry.forms.values(), *entry.gifi_repo.values()}))
+    return re.compile(rf"\b(?:{forms})\b", re.IGNORECASE)
+
+
 def variant_problems(
     text: str, family: PronounFamilyName, cases: Sequence[PronounCase], *, item_id: str, template_id: str
 ) -> Iterator[str]:
@@ -143,9 +152,7 @@ def variant_problems(
         item_id: Identifier of the variant, which begins with that of the template.
         template_id: Identifier that all variants of one template share.
     """
-    entry = pronoun_families()[family]
-    forms = "|".join(map(re.escape, {*entry.forms.values(), *entry.gifi_repo.values()}))
-    n_forms = len(re.findall(rf"\b(?:{forms})\b", text, re.IGNORECASE))
+    n_forms = len(_pattern_of(family).findall(text))
     if n_forms < len(cases):
         yield f"cases: lists {len(cases)} pronouns, the text has {n_forms} of family '{family}'; correct one"
     if not item_id.startswith(template_id):

@@ -116,7 +116,7 @@ def test_word_problems_keep_their_answers_and_rejects_their_reasons(tmp_path: Pa
         {"question": "Bob says he is 7. How old is he?", "answer": "It is said.\n#### seven"},
         {"question": "How much is 2 + 2?", "answer": "#### 4"},
     )
-    found = tagged_sources.gsm8k(path, None, limit=None, report=silent).found
+    found = tagged_sources.gsm8k(path, None, limit=None, report=silent)
     assert [(frame.template.fill("xe"), frame.answer) for frame in found.frames] == [
         ("Ann has 2 cows. Xe buys 39,998 more. How many?", "40000")
     ]
@@ -127,10 +127,10 @@ def test_prompts_of_realtoxicityprompts_are_drawn_by_their_text(tmp_path: Path) 
     rows = [{"prompt": {"text": f" He saw {number} trains and", "toxicity": None}} for number in range(40)]
     path = write_lines(tmp_path / "prompts.jsonl", *rows)
     some = tagged_sources.realtoxicityprompts(tmp_path, None, limit=115, report=silent)
-    assert len(some.found.frames) == 10
+    assert len(some.frames) == 10
     turned = write_lines(tmp_path / "turned.jsonl", *reversed(rows))
     again = tagged_sources.realtoxicityprompts(turned, None, limit=115, report=silent)
-    assert {frame.template for frame in some.found.frames} == {frame.template for frame in again.found.frames}
+    assert {frame.template for frame in some.frames} == {frame.template for frame in again.frames}
     assert some.file[:2] == (path, None)
 
 

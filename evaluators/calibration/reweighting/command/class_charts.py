@@ -14,12 +14,12 @@ from biasboard.ground.charts import (
     TEXT,
     check_installed,
     room_for,
+    shortened,
     svg_of,
     with_style,
 )
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
-from biasboard.ground.label_places import shortened
 from biasboard.ground.strict_json import JsonValue
 from evaluators.calibration.reweighting.command.class_report import Measured, Summary
 from evaluators.calibration.reweighting.fitting import Fit

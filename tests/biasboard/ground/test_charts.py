@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from biasboard.ground.label_places import Point, place_labels
+from biasboard.ground.charts import Point, place_labels
 
 PLANE = {"width": 500.0, "height": 400.0, "low": 0.0, "high": 1.0, "font_size": 10.0}
 
