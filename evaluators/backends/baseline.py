@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from typing_extensions import override
+
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import (
     Backend,
@@ -42,17 +44,18 @@ class BaselineBackend(Backend):
     reads_facts: bool = True
 
     @property
+    @override
     def capabilities(self) -> frozenset[Capability]:
-        """The kinds of request that the rule answers."""
         return self.baseline.capabilities
 
     @property
+    @override
     def needed_facts(self) -> frozenset[str]:
-        """The facts that every request must carry."""
         return self.baseline.facts
 
+    @override
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Answer by the rule, in batches only so that progress is seen and stored."""
+        # A rule needs no batches: they are there so that progress is seen and stored.
         batches = [range(start, min(start + _BATCH, len(requests))) for start in range(0, len(requests), _BATCH)]
         by_hash = {request.sha256: request for request in requests}
         given = self.baseline.answered_instead(by_hash)
@@ -70,8 +73,8 @@ class BaselineBackend(Backend):
                 f"{self.model.id} reads {error} which a request lacks; declare it in its facts"
             ) from error
 
+    @override
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Return zero: there is no model."""
         return TokenCount(0, 0)
 
 

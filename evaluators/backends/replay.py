@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
+from typing_extensions import override
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
@@ -45,6 +46,9 @@ from schemas.folders.run_folder import RESULT
 SUMMARY = "answers that were stored before: --model is the folder of a run, or a .jsonl file of answers"
 EXTRA = None
 CAPABILITIES: frozenset[Capability] = frozenset({"option_logprobs", "generation", "image_option_logprobs"})
+_UNKNOWN = Response(
+    status="failed", error="no stored answer; ask only what was stored (--config, --split, --limit, --prompt)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,23 +81,20 @@ class Replay(Backend):
     runtime: Runtime = field(default_factory=Runtime)
     capabilities: frozenset[Capability] = CAPABILITIES
 
+    @override
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Yield the stored responses, all at once; a request without one fails."""
         return ask_in_batches([range(len(requests))], self.answer, requests, missing)
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Return the stored response to each request; a request without one fails."""
-        unknown = Response(
-            status="failed", error="no stored answer; ask only what was stored (--config, --split, --limit, --prompt)"
-        )
-        return [self._answer(request, unknown) for request in requests]
+        return [self._answer(request) for request in requests]
 
+    @override
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Return zero tokens, since no model is asked."""
         return TokenCount(0, 0)
 
-    def _answer(self, request: Request, unknown: Response) -> Response:
-        answer = self.answers.get(request.sha256, unknown)
+    def _answer(self, request: Request) -> Response:
+        answer = self.answers.get(request.sha256, _UNKNOWN)
         if not isinstance(request, ChoiceRequest):
             if answer.status == "answered" and answer.text is None:
                 return Response(status="failed", error="the stored answer holds no text")

@@ -2,7 +2,7 @@
 
 * *model_files*, *chosen_adapters*, *pretrained*: which files a model is, their exact version, and loading them safely.
 * *tokenizer*, *chat_template* (with *chat_probe*), *foreign_borders*: the ids of a prompt and where its options
-  begin.
+  begin; *option_trie*: the fewest questions about options, for engines and endpoints.
 * *blocks*, *machine*: how many requests are asked together, and on how many cores.
 * *parity*: whether a backend gives the scores of plain transformers.
 """

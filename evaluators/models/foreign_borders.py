@@ -44,8 +44,7 @@ class BorderCounter:
         if self.room is not None and longest > self.room:
             return f"context and option take {longest} tokens, and the harness cut them to {self.room}"
         n_prompt = expected.n_context + expected.n_moved
-        counts = tuple(len(ids) - rows.n_context for ids in rows.ids)
-        return OptionTokens(counts, max(n_prompt - rows.n_context, 0))
+        return OptionTokens(rows.token_counts, max(n_prompt - rows.n_context, 0))
 
 
 @dataclass(frozen=True, slots=True)

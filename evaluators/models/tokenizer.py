@@ -46,6 +46,11 @@ class Rows(NamedTuple):
     n_moved: int
     """Number of tokens of the context that are not among these, and are scored with every option."""
 
+    @property
+    def token_counts(self) -> tuple[int, ...]:
+        """The number of tokens that are scored for each option."""
+        return tuple(len(ids) - self.n_context for ids in self.ids)
+
     def response(
         self, logprobs: Sequence[float], end_logprobs: Sequence[float | None], *, precision: str | None
     ) -> Response:
@@ -63,7 +68,7 @@ class Rows(NamedTuple):
             status="answered",
             option_logprobs=tuple(logprobs),
             option_end_logprobs=tuple(end_logprobs),
-            option_token_counts=tuple(len(ids) - self.n_context for ids in self.ids),
+            option_token_counts=self.token_counts,
             n_moved_tokens=self.n_moved,
             n_prompt_tokens=self.n_context + self.n_moved,
             n_completion_tokens=0,
@@ -235,6 +240,14 @@ def _parts(requests: Sequence[R]) -> Iterator[Sequence[R]]:
     """Yield requests in parts that are tokenised together, so that not all texts and ids are in memory at once."""
     for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
         yield requests[start : start + _REQUESTS_AT_A_TIME]
+
+
+def unknown_token(texts: Sequence[Sequence[int]], n_tokens: int) -> str | None:
+    """Return an error message if a token id in texts is beyond those that a model knows; None otherwise."""
+    highest = max(map(max, texts))
+    if highest < n_tokens:
+        return None
+    return f"token {highest} is not among the model's {n_tokens}; name the tokenizer that it was trained with"
 
 
 def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False) -> ModelTokenizer:

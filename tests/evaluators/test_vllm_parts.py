@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from evaluators.backends.vllm.trie import (
+from evaluators.models.option_trie import (
     Question,
     end_logprobs,
     option_logprobs,

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from typing_extensions import override
+
 from biasboard.ground.errors import ConfigError, DataError, import_extra
 from evaluators.backend import (
     Backend,
@@ -24,7 +26,6 @@ from evaluators.backend import (
     Request,
     Response,
     Runtime,
-    TokenCount,
     ask_in_batches,
     check_model_id,
     model_identity,
@@ -183,20 +184,16 @@ class ClipBackend(Backend):
     settings: dict[str, str] = field(default_factory=dict)
 
     @property
+    @override
     def runtime(self) -> Runtime:
-        """The device, the versions of the libraries, and settings such as the number of threads."""
         packages = {name: importlib.metadata.version(name) for name in _PACKAGES}
         return Runtime(device=device_name(self.device), packages=packages, settings=dict(self.settings))
 
+    @override
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Compare the images of the missing requests with their options, batch by batch; see ``Backend.ask``."""
         size = self.batch_images
         batches = [range(start, min(start + size, len(requests))) for start in range(0, len(requests), size)]
         return ask_in_batches(batches, self._answer, requests, missing)
-
-    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """Return None: the work depends on images, which have no tokens."""
-        return None
 
     @property
     def context_tokens(self) -> int | None:

@@ -151,8 +151,8 @@ class OpenAIBackend(Backend):
         return None if self.options.tokenizer is None else local_name(self.options.tokenizer)
 
     @property
+    @override
     def arguments(self) -> Sequence[str]:
-        """The options that open the same model again, without the key and without paths of this machine."""
         options = self.options
         known: dict[str, object] = {
             "model": self.model_name,
@@ -169,8 +169,8 @@ class OpenAIBackend(Backend):
         return as_arguments(known)
 
     @property
+    @override
     def runtime(self) -> Runtime:
-        """The settings of the calls, the model names that the endpoint reported, and package versions."""
         settings = dict(self.probed.settings)
         if self._ledger.models - {self.model_name}:
             # A server may say the path of its file.
@@ -189,8 +189,8 @@ class OpenAIBackend(Backend):
             obstacles={name: self.connection.address.clean(reason) for name, reason in self.probed.reasons.items()},
         )
 
+    @override
     def sends_messages(self) -> bool:
-        """Return True if prompts are sent as messages of a chat; the first call probes the endpoint."""
         return self.probed.api == "chat"
 
     def surely_sends_messages(self) -> bool:
@@ -208,8 +208,8 @@ class OpenAIBackend(Backend):
         leave_out = " without --chat" if self.options.chat else ""
         return () if option_scoring is None else (f"--api completions{leave_out}",)
 
+    @override
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Answer the missing requests, many at a time; see ``Backend.ask``."""
         methods = self.probed
         if (sent := self._ledger.news()) is not None:
             yield sent
@@ -240,8 +240,8 @@ class OpenAIBackend(Backend):
                 f"'{self.model_name}'; results record it; check --model, and what the endpoint routes to"
             )
 
+    @override
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """Return how many tokens the requests take, without sending any; None without ``--tokenizer``."""
         if self.tokenizer is None:
             return None
         calls = _calls(self._possible()[0], requests)
@@ -264,12 +264,12 @@ class OpenAIBackend(Backend):
         methods = self._known
         return methods.generation.room if methods and self.tokenizer and methods.api == "completions" else None
 
+    @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
-        """Return the least number of tokens that each request needs; none without ``--tokenizer``."""
         return self.tokenizer.needed_tokens(requests) if self.tokenizer else ()
 
+    @override
     def cost_usd(self, tokens: TokenCount) -> float | None:
-        """Return the cost of that many tokens in US dollars; None if no price is known."""
         if self.price is None:
             return None
         return self.price.cost_usd(tokens.n_prompt, tokens.n_completion, batch=bool(self.options.batch))

@@ -41,13 +41,12 @@ from evaluators.backends.openai.protocol import (
     token_id,
     total_usage,
 )
+from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, Question, edges_of, split_wide
 from evaluators.models.tokenizer import ModelTokenizer, Rows
 
 # Temperature 1 leaves log-probabilities unchanged even if a server applies the sampling parameters to them.
 # llama-cpp-python takes max_tokens 0 for no limit, so that even an echo generates a token.
 _ONE_TOKEN: Mapping[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
-# vLLM takes no more.
-_MOST_TOKEN_IDS = 128
 _MOST_PROMPTS = 64
 _TOP_LOGPROBS = (20, 5)
 """Numbers of alternatives to ask chat for: OpenAI gives at most 20, and some servers 5."""
@@ -116,16 +115,12 @@ class OptionTrie:
 
     def calls(self, request: ChoiceRequest) -> list[Call]:
         """Return calls with one prompt for each inner node of the trie."""
-        rows = self._rows(request)
-        context = rows.ids[0][: rows.n_context]
+        flags = {"logprobs": 1, "return_tokens_as_token_ids": True}
         return [
             call
-            for nodes, ids in self._groups(_trie([row[rows.n_context :] for row in rows.ids], self.end_id))
+            for nodes, ids in self._groups(self._rows(request))
             for call in _prompts(
-                self.model,
-                [[*context, *node] for node in nodes],
-                {"logprobs": 1, "logprob_token_ids": ids, "return_tokens_as_token_ids": True},
-                lists=self.lists,
+                self.model, [list(node) for node in nodes], {**flags, "logprob_token_ids": ids}, lists=self.lists
             )
         ]
 
@@ -134,51 +129,36 @@ class OptionTrie:
         room = self.room - 1 if self.room and self.end_id is not None else self.room
         return _rows(self.tokenizer, request, room)
 
-    def _groups(self, trie: Mapping[tuple[int, ...], set[int]]) -> list[tuple[list[tuple[int, ...]], list[int]]]:
-        """Group the nodes that share a call, with the union of the tokens that may follow them.
+    def _groups(self, rows: Rows) -> list[tuple[list[Node], list[int]]]:
+        """Return the nodes that share a call, with the union of the tokens that may follow them.
 
         A call has a single list of tokens. A node with too many of them is in several groups.
         """
-        groups: list[tuple[list[tuple[int, ...]], set[int]]] = []
-        for node, following in trie.items():
-            for start in range(0, len(following), _MOST_TOKEN_IDS):
-                part = set(sorted(following)[start : start + _MOST_TOKEN_IDS])
-                last = groups[-1] if groups else None
-                fits = last is not None and len(last[1] | part) <= _MOST_TOKEN_IDS and len(last[0]) < _MOST_PROMPTS
-                if self.lists and last is not None and fits:
-                    last[0].append(node)
-                    last[1].update(part)
-                else:
-                    groups.append(([node], part))
+        groups: list[tuple[list[Node], set[int]]] = []
+        edges = edges_of([rows], end_id=self.end_id)
+        for node, tokens in split_wide(Question(node, tuple(sorted(ids))) for node, ids in edges.items()):
+            nodes, ids = groups[-1] if groups and self.lists else ([], set())
+            if nodes and len(nodes) < _MOST_PROMPTS and len(ids.union(tokens)) <= MOST_TOKEN_IDS:
+                nodes.append(node)
+                ids.update(tokens)
+            else:
+                groups.append(([node], set(tokens)))
         return [(nodes, sorted(ids)) for nodes, ids in groups]
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Sum the log-probabilities of the tokens along each option's path through the trie."""
         rows = self._rows(request)
-        paths = [row[rows.n_context :] for row in rows.ids]
-        values: dict[tuple[tuple[int, ...], int], float] = {}
-        answers = iter(replies)
-        for nodes, ids in self._groups(_trie(paths, self.end_id)):
-            for node, choice in zip(nodes, _listed(len(nodes), [next(answers)], lists=self.lists), strict=True):
+        values: dict[tuple[Node, int], float] = {}
+        for (nodes, ids), reply in zip(self._groups(rows), replies, strict=True):
+            for node, choice in zip(nodes, _listed(len(nodes), [reply], lists=self.lists), strict=True):
                 given = _of_token_ids(choice)
                 values |= {(node, id_): logprob(given[id_], what=f"token {id_}") for id_ in ids if id_ in given}
         try:
-            sums = [sum(values[tuple(path[:at]), path[at]] for at in range(len(path))) for path in paths]
-            ends = [None if self.end_id is None else values[tuple(path), self.end_id] for path in paths]
+            sums = [sum(values[tuple(ids[:at]), ids[at]] for at in range(rows.n_context, len(ids))) for ids in rows.ids]
+            ends = [None if self.end_id is None else values[tuple(ids), self.end_id] for ids in rows.ids]
         except KeyError as error:
             raise AnswerError(f"the answer lacks the log-probability of token {error.args[0][1]}") from error
-        return _scored(sums, tuple(map(len, paths)), rows.n_moved, replies, ends=tuple(ends))
-
-
-def _trie(paths: Sequence[Sequence[int]], end_id: int | None) -> dict[tuple[int, ...], set[int]]:
-    """Return the tokens that may follow each inner node of the trie; a node is the tuple of tokens that lead to it."""
-    trie: dict[tuple[int, ...], set[int]] = {}
-    for path in paths:
-        for at, token in enumerate(path):
-            trie.setdefault(tuple(path[:at]), set()).add(token)
-        if end_id is not None:
-            trie.setdefault(tuple(path), set()).add(end_id)
-    return trie
+        return _scored(sums, rows.token_counts, rows.n_moved, replies, ends=tuple(ends))
 
 
 def _of_token_ids(choice: Mapping[str, Any]) -> dict[int, object]:
@@ -215,7 +195,7 @@ class EchoIds:
             if not echoes(given.tokens, ids, self.tokenizer):
                 raise OtherTokensError(given.tokens, ids)
             sums.append(_sum(given, rows.n_context, len(ids)))
-        return _scored(sums, tuple(len(ids) - rows.n_context for ids in rows.ids), rows.n_moved, replies)
+        return _scored(sums, rows.token_counts, rows.n_moved, replies)
 
 
 def echoes(tokens: Sequence[str], ids: Sequence[int], tokenizer: ModelTokenizer) -> bool:

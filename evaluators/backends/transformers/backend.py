@@ -91,13 +91,13 @@ class TransformersBackend(Backend):
             self._slot.use(Path(self.chosen.single.folder))
 
     @property
+    @override
     def adapters(self) -> AdapterSet | None:
-        """The adapters, one for each context; None if the model answers alone or with one for everything."""
         return self.chosen.of_contexts
 
     @property
+    @override
     def runtime(self) -> Runtime:
-        """The device, the versions of the libraries, and settings such as how options were scored."""
         return Runtime(device=device_name(self.device), packages=self._packages, settings=dict(self.settings))
 
     @property
@@ -131,17 +131,17 @@ class TransformersBackend(Backend):
                 self.settings["json_schema"] = "none"
             yield from generate(self.network, self.tokenizer, requests, missing, room, settings=self.settings)
 
+    @override
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Return the number of tokens in the prompts, and the maximum number that may be generated."""
         return self.tokenizer.count_tokens(requests)
 
     @property
+    @override
     def context_tokens(self) -> int | None:
-        """The largest number of tokens that the model takes, prompt and answer together."""
         return room_of(self.network)
 
+    @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
-        """Return the least number of tokens that each request needs."""
         return self.tokenizer.needed_tokens(requests)
 
 

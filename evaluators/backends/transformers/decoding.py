@@ -17,9 +17,9 @@ import numpy as np
 
 from biasboard.ground.errors import import_extra
 from evaluators.backend import GenerateRequest, Response
-from evaluators.backends.transformers.load import room_of, unknown_token
+from evaluators.backends.transformers.load import n_embedded, room_of
 from evaluators.backends.transformers.sampling import Drawn, draw, n_choices
-from evaluators.models.tokenizer import ModelTokenizer
+from evaluators.models.tokenizer import ModelTokenizer, unknown_token
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -133,7 +133,7 @@ def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokeni
     max_new = request.max_tokens
     if not prompt:
         return "the prompt is empty, and the tokenizer puts nothing before it; give it a word to go on from"
-    if (reason := unknown_token(network, [prompt])) is not None:
+    if (reason := unknown_token([prompt], n_embedded(network))) is not None:
         return reason
     if max_new < 1:
         return f"max_tokens is {max_new}, so nothing can be generated; ask for at least 1"

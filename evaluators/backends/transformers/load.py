@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, import_extra
@@ -85,13 +84,10 @@ def room_of(network: PreTrainedModel) -> int | None:
     return room if isinstance(room, int) and room > 0 else None
 
 
-def unknown_token(network: PreTrainedModel, texts: Sequence[Sequence[int]]) -> str | None:
-    """Return an error message if a token id in texts is beyond the model's embeddings; None otherwise."""
+def n_embedded(network: PreTrainedModel) -> int:
+    """Return how many token ids a model has embeddings for."""
     embeddings: Any = network.get_input_embeddings()
-    highest, n_embedded = max(map(max, texts)), len(embeddings.weight)
-    if highest < n_embedded:
-        return None
-    return f"token {highest} is not among the model's {n_embedded}; name the tokenizer that it was trained with"
+    return len(embeddings.weight)
 
 
 def precision_of(network: PreTrainedModel) -> str:

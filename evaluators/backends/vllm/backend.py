@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
+from typing_extensions import override
+
 from biasboard.ground.errors import ConfigError
 from evaluators.adapters import AdapterSet
 from evaluators.backend import (
@@ -47,11 +49,11 @@ from evaluators.backends.vllm.engine import (
     specs_of,
 )
 from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers, environments_of
-from evaluators.backends.vllm.trie import end_logprobs, option_logprobs, questions
 from evaluators.models.blocks import plan_blocks
 from evaluators.models.chosen_adapters import ChosenAdapters, chosen_adapters
 from evaluators.models.model_files import ModelFiles, find_files, find_model
-from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer
+from evaluators.models.option_trie import end_logprobs, option_logprobs, questions
+from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, unknown_token
 from schemas.documents.result import Model
 
 _OPTIONS = (
@@ -123,8 +125,8 @@ class VllmBackend(Backend):
         return self.loaded
 
     @property
+    @override
     def block_limits(self) -> BlockLimits:
-        """The limits on the requests that are computed together."""
         return BlockLimits(self.chunk_texts, _CHUNK_CHARACTERS)
 
     def plan(self, requests: Sequence[Request]) -> list[list[int]]:
@@ -162,24 +164,24 @@ class VllmBackend(Backend):
             yield Answers(answers, time.perf_counter() - start)
             start = time.perf_counter()
 
+    @override
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Return the number of tokens in the prompts, and the maximum number that may be generated."""
         return self.tokenizer.count_tokens(requests)
 
     @property
+    @override
     def context_tokens(self) -> int:
-        """The largest number of tokens that the model takes, prompt and answer together."""
         return self.specs.room
 
+    @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
-        """Return the least number of tokens that each request needs."""
         return self.tokenizer.needed_tokens(requests)
 
     def _prepare(self, requests: Sequence[Request], indices: list[int]) -> _Prepared:
         asked = [requests[index] for index in indices]
         choices = [request for request in asked if isinstance(request, ChoiceRequest)]
         scored = (
-            rows if isinstance(rows, str) else self._unknown(rows.ids) or rows
+            rows if isinstance(rows, str) else unknown_token(rows.ids, self.specs.n_vocabulary) or rows
             for rows in self.tokenizer.rows_of_all(choices, self.specs.room)
         )
         encoded = [
@@ -200,7 +202,7 @@ class VllmBackend(Backend):
         n_left = self.specs.room - len(ids)
         if n_left < 1:
             return f"the prompt takes {len(ids)} tokens and leaves none of the model's {self.specs.room} for an answer"
-        return self._unknown([ids]) or Continuation(
+        return unknown_token([ids], self.specs.n_vocabulary) or Continuation(
             ids,
             min(request.max_tokens, n_left),
             request.temperature,
@@ -208,15 +210,6 @@ class VllmBackend(Backend):
             request.stop,
             request.sampling_seed,
             request.json_schema,
-        )
-
-    def _unknown(self, texts: Sequence[Sequence[int]]) -> str | None:
-        """Return an error message if a token id is beyond the model's vocabulary; None otherwise."""
-        highest = max(map(max, texts))
-        if highest < self.specs.n_vocabulary:
-            return None
-        return (
-            f"token id {highest} is beyond the model's vocabulary of {self.specs.n_vocabulary}; use its own tokenizer"
         )
 
     def _responses(self, chunk: _Prepared, done: Done) -> Iterator[Response]:

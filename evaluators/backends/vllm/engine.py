@@ -13,12 +13,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import ConfigError, RunError, import_extra
 from evaluators.backend import Runtime
-from evaluators.backends.vllm.trie import Node, Question, paths, split_wide
+from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, Question, paths, split_wide
 from evaluators.models.pretrained import SERVE_IT
 
 OptionScoring: TypeAlias = Literal["option_trie", "prompt_logprobs"]
-MOST_TOKEN_IDS = 128
-"""Maximum number of ``logprob_token_ids`` that vLLM accepts."""
 DTYPES = ("float32", "bfloat16", "float16")
 _CPU_BLOCK = 32
 """Number of tokens per block of the cache on a CPU, the minimum there. The default of 128 would leave most contexts out
@@ -201,7 +199,7 @@ class Engine:
         return self._loras[folder]
 
     def _score_trie(self, asked: Sequence[Question]) -> dict[Node, dict[int, float]]:
-        narrow = split_wide(asked, MOST_TOKEN_IDS)
+        narrow = split_wide(asked)
         parameters = {
             tokens: self._parameters(max_tokens=1, logprob_token_ids=list(tokens), detokenize=False)
             for tokens in {question.tokens for question in narrow}

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from typing_extensions import override
+
 from biasboard.ground.strict_json import JsonValue
 from evaluators.harness import ExportedTask, Harness, HarnessLog
 from evaluators.harnesses.inspect_ai.logs import HOW_TO_ASK, read_log
@@ -30,12 +32,12 @@ class InspectAI(Harness):
             return "scores options, and inspect_ai has log-probabilities of generated tokens only"
         return None if prompt.chat else "is a text to continue, and inspect_ai sends messages of a chat"
 
+    @override
     def write_task(self, task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
-        """Write a file of Python and the questions as JSON lines."""
         return write_task(task, folder)
 
+    @override
     def usage(self, tasks: Sequence[ExportedTask], folder: Path) -> str:
-        """Return the command that asks a model the exported questions."""
         # With the name of the function, since inspect_ai takes no other absolute paths.
         files = " ".join(shlex.quote(f"{folder / task.name}.py@biasboard") for task in tasks)
         return f"inspect eval {files} --model PROVIDER/MODEL --log-dir OUT"
@@ -44,8 +46,8 @@ class InspectAI(Harness):
         """Return True for an archive, and for JSON with a name that inspect_ai gives to logs: others may lie there."""
         return path.suffix == ".eval" or _TIMED.fullmatch(path.name) is not None
 
+    @override
     def read_log(self, path: Path) -> HarnessLog | None:
-        """Read an archive, or a file of JSON."""
         return read_log(path)
 
 

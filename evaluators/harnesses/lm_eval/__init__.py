@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from typing_extensions import override
+
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest
 from evaluators.harness import ExportedTask, Harness, HarnessLog
@@ -32,24 +34,24 @@ class LmEval(Harness):
             "be told from whole ones"
         )
 
+    @override
     def write_task(self, task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
-        """Write a task in YAML, its questions as JSON lines, and the function that reads them."""
         return write_task(task, folder)
 
+    @override
     def usage(self, tasks: Sequence[ExportedTask], folder: Path) -> str:
-        """Return the command that asks a model the exported questions."""
         names = ",".join(task.name for task in tasks)
         return (
             f"lm_eval run --model hf --model_args pretrained=MODEL --tasks {names} --include_path {folder} "
             "--log_samples --output_path OUT"
         )
 
+    @override
     def is_log(self, path: Path) -> bool:
-        """Return True if a file has the name of a file of samples."""
         return NAME.fullmatch(path.name) is not None
 
+    @override
     def read_log(self, path: Path) -> HarnessLog | None:
-        """Read a file of samples, and the file of results beside it."""
         return read_log(path)
 
     # With these borders, log-probabilities of a small model agreed with those of run within 2.5e-5 on both configs of

@@ -1,7 +1,11 @@
 """Arranges options as a trie, so that an engine is asked only once for what several options need.
 
 A node is the context and the option tokens so far; an edge is the next token of an option. The log-probability of an
-option is the sum over its edges. Requests with the same context share their nodes.
+option is the sum over its edges. Requests with the same context share their nodes. With the context "The nurse called"
+and the options " the engineer" and " the nurse", two nodes are asked::
+
+    The nurse called       how probable is "the"?
+    The nurse called the   how probable are "engineer" and "nurse"?
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ Node: TypeAlias = tuple[int, ...]
 """Token ids from the beginning of the text."""
 EdgeLogprobs: TypeAlias = Mapping[Node, Mapping[int, float]]
 """Log-probability in nats of each token that follows a node."""
+MOST_TOKEN_IDS = 128
+"""Largest number of ``logprob_token_ids`` that vLLM takes, in its engine and in its server."""
 
 
 class Question(NamedTuple):
@@ -25,17 +31,13 @@ class Question(NamedTuple):
     tokens: tuple[int, ...]
 
 
-def questions(encoded: Iterable[Rows], *, end_id: int | None, room: int) -> list[Question]:
-    """Return one question for each node that options branch from, with the tokens that follow it.
+def edges_of(encoded: Iterable[Rows], *, end_id: int | None, room: int | None = None) -> dict[Node, set[int]]:
+    """Return the tokens that follow each node that options branch from, in the order of the options.
 
     Args:
         encoded: Token ids of the options of each request.
         end_id: Id of the end token if it is to be scored after every option; else None.
-        room: Maximum number of tokens in a text; an end token beyond it is not asked for.
-
-    Returns:
-        Questions in the order of their nodes. Nodes that begin alike are together, so the engine still holds what they
-        share.
+        room: Maximum number of tokens in a text; an end token beyond it is not asked for. None for no limit.
     """
     edges: dict[Node, set[int]] = {}
     for rows in encoded:
@@ -43,12 +45,19 @@ def questions(encoded: Iterable[Rows], *, end_id: int | None, room: int) -> list
             whole = tuple(ids)
             for index in range(rows.n_context, len(whole)):
                 edges.setdefault(whole[:index], set()).add(whole[index])
-            if end_id is not None and len(whole) < room:
+            if end_id is not None and (room is None or len(whole) < room):
                 edges.setdefault(whole, set()).add(end_id)
+    return edges
+
+
+def questions(encoded: Iterable[Rows], *, end_id: int | None, room: int) -> list[Question]:
+    """Return the edges as one question for each node, in the order of the nodes; see :func:`edges_of`."""
+    edges = edges_of(encoded, end_id=end_id, room=room)
+    # Sorted, nodes that begin alike are together, so that the engine still holds what they share.
     return [Question(node, tuple(sorted(edges[node]))) for node in sorted(edges)]
 
 
-def split_wide(asked: Sequence[Question], most: int) -> list[Question]:
+def split_wide(asked: Iterable[Question], most: int = MOST_TOKEN_IDS) -> list[Question]:
     """Split questions so that each has at most ``most`` tokens."""
     return [
         Question(node, tokens[start : start + most]) for node, tokens in asked for start in range(0, len(tokens), most)
