@@ -35,7 +35,7 @@ from pydantic import ConfigDict, Field
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plugins import PlugIns
-from evaluators.adapters import AdapterSet
+from evaluators.adapter_set import AdapterSet
 from evaluators.backend_options import BackendOptions
 from schemas.documents.record import ExchangeStatus
 from schemas.documents.result import Model

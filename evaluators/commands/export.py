@@ -86,7 +86,7 @@ def _borders(harness: Harness, name: str) -> Borders:
     if not harness.scores_options:
         raise ConfigError(f"--tokenizer: {harness.name} scores no options, whose borders it would move; leave it out")
     # Imported only if borders are moved: everything else needs no tokenizer.
-    from evaluators.models.foreign_borders import BorderMover
+    from evaluators.models.harness_borders import BorderMover
     from evaluators.models.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(name)

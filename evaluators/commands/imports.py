@@ -263,7 +263,7 @@ def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None
         )
     if log.exported.tokenizer_sha256 not in (None, tokenizer.sha256):
         raise ConfigError(f"--tokenizer: {log.name} was exported for another tokenizer; name that one")
-    from evaluators.models.foreign_borders import BorderCounter
+    from evaluators.models.harness_borders import BorderCounter
 
     return BorderCounter(tokenizer, harness.as_scored, log.context_tokens)
 

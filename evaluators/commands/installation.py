@@ -20,7 +20,7 @@ from biasboard.ground.errors import BiasboardError, ConfigError
 from biasboard.ground.hub import REMEDY, hub_fault, hub_host, hub_is_off
 from biasboard.ground.plain_text import one_line
 from evaluators.backend import BACKENDS
-from evaluators.models.machine import chosen_threads
+from evaluators.models.process_limits import chosen_threads
 from evaluators.stores.maintenance import check_cache, summarise
 
 Status: TypeAlias = Literal["ok", "missing", "problem"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import one_line
-from evaluators.adapters import SETTINGS, WEIGHTS, AdapterSet, is_adapter_set, open_adapters
+from evaluators.adapter_set import SETTINGS, WEIGHTS, AdapterSet, is_adapter_set, open_adapters
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import ModelFiles, find_files
 

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.adapters import trained_items
+from evaluators.adapter_set import trained_items
 from evaluators.metric import MetricInputs
 from evaluators.runs.measure.measuring import Measurement
 from schemas.documents.run_files import FittedCorrection

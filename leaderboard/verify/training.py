@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
-from evaluators.adapters import trained_items
+from evaluators.adapter_set import trained_items
 from evaluators.task import load_task
 from schemas.documents.result import Result
 from schemas.files.record_columns import RecordColumns

@@ -51,7 +51,7 @@ def _requests(n: int) -> list[Request]:
 
 def bench_batches(tmp_path: Path) -> None:
     """Length-sorted batches against one request at a time."""
-    transformers = pytest.importorskip("evaluators.backends.transformers.backend")
+    transformers = pytest.importorskip("evaluators.backends.transformers.transformers_backend")
     pytest.importorskip("torch")
     folder = save_tiny_llama(tmp_path / "model")
     backend = transformers.open_backend(str(folder), BackendOptions(device="cpu"))

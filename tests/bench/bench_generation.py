@@ -92,7 +92,7 @@ def report(label: str, n: int, ours: Sequence[float], plain: Sequence[float]) ->
 
 def bench_generation(model: Path, dataset: Path) -> None:
     """In one process, models opened beforehand."""
-    transformers = pytest.importorskip("evaluators.backends.transformers.backend")
+    transformers = pytest.importorskip("evaluators.backends.transformers.transformers_backend")
     requests = made_requests(dataset, n_items(model))
     backend = transformers.open_backend(str(model), BackendOptions(device="cpu"))
     network, tokenizer = backend.network, backend.tokenizer.pretrained

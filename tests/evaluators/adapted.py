@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from evaluators.adapters import AdapterSet
+from evaluators.adapter_set import AdapterSet
 from evaluators.backend import Backend
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.ask.finetuning import finetune
@@ -75,7 +75,7 @@ def twin_plans(dataset: Path) -> list[Plan]:
 
 def opened(model: Path, **options: Any) -> Any:
     """A model on the CPU, with options as texts."""
-    from evaluators.backends.transformers.backend import open_backend
+    from evaluators.backends.transformers.transformers_backend import open_backend
 
     chosen: dict[str, Any] = {name: str(value) for name, value in options.items()}
     return open_backend(str(model), BackendOptions(device="cpu", **chosen))

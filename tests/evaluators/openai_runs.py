@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluators.backend import GenerateRequest, Request, Response, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.backend import OpenAIBackend, open_backend
+from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.pacing import Patience
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
 

@@ -11,7 +11,7 @@ import pytest
 
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.backend import TransformersBackend, open_backend
+from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.made_data import made_items
 

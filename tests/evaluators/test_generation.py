@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evaluators.backend import GenerateRequest, Sent
-from evaluators.backends.transformers.backend import TransformersBackend
+from evaluators.backends.transformers.transformers_backend import TransformersBackend
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
 from tests.evaluators.plain_generation import (
     assert_equals_plain_loop,

@@ -274,7 +274,7 @@ def plain_shares(scores: Sequence[Scored], normalisation: Normalisation) -> list
 def check_scoring(folder: Path, configs: Sequence[str], *, merges: bool) -> None:
     """Check the scores of a model whose tokenizer merges prompt and label, or does not, and their readings."""
     pytest.importorskip("torch", reason="the extra hf is not installed")
-    from evaluators.backends.transformers.backend import open_backend
+    from evaluators.backends.transformers.transformers_backend import open_backend
 
     backend = open_backend(str(folder), BackendOptions(device="cpu"))
     requests = short_requests(configs)

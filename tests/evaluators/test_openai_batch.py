@@ -14,8 +14,8 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.backend import OpenAIBackend, open_backend
-from evaluators.backends.openai.batch import BatchLimits
+from evaluators.backends.openai.batch_api import BatchLimits
+from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from tests.evaluators.fake_batch_api import FakeBatchEndpoint
 from tests.evaluators.fake_endpoint import MODEL
 from tests.evaluators.openai_runs import ask

@@ -17,8 +17,8 @@ from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunE
 from evaluators.__main__ import app
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.costs import Price, read_price
+from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.openai_runs import Asked, ask

@@ -12,7 +12,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.backend import OpenAIBackend, open_backend
+from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.protocol import logprob, token_id, usage
 from tests.evaluators.fake_endpoint import MODEL

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.backend import open_backend
+from evaluators.backends.openai.openai_backend import open_backend
 from evaluators.backends.openai.pacing import Patience
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
 from tests.evaluators.openai_runs import SERVES, Asked, error, made, number_in, opened

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.backend import OpenAIBackend, open_backend
+from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from tests.evaluators.fake_endpoint import CHAT_TOP, MODEL, FakeEndpoint, Received, token_logprob
 from tests.evaluators.openai_runs import ask
 

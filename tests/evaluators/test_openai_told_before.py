@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from evaluators.__main__ import app
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.backend import OpenAIBackend, open_backend
+from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint
 from tests.evaluators.made_data import made_items, write_dataset

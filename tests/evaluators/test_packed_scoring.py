@@ -12,7 +12,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Answers, BlockLimits, ChoiceRequest, RunContext
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.backend import open_backend
+from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.models.tokenizer import load_tokenizer
 from evaluators.stores.store import ResponseStore
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.backend import TransformersBackend, open_backend
+from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
 from evaluators.models.tokenizer import load_tokenizer
 from evaluators.stores.read_only import read_answers
 from schemas.folders.run_folder import read_run

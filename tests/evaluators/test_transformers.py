@@ -12,7 +12,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.backend import TransformersBackend, open_backend
+from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions

@@ -34,7 +34,7 @@ pytest.importorskip("peft", reason="the extra train is not installed")
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model, a dataset, adapters, and the runs of the model with and without them."""
-    from evaluators.backends.transformers.backend import open_backend
+    from evaluators.backends.transformers.transformers_backend import open_backend
 
     folder = tmp_path_factory.mktemp("adapted")
     model = save_tiny_llama(folder / "tiny-llama", positions=1024)
@@ -147,7 +147,7 @@ def test_the_board_keeps_base_and_adapters_apart(root: Path) -> None:
 
 @pytest.mark.slow
 def test_a_maintainer_asks_again_with_the_adapters(root: Path) -> None:
-    from evaluators.backends.transformers.backend import open_backend
+    from evaluators.backends.transformers.transformers_backend import open_backend
 
     path = run_of(root, SOME_EXAMPLES) / "result.json"
     model, adapters = str(root / "tiny-llama"), str(root / "adapters")

@@ -29,9 +29,9 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
-from evaluators.backends.ray.backend import RayBackend
 from evaluators.backends.ray.cluster import Needs, join
-from evaluators.models.blocks import ask_in_blocks
+from evaluators.backends.ray.ray_backend import RayBackend
+from evaluators.models.request_blocks import ask_in_blocks
 from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from evaluators.backend import BlockLimits, ChoiceRequest, Request, TokenCount, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Needs
-from evaluators.models.blocks import plan_blocks
+from evaluators.models.request_blocks import plan_blocks
 from schemas.folders.run_folder import read_run
 from tests.commands import output_of, run
 from tests.evaluators.asking import all_answers_of, answers_of

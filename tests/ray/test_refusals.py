@@ -11,7 +11,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import BACKENDS, open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.ray.backend import ENGINES
+from evaluators.backends.ray.ray_backend import ENGINES
 from tests.commands import run
 from tests.terminal import without_progress
 

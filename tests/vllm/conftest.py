@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.vllm.backend import VllmBackend, open_backend
+from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
 from tests.evaluators.made_data import save_tiny_llama
 
 HERE = Path(__file__).parent

@@ -15,9 +15,9 @@ from safetensors.torch import save_file
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
-from evaluators.adapters import base_identity
+from evaluators.adapter_set import base_identity
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.vllm.backend import open_backend
+from evaluators.backends.vllm.vllm_backend import open_backend
 from evaluators.models.model_files import find_model
 from evaluators.models.tokenizer import Rows
 from schemas.documents.adapters import PUBLISHED, Adapters, BaseModel, TrainedAdapter, TrainingData

@@ -15,7 +15,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.backend import OpenAIBackend, open_backend
+from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from tests.evaluators.asking import all_answers_of
 from tests.vllm.conftest import SERVED, Served
 

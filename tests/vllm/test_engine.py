@@ -13,7 +13,7 @@ import transformers
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.vllm.backend import VllmBackend, open_backend
+from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.vllm.conftest import HEAD_SIZE

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 from builders.synthbias.generation.instructions import answer_schema
 from evaluators.backend import Backend, GenerateRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai import backend as openai
-from evaluators.backends.vllm.backend import VllmBackend
+from evaluators.backends.openai import openai_backend as openai
+from evaluators.backends.vllm.vllm_backend import VllmBackend
 from schemas.lexicon import CASES
 from tests.evaluators.asking import all_answers_of
 from tests.vllm.conftest import SERVED

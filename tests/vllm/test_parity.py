@@ -12,9 +12,9 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, Response
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai import backend as openai
-from evaluators.backends.transformers import backend as transformers
-from evaluators.backends.vllm.backend import VllmBackend
+from evaluators.backends.openai import openai_backend as openai
+from evaluators.backends.transformers import transformers_backend as transformers
+from evaluators.backends.vllm.vllm_backend import VllmBackend
 from tests.evaluators.asking import all_answers_of
 from tests.vllm.conftest import SERVED
 from tests.vllm.made_requests import choices

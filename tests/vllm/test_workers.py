@@ -12,8 +12,8 @@ import pytest
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import Answers, Response
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.vllm.backend import VllmBackend, open_backend
 from evaluators.backends.vllm.pool import Workers
+from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.vllm.made_requests import choices

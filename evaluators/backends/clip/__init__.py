@@ -8,7 +8,7 @@ from evaluators.backend import Capability
 from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
-    from evaluators.backends.clip.backend import ClipBackend
+    from evaluators.backends.clip.clip_backend import ClipBackend
 
 SUMMARY = "CLIP models of the Hugging Face Hub or a local folder, asked which text describes an image"
 EXTRA = "hf"
@@ -16,8 +16,8 @@ CAPABILITIES: frozenset[Capability] = frozenset({"image_option_logprobs"})
 
 
 def open_backend(model: str, options: BackendOptions) -> ClipBackend:
-    """Open a model; see :func:`evaluators.backends.clip.backend.open_backend`."""
+    """Open a model; see :func:`evaluators.backends.clip.clip_backend.open_backend`."""
     # What lists backends imports none of them.
-    from evaluators.backends.clip import backend
+    from evaluators.backends.clip import clip_backend
 
-    return backend.open_backend(model, options)
+    return clip_backend.open_backend(model, options)

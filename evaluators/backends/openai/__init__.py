@@ -2,10 +2,10 @@
 
 The way of a request, and of the test calls that ``probe`` sends before the first one::
 
-    backend ──▶ concurrency ──▶ methods ──▶ scoring       the calls for a request, its response from the replies
-            │                └─▶ pacing ──▶ client        each call, again and again, at the pace the endpoint bears
-            │                           └─▶ costs         what was sent and spent, and the limit on it
-            └─▶ batch ────────────────────▶ client        or all calls as a file, answered within a day
+    openai_backend ──▶ concurrency ──▶ methods ──▶ scoring    the calls for a request, its response from the replies
+                   │            └─▶ pacing ──▶ client         each call, again and again, at the pace that is borne
+                   │                       └─▶ costs          what was sent and spent, and the limit on it
+                   └─▶ batch_api ────────────▶ client         or all calls as a file, answered within a day
     protocol: routes, calls and the reading of replies, for all of them
 """
 
@@ -17,20 +17,20 @@ from biasboard.ground.errors import import_extra
 from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
-    from evaluators.backends.openai.backend import OpenAIBackend
+    from evaluators.backends.openai.openai_backend import OpenAIBackend
 
 SUMMARY = "any OpenAI-compatible endpoint: vLLM's server, a router, OpenAI (OPENAI_API_KEY, --base-url)"
 EXTRA = "openai"
 
 
 def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
-    """Open a model; see :func:`evaluators.backends.openai.backend.open_backend`.
+    """Open a model; see :func:`evaluators.backends.openai.openai_backend.open_backend`.
 
     Raises:
         MissingExtraError: the library ``openai`` is not installed.
     """
     import_extra("openai", "openai")
     # What lists backends imports none of them, and this one needs the library.
-    from evaluators.backends.openai import backend
+    from evaluators.backends.openai import openai_backend
 
-    return backend.open_backend(model, options)
+    return openai_backend.open_backend(model, options)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
-    from evaluators.backends.ray.backend import RayBackend
+    from evaluators.backends.ray.ray_backend import RayBackend
 
 SUMMARY = "another backend on every worker of a Ray cluster: --engine transformers, vllm or http"
 EXTRA = "ray"
 
 
 def open_backend(model: str, options: BackendOptions) -> RayBackend:
-    """Open a model; see :func:`evaluators.backends.ray.backend.open_backend`."""
+    """Open a model; see :func:`evaluators.backends.ray.ray_backend.open_backend`."""
     # What lists backends imports none of them.
-    from evaluators.backends.ray import backend
+    from evaluators.backends.ray import ray_backend
 
-    return backend.open_backend(model, options)
+    return ray_backend.open_backend(model, options)

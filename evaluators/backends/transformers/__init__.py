@@ -13,9 +13,9 @@ Requests with options are scored packed where the model allows it, and else plai
                                └─ clerk saw the driver. "He" is the ─────┬─ clerk
                                                                          └─ driver
 
-    backend ──▶ option_scoring ──▶ packed_scoring, plain_scoring ──▶ last_layers
-            └─▶ generation ──▶ next_logits ──▶ last_layers
-                           └─▶ decoding ──▶ sampling
+    transformers_backend ──▶ option_scoring ──▶ packed_scoring, plain_scoring ──▶ last_layers
+                         └─▶ generation ──▶ next_logits ──▶ last_layers
+                                        └─▶ decoding ──▶ sampling
     load: the model, its device and threads; lora: adapters, and their training
 """
 
@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
-    from evaluators.backends.transformers.backend import TransformersBackend
     from evaluators.backends.transformers.lora import LoraTrainer
+    from evaluators.backends.transformers.transformers_backend import TransformersBackend
     from schemas.documents.adapters import Hyperparameters
 
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
@@ -35,11 +35,11 @@ EXTRA = "hf"
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
-    """Open a model; see :func:`evaluators.backends.transformers.backend.open_backend`."""
+    """Open a model; see :func:`evaluators.backends.transformers.transformers_backend.open_backend`."""
     # What lists backends imports none of them.
-    from evaluators.backends.transformers import backend
+    from evaluators.backends.transformers import transformers_backend
 
-    return backend.open_backend(model, options)
+    return transformers_backend.open_backend(model, options)
 
 
 def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:

@@ -23,7 +23,7 @@ from evaluators.backend import Answers, Events, GenerateRequest, Request, Respon
 from evaluators.backends.transformers.decoding import Draft, Vocabulary, next_tokens, start
 from evaluators.backends.transformers.load import OUT_OF_MEMORY
 from evaluators.backends.transformers.next_logits import SingleDecoder, Slots, difference_of, plain_logits, try_sharing
-from evaluators.models.machine import free_memory
+from evaluators.models.process_limits import free_memory
 from evaluators.models.tokenizer import ModelTokenizer
 
 if TYPE_CHECKING:

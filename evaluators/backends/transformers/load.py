@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.backend_options import BackendOptions
-from evaluators.models.machine import chosen_threads
 from evaluators.models.model_files import ModelFiles, find_model
 from evaluators.models.pretrained import load_pretrained
+from evaluators.models.process_limits import chosen_threads
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError, import_extra
 from biasboard.ground.plain_text import one_line
 from biasboard.ground.strict_json import JsonValue
-from evaluators.adapters import SETTINGS, WEIGHTS, base_identity
+from evaluators.adapter_set import SETTINGS, WEIGHTS, base_identity
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import Loaded, load_model

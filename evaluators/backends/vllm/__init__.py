@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
-    from evaluators.backends.vllm.backend import VllmBackend
+    from evaluators.backends.vllm.vllm_backend import VllmBackend
 
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, through vLLM on one or more GPUs"
 EXTRA = "vllm"
 
 
 def open_backend(model: str, options: BackendOptions) -> VllmBackend:
-    """Open a model; see :func:`evaluators.backends.vllm.backend.open_backend`."""
+    """Open a model; see :func:`evaluators.backends.vllm.vllm_backend.open_backend`."""
     # What lists backends imports none of them.
-    from evaluators.backends.vllm import backend
+    from evaluators.backends.vllm import vllm_backend
 
-    return backend.open_backend(model, options)
+    return vllm_backend.open_backend(model, options)

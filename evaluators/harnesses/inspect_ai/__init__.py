@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from biasboard.ground.strict_json import JsonValue
 from evaluators.harness import ExportedTask, Harness, HarnessLog
-from evaluators.harnesses.inspect_ai.logs import HOW_TO_ASK, read_log
-from evaluators.harnesses.inspect_ai.tasks import write_task
+from evaluators.harnesses.inspect_ai.eval_logs import HOW_TO_ASK, read_log
+from evaluators.harnesses.inspect_ai.python_tasks import write_task
 from evaluators.task import Prompt
 
 _TIMED = re.compile(r"\d{4}-\d\d-\d\dT.*\.json")

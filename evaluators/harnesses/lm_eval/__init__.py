@@ -11,8 +11,8 @@ from typing_extensions import override
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest
 from evaluators.harness import ExportedTask, Harness, HarnessLog
-from evaluators.harnesses.lm_eval.logs import HOW_TO_ASK, NAME, read_log
-from evaluators.harnesses.lm_eval.tasks import write_task
+from evaluators.harnesses.lm_eval.sample_logs import HOW_TO_ASK, NAME, read_log
+from evaluators.harnesses.lm_eval.yaml_tasks import write_task
 from evaluators.task import Prompt
 
 

@@ -20,7 +20,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing_folder, sha256_file
 from biasboard.ground.progress import note, progress
 from biasboard.ground.strict_json import JsonValue
-from evaluators.adapters import SETTINGS, WEIGHTS, AdapterSet, checked_folder, open_adapters
+from evaluators.adapter_set import SETTINGS, WEIGHTS, AdapterSet, checked_folder, open_adapters
 from evaluators.backend import ChoiceRequest
 from evaluators.runs.measure.finish import held
 from evaluators.runs.plan.plan import Plan, shown_examples

@@ -14,7 +14,7 @@ from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.plugins import PlugIns
-from evaluators.adapters import trained_items
+from evaluators.adapter_set import trained_items
 from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, StatisticsSource, TableSource, compute_all
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, ratio

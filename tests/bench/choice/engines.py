@@ -208,6 +208,6 @@ def vllm_missing() -> str | None:
     """Why vLLM cannot be compared; None if it can."""
     if importlib.util.find_spec("vllm") is None:
         return "vllm is not installed"
-    if importlib.util.find_spec("evaluators.backends.vllm.backend") is None:
+    if importlib.util.find_spec("evaluators.backends.vllm.vllm_backend") is None:
         return "this version has no vllm backend"
     return None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from evaluators.adapters import open_adapters, trained_items
+from evaluators.adapter_set import open_adapters, trained_items
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.ask.pipeline import Finished

@@ -26,7 +26,7 @@ from biasboard.ground.columns import BoolArray, FloatArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.options import option
-from evaluators.adapters import trained_items
+from evaluators.adapter_set import trained_items
 from evaluators.calibration.reweighting.array_checks import LEAST_CLASSES
 from evaluators.calibration.reweighting.command.rows import (
     CLASSES,

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from biasboard.ground.errors import BiasboardError, ConfigError, MissingExtraError, RunError
-from evaluators.adapters import is_adapter_set
+from evaluators.adapter_set import is_adapter_set
 from evaluators.backend import (
     Answers,
     Backend,
@@ -36,7 +36,7 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Call, Cluster, Lost, Needs, RemoteWorker, join
 from evaluators.backends.ray.worker import Counted, Here, Message, Opened, Progress, environment, open_engine, versions
-from evaluators.models.blocks import in_run, plan_blocks
+from evaluators.models.request_blocks import in_run, plan_blocks
 from schemas.documents.result import Model
 
 logger = logging.getLogger(__name__)

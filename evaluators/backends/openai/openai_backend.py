@@ -32,7 +32,7 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions, as_arguments
-from evaluators.backends.openai.batch import BatchLimits, BatchRun
+from evaluators.backends.openai.batch_api import BatchLimits, BatchRun
 from evaluators.backends.openai.client import Connection, parse_address
 from evaluators.backends.openai.concurrency import Engine
 from evaluators.backends.openai.costs import Ledger, Price, most_prompt_tokens, read_price

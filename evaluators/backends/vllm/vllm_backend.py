@@ -20,7 +20,7 @@ from typing import NamedTuple
 from typing_extensions import override
 
 from biasboard.ground.errors import ConfigError
-from evaluators.adapters import AdapterSet
+from evaluators.adapter_set import AdapterSet
 from evaluators.backend import (
     Answers,
     Backend,
@@ -49,10 +49,10 @@ from evaluators.backends.vllm.engine import (
     specs_of,
 )
 from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers, environments_of
-from evaluators.models.blocks import plan_blocks
 from evaluators.models.chosen_adapters import ChosenAdapters, chosen_adapters
 from evaluators.models.model_files import ModelFiles, find_files, find_model
 from evaluators.models.option_trie import end_logprobs, option_logprobs, questions
+from evaluators.models.request_blocks import plan_blocks
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, unknown_token
 from schemas.documents.result import Model
 

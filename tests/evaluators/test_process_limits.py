@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.models.machine import Cores, chosen_threads, free_memory, usable_cores
+from evaluators.models.process_limits import Cores, chosen_threads, free_memory, usable_cores
 
 GIB = 2**30
 

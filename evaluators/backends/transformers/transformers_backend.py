@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from biasboard.ground.errors import ConfigError
-from evaluators.adapters import AdapterSet
+from evaluators.adapter_set import AdapterSet
 from evaluators.backend import (
     Backend,
     BlockLimits,
@@ -36,8 +36,8 @@ from evaluators.backends.transformers.generation import generate, room_for_texts
 from evaluators.backends.transformers.load import DTYPES, Loaded, device_name, load_model, room_of
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed
 from evaluators.backends.transformers.option_scoring import OptionScorer
-from evaluators.models.blocks import ask_in_blocks
 from evaluators.models.chosen_adapters import NO_ADAPTERS, ChosenAdapters, chosen_adapters
+from evaluators.models.request_blocks import ask_in_blocks
 from evaluators.models.tokenizer import ModelTokenizer, local_name
 from schemas.documents.result import Model
 

@@ -14,7 +14,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import GenerateRequest, Response
 from evaluators.harness import LoggedAnswer, validated
 from evaluators.harnesses.inspect_ai.archive import AGAIN
-from evaluators.harnesses.inspect_ai.tasks import SETTINGS
+from evaluators.harnesses.inspect_ai.python_tasks import SETTINGS
 
 _HARMLESS = frozenset(
     (

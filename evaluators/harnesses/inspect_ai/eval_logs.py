@@ -25,7 +25,7 @@ from evaluators.harness import (
     without_path,
 )
 from evaluators.harnesses.inspect_ai.archive import AGAIN, Archive
-from evaluators.harnesses.inspect_ai.samples import read_sample
+from evaluators.harnesses.inspect_ai.eval_samples import read_sample
 
 HOW_TO_ASK = "inspect eval --log-dir FOLDER"
 _VERSION = 2
