@@ -153,7 +153,7 @@ class AskedRequest(NamedTuple):
     asked: ChoiceRequest
 
 
-CountTokens: TypeAlias = Callable[[Sequence[AskedRequest]], Sequence[OptionTokens | str]]
+CountOptionTokens: TypeAlias = Callable[[Sequence[AskedRequest]], Sequence[OptionTokens | str]]
 """Function that returns the tokens of each request, or the reason why its log-probabilities are none of its options."""
 MoveBorders: TypeAlias = Callable[[Sequence[ChoiceRequest]], Sequence[ChoiceRequest | None]]
 """Function that moves the borders of requests to where a tokenizer merges nothing across; None where there is none."""

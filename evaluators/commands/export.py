@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -86,11 +87,11 @@ def _borders(harness: Harness, name: str) -> Borders:
     if not harness.scores_options:
         raise ConfigError(f"--tokenizer: {harness.name} scores no options, whose borders it would move; leave it out")
     # Imported only if borders are moved: everything else needs no tokenizer.
-    from evaluators.models.harness_borders import BorderMover
+    from evaluators.models.harness_borders import move_borders
     from evaluators.models.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(name)
-    return Borders(BorderMover(tokenizer, harness.as_scored), tokenizer.sha256)
+    return Borders(partial(move_borders, tokenizer, harness.as_scored), tokenizer.sha256)
 
 
 def _licence(manifest: Manifest, out: Path) -> str:

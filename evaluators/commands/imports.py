@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +22,7 @@ from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.commands.choices import MAX_FAILURES_HELP, NORMALISATION_HELP, normalisation_named
 from evaluators.commands.chosen_plans import scorers_of
 from evaluators.commands.printed_results import print_next, report
-from evaluators.harness import CountTokens, Harness, HarnessLog, harness_names, load_harness
+from evaluators.harness import CountOptionTokens, Harness, HarnessLog, harness_names, load_harness
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
 from evaluators.runs.plan.exported_questions import plan_again
 from evaluators.runs.plan.plan import Plan
@@ -253,7 +254,7 @@ def _check_options(harness: Harness, choice: LogChoice) -> None:
         )
 
 
-def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None) -> CountTokens | None:
+def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None) -> CountOptionTokens | None:
     if tokenizer is None or not harness.scores_options:
         return None
     if log.end_id is not None and tokenizer.end_id is not None and log.end_id != tokenizer.end_id:
@@ -263,12 +264,14 @@ def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None
         )
     if log.exported.tokenizer_sha256 not in (None, tokenizer.sha256):
         raise ConfigError(f"--tokenizer: {log.name} was exported for another tokenizer; name that one")
-    from evaluators.models.harness_borders import BorderCounter
+    from evaluators.models.harness_borders import count_option_tokens
 
-    return BorderCounter(tokenizer, harness.as_scored, log.context_tokens)
+    return partial(count_option_tokens, tokenizer, harness.as_scored, log.context_tokens)
 
 
-def _matched(log: HarnessLog, choice: LogChoice, count: CountTokens | None) -> tuple[Plan, list[list[Record]], int]:
+def _matched(
+    log: HarnessLog, choice: LogChoice, count: CountOptionTokens | None
+) -> tuple[Plan, list[list[Record]], int]:
     """Return the plan of a log, the records of its parts, and the number of questions that it does not answer."""
     dataset = choice.dataset or Path("out/datasets") / log.exported.signature.dataset
     plan = plan_again(log.exported, dataset, read_manifest(dataset), choice.normalisation)

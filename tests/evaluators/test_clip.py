@@ -17,8 +17,8 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, choice_sha256, image_prompt, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends import clip
-from evaluators.backends.clip.clip_backend import ClipBackend
-from evaluators.backends.clip.clip_backend import open_backend as open_clip
+from evaluators.backends.clip import ClipBackend
+from evaluators.backends.clip import open_backend as open_clip
 from evaluators.runs.measure.records import exchange_of
 from evaluators.runs.plan.plan import check_capability
 from evaluators.stores.store import STORE, ResponseStore

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground.files import sha256_file
-from evaluators.backends.clip.clip_backend import BATCH
+from evaluators.backends.clip import BATCH
 from evaluators.runs.measure.measuring import metric_definitions
 from schemas.documents.record import Record
 from schemas.files.pictures import decoded
@@ -39,8 +39,8 @@ import os
 import signal
 
 from evaluators.backend import Answers
-from evaluators.backends.clip.clip_backend import ClipBackend
-from evaluators.backends.clip.clip_backend import open_backend as open_clip
+from evaluators.backends.clip import ClipBackend
+from evaluators.backends.clip import open_backend as open_clip
 
 SUMMARY = "a CLIP model that dies"
 EXTRA = None

@@ -126,7 +126,7 @@ def test_code_beside_a_known_kind_of_model_stays_unread(
 )
 def test_no_part_of_an_image_model_runs(tmp_path: Path, marker: Path, settings: str, changes: dict[str, Any]) -> None:
     folder = with_code(save_tiny_clip(tmp_path / "clip"), marker, settings, changes)
-    opened = "from evaluators.backends.clip.clip_backend import open_backend; from evaluators.backend_options import "
+    opened = "from evaluators.backends.clip import open_backend; from evaluators.backend_options import "
     opened += f"BackendOptions; open_backend({str(folder)!r}, BackendOptions(device='cpu'))"
     done = answering_yes("-c", opened)
     # A known type of model has a tokenizer in transformers itself.

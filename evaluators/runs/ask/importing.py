@@ -10,7 +10,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, Runtime, model_identity
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
-from evaluators.harness import AskedRequest, CountTokens, HarnessLog, LoggedAnswer, OptionTokens
+from evaluators.harness import AskedRequest, CountOptionTokens, HarnessLog, LoggedAnswer, OptionTokens
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.measure.finish import Origin, environment, finish_run, held, scoring_after, write_parts
 from evaluators.runs.measure.records import records_of, whole
@@ -123,7 +123,7 @@ def write_imported(
         return Finished(folder, finish_run(folder, write_parts(folder, records), origin, scoring))
 
 
-def match_log(log: HarnessLog, plan: Plan, count: CountTokens | None) -> tuple[list[list[Record]], int]:
+def match_log(log: HarnessLog, plan: Plan, count: CountOptionTokens | None) -> tuple[list[list[Record]], int]:
     """Return one record per item of each part of a plan, and the number of questions that the log does not answer.
 
     Args:
@@ -227,7 +227,7 @@ def _other_words(asked: Request, request: Request, where: str) -> DataError:
 
 
 def _responses(
-    part: PlannedPart, answers: Sequence[Sequence[LoggedAnswer | None]], count: CountTokens | None
+    part: PlannedPart, answers: Sequence[Sequence[LoggedAnswer | None]], count: CountOptionTokens | None
 ) -> list[list[Response]]:
     """Return the responses to the requests of each item; a failed response where there is no sound answer."""
     pairs = [

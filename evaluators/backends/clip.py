@@ -44,13 +44,15 @@ from evaluators.backends.transformers.load import (
 from evaluators.models.model_files import ModelFiles, find_model
 from evaluators.models.pretrained import load_pretrained
 from schemas.documents.result import Model
-from schemas.files.pictures import check_library, decoded
 
 if TYPE_CHECKING:
     from transformers import CLIPModel, PreTrainedTokenizerBase
 
 logger = logging.getLogger(__name__)
 
+SUMMARY = "CLIP models of the Hugging Face Hub or a local folder, asked which text describes an image"
+EXTRA = "hf"
+CAPABILITIES: frozenset[Capability] = frozenset({"image_option_logprobs"})
 _TYPE = "clip"
 """Type of a model in its configuration."""
 _PLAIN = "give a CLIP model that transformers knows itself; no other backend asks about images"
@@ -74,6 +76,9 @@ def load_clip(model: str, files: ModelFiles, dtype: Any) -> ClipParts:
         ConfigError: a part cannot be found or loaded, the model lacks weights, or it is no CLIP model.
         MissingExtraError: transformers or Pillow is not installed.
     """
+    # Loads numpy, which the list of backends does without.
+    from schemas.files.pictures import check_library
+
     check_library()
     _check_type(model, files.commit)
     remedy = "save both there with CLIPProcessor.from_pretrained(ID).save_pretrained(FOLDER)"
@@ -180,7 +185,7 @@ class ClipBackend(Backend):
     """Number of images per batch."""
     model: Model
     arguments: tuple[str, ...] = ()
-    capabilities: frozenset[Capability] = frozenset({"image_option_logprobs"})
+    capabilities: frozenset[Capability] = CAPABILITIES
     settings: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -225,6 +230,8 @@ class ClipBackend(Backend):
         Raises:
             DataError: the request has no image, the image cannot be decoded, or an option is too long.
         """
+        from schemas.files.pictures import decoded
+
         if not isinstance(request, ChoiceRequest) or request.image is None:
             raise DataError("is missing, and a CLIP model answers about images only; take a prompt about images")
         n_tokens = self.texts.longest(request)
