@@ -68,7 +68,7 @@ def plain_name(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", name.rpartition("/")[2].lower()).strip("-.") or "model"
 
 
-class Wanted(NamedTuple):
+class NamedScorer(NamedTuple):
     """A scorer that a user asks for on the command line."""
 
     kind: ScorerKind
@@ -89,7 +89,7 @@ class Wanted(NamedTuple):
         return cast(TextScorer, module.open_scorer(self.kind, self.model, self.revision))
 
 
-class Opened(NamedTuple):
+class OpenedScorers(NamedTuple):
     """The scorers of a run that were found."""
 
     scorers: tuple[TextScorer, ...]
@@ -106,7 +106,7 @@ def default_of(kind: ScorerKind) -> str:
     return next(entry for entry in SETS[DEFAULT] if entry.startswith(f"{kind}="))
 
 
-def wanted_scorers(given: Sequence[str]) -> tuple[Wanted, ...]:
+def named_scorers(given: Sequence[str]) -> tuple[NamedScorer, ...]:
     """Parse the scorers named on a command line: names of sets, or ``KIND=NAME[:MODEL[@REVISION]]``.
 
     A scorer that is named replaces the one of its kind in a set.
@@ -114,7 +114,7 @@ def wanted_scorers(given: Sequence[str]) -> tuple[Wanted, ...]:
     Raises:
         ConfigError: a name has neither form, or two scorers have the same kind.
 
-    >>> wanted_scorers(["toxicity=classifier:org/name@main"])[0].model
+    >>> named_scorers(["toxicity=classifier:org/name@main"])[0].model
     'org/name'
     """
     named = _by_kind([text for text in given if text not in SETS])
@@ -122,16 +122,16 @@ def wanted_scorers(given: Sequence[str]) -> tuple[Wanted, ...]:
     return tuple({**of_sets, **named}.values())
 
 
-def _by_kind(entries: Sequence[str]) -> dict[ScorerKind, Wanted]:
-    by_kind: dict[ScorerKind, Wanted] = {}
-    for wanted in map(_wanted, entries):
-        if wanted.kind in by_kind:
-            raise ConfigError(f"--scorer: two scorers of kind {wanted.kind}; a run has one of each kind, leave one out")
-        by_kind[wanted.kind] = wanted
+def _by_kind(entries: Sequence[str]) -> dict[ScorerKind, NamedScorer]:
+    by_kind: dict[ScorerKind, NamedScorer] = {}
+    for scorer in map(_named_scorer, entries):
+        if scorer.kind in by_kind:
+            raise ConfigError(f"--scorer: two scorers of kind {scorer.kind}; a run has one of each kind, leave one out")
+        by_kind[scorer.kind] = scorer
     return by_kind
 
 
-def _wanted(entry: str) -> Wanted:
+def _named_scorer(entry: str) -> NamedScorer:
     kind, equals, rest = entry.partition("=")
     name, _, model = rest.partition(":")
     if not equals or kind not in KINDS or not name:
@@ -145,7 +145,7 @@ def _wanted(entry: str) -> Wanted:
         location, revision = revision, ""
     if revision and not location:
         raise ConfigError(f"--scorer {entry}: a revision belongs to a model; give KIND=NAME:MODEL@REVISION")
-    return Wanted(kind, name, location or None, revision or None)
+    return NamedScorer(kind, name, location or None, revision or None)
 
 
 def with_scorers(command: str, named: Sequence[str]) -> str:
@@ -172,13 +172,13 @@ def _without_folder(scorer: str) -> str:
 def quick_scorers() -> tuple[TextScorer, ...]:
     """Return the scorers of ``QUICK`` that are installed."""
     installed = []
-    for wanted in wanted_scorers(QUICK):
+    for scorer in named_scorers(QUICK):
         with suppress(MissingExtraError):
-            installed.append(wanted.open())
+            installed.append(scorer.open())
     return tuple(installed)
 
 
-def open_scorers(given: Sequence[str] | None) -> Opened:
+def open_scorers(given: Sequence[str] | None) -> OpenedScorers:
     """Open the scorers that a command names; if it names none, those of the default set that are installed.
 
     Args:
@@ -189,11 +189,11 @@ def open_scorers(given: Sequence[str] | None) -> Opened:
         MissingExtraError: a named scorer needs a library that is not installed.
     """
     if given is not None:
-        return Opened(tuple(wanted.open() for wanted in wanted_scorers(given)), ())
+        return OpenedScorers(tuple(scorer.open() for scorer in named_scorers(given)), ())
     scorers, missing = [], []
-    for wanted in wanted_scorers([DEFAULT]):
+    for scorer in named_scorers([DEFAULT]):
         try:
-            scorers.append(wanted.open())
+            scorers.append(scorer.open())
         except MissingExtraError as error:
-            missing.append(f"no {wanted.kind} scores: {error}, then: biasboard rescore RUN --scorer default")
-    return Opened(tuple(scorers), tuple(missing))
+            missing.append(f"no {scorer.kind} scores: {error}, then: biasboard rescore RUN --scorer default")
+    return OpenedScorers(tuple(scorers), tuple(missing))

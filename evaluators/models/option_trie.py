@@ -24,7 +24,7 @@ MOST_TOKEN_IDS = 128
 """Largest number of ``logprob_token_ids`` that vLLM takes, in its engine and in its server."""
 
 
-class Question(NamedTuple):
+class TokenQuestion(NamedTuple):
     """A question to an engine: how probable is each of these tokens after the node?"""
 
     node: Node
@@ -50,21 +50,23 @@ def edges_of(encoded: Iterable[Rows], *, end_id: int | None, room: int | None = 
     return edges
 
 
-def questions(encoded: Iterable[Rows], *, end_id: int | None, room: int) -> list[Question]:
+def questions(encoded: Iterable[Rows], *, end_id: int | None, room: int) -> list[TokenQuestion]:
     """Return the edges as one question for each node, in the order of the nodes; see :func:`edges_of`."""
     edges = edges_of(encoded, end_id=end_id, room=room)
     # Sorted, nodes that begin alike are together, so that the engine still holds what they share.
-    return [Question(node, tuple(sorted(edges[node]))) for node in sorted(edges)]
+    return [TokenQuestion(node, tuple(sorted(edges[node]))) for node in sorted(edges)]
 
 
-def split_wide(asked: Iterable[Question], most: int = MOST_TOKEN_IDS) -> list[Question]:
+def split_wide(asked: Iterable[TokenQuestion], most: int = MOST_TOKEN_IDS) -> list[TokenQuestion]:
     """Split questions so that each has at most ``most`` tokens."""
     return [
-        Question(node, tokens[start : start + most]) for node, tokens in asked for start in range(0, len(tokens), most)
+        TokenQuestion(node, tokens[start : start + most])
+        for node, tokens in asked
+        for start in range(0, len(tokens), most)
     ]
 
 
-def paths(asked: Sequence[Question]) -> list[Node]:
+def paths(asked: Sequence[TokenQuestion]) -> list[Node]:
     """Return the fewest texts that contain every edge. None of them is the beginning of another."""
     whole = sorted((*question.node, token) for question in asked for token in question.tokens)
     # In sorted order, a text that is the beginning of others stands right before one of them.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, Backend, ChoiceRequest, Response, open_backend
@@ -133,28 +135,28 @@ def compare(
         reference: Responses of the reference, in the same order.
         tolerance: Allowed difference in nats per square root of an option's number of tokens.
     """
-    tally = _Tally(tolerance)
-    n_compared = 0
-    unanswered: dict[str, None] = {}
-    for request, our, plain in zip(requests, ours, reference, strict=True):
-        if plain.status != "answered":
-            continue
-        if our.status != "answered":
-            unanswered[our.error or our.status] = None
-            continue
-        n_compared += 1
-        tally.add(request, our, plain)
+    answered = [pair for pair in zip(requests, ours, reference, strict=True) if pair[2].status == "answered"]
+    compared = [pair for pair in answered if pair[1].status == "answered"]
+    gaps = [gap for pair in compared for gap in _gaps(*pair)]
+    # NaN, which compares false, counts as the largest difference and as one beyond the tolerance.
+    largest = max(gaps, key=lambda gap: (math.isnan(gap.nats), gap.nats), default=None)
+    decided = [pair for pair in compared if None not in pair[1].option_logprobs and not any(pair[1].option_is_bound)]
+    kinds = Counter(gap.kind for gap in gaps)
     return Parity(
         n_requests=len(requests),
-        n_compared=n_compared,
-        n_options=tally.n_options,
-        n_bounds=tally.n_bounds,
-        largest_difference=tally.largest,
-        largest_at=tally.largest_at,
-        n_decisions=tally.n_decisions,
-        n_equal_decisions=tally.n_equal,
-        beyond=tuple(tally.beyond),
-        unanswered=tuple(unanswered),
+        n_compared=len(compared),
+        n_options=kinds["option"],
+        n_bounds=kinds["bound"],
+        largest_difference=None if largest is None else largest.nats,
+        largest_at=None if largest is None else largest.where,
+        n_decisions=len(decided),
+        n_equal_decisions=sum(_best(our) == _best(plain) for _, our, plain in decided),
+        beyond=tuple(
+            f"{gap.where}: {gap.nats:.2g} nats"
+            for gap in gaps
+            if not gap.nats <= tolerance * math.sqrt(max(1, gap.n_tokens or 1))
+        ),
+        unanswered=tuple(dict.fromkeys(our.error or our.status for _, our, _ in answered if our.status != "answered")),
     )
 
 
@@ -163,47 +165,29 @@ def tolerance_for(precision: str | None) -> float:
     return UNKNOWN_PRECISION if precision is None else TOLERANCES.get(precision, UNKNOWN_PRECISION)
 
 
-class _Tally:
-    """A running count of the differences between two backends."""
+class _Gap(NamedTuple):
+    """The difference between the two log-probabilities of an option, or of the end token after it."""
 
-    def __init__(self, tolerance: float) -> None:
-        self._tolerance = tolerance
-        self.n_options = self.n_bounds = self.n_decisions = self.n_equal = 0
-        self.largest: float | None = None
-        self.largest_at: str | None = None
-        self.beyond: list[str] = []
+    where: str
+    kind: Literal["option", "bound", "end"]
+    nats: float
+    n_tokens: int | None
 
-    def add(self, request: ChoiceRequest, our: Response, plain: Response) -> None:
-        """Add the comparison of one request."""
-        bounds = our.option_is_bound or (False,) * len(request.options)
-        for option, logprob, expected, is_bound, n_tokens in zip(
-            request.options, our.option_logprobs, plain.option_logprobs, bounds, plain.option_token_counts, strict=True
-        ):
-            if logprob is None or expected is None:
-                continue
-            if is_bound:
-                self.n_bounds += 1
-                difference = max(0.0, expected - logprob)
-            else:
-                self.n_options += 1
-                difference = _difference(logprob, expected)
-            self._note(f"'{option}' after '... {request.prompt[-30:]}'", difference, n_tokens)
-        ends = zip(our.option_end_logprobs, plain.option_end_logprobs, request.options, strict=False)
-        for logprob, expected, option in ends:
-            if logprob is not None and expected is not None:
-                where = f"the end token after '{option}' after '... {request.prompt[-30:]}'"
-                self._note(where, _difference(logprob, expected), 1)
-        if None not in our.option_logprobs and not any(bounds):
-            self.n_decisions += 1
-            self.n_equal += _best(our) == _best(plain)
 
-    def _note(self, where: str, difference: float, n_tokens: int | None) -> None:
-        where = " ".join(where.split())
-        if self.largest is None or not difference <= self.largest:
-            self.largest, self.largest_at = difference, where
-        # Written so that NaN, which compares false, counts as beyond the tolerance.
-        if not difference <= self._tolerance * math.sqrt(max(1, n_tokens or 1)):
-            self.beyond.append(f"{where}: {difference:.2g} nats")
+def _gaps(request: ChoiceRequest, our: Response, plain: Response) -> Iterator[_Gap]:
+    after = f"after '... {request.prompt[-30:]}'"
+    bounds = our.option_is_bound or (False,) * len(request.options)
+    for option, logprob, expected, is_bound, n_tokens in zip(
+        request.options, our.option_logprobs, plain.option_logprobs, bounds, plain.option_token_counts, strict=True
+    ):
+        if logprob is not None and expected is not None:
+            nats = max(0.0, expected - logprob) if is_bound else _difference(logprob, expected)
+            yield _Gap(" ".join(f"'{option}' {after}".split()), "bound" if is_bound else "option", nats, n_tokens)
+    ends = zip(our.option_end_logprobs, plain.option_end_logprobs, request.options, strict=False)
+    for logprob, expected, option in ends:
+        if logprob is not None and expected is not None:
+            where = " ".join(f"the end token after '{option}' {after}".split())
+            yield _Gap(where, "end", _difference(logprob, expected), 1)
 
 
 def _difference(logprob: float, expected: float) -> float:

@@ -24,7 +24,7 @@ from tests.evaluators.openai_runs import SERVES, Asked, error, made, number_in, 
 
 REPOSITORY = Path(__file__).parents[2]
 TALKATIVE = Patience(
-    n_tries=1000, outage_seconds=30.0, longest_pause=0.1, fault_seconds=0.3, silent_seconds=0.4, told_again_seconds=0.5
+    n_tries=1000, outage_seconds=30.0, longest_pause=0.1, fault_seconds=0.3, silent_seconds=0.4, repeat_seconds=0.5
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from evaluators.scorer import NONE, REFERENCE, SCORERS, open_scorers, wanted_scorers
+from evaluators.scorer import NONE, REFERENCE, SCORERS, named_scorers, open_scorers
 from evaluators.scorers import classifier, lexicon, sentence_embedding, stored, vader
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
@@ -39,12 +39,12 @@ def test_every_scorer_says_what_it_is(name: str) -> None:
 
 
 def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
-    (wanted,) = wanted_scorers(["toxicity=stored:folder@home/scores.csv@perspective-2026-11"])
+    (wanted,) = named_scorers(["toxicity=stored:folder@home/scores.csv@perspective-2026-11"])
     assert wanted == ("toxicity", "stored", "folder@home/scores.csv", "perspective-2026-11")
-    assert [wanted.kind for wanted in wanted_scorers([REFERENCE])] == ["sentiment", "toxicity", "embedding"]
-    assert wanted_scorers([NONE]) == ()
+    assert [wanted.kind for wanted in named_scorers([REFERENCE])] == ["sentiment", "toxicity", "embedding"]
+    assert named_scorers([NONE]) == ()
     # What is named takes the place of its kind in a set, wherever it stands.
-    mixed = wanted_scorers(["toxicity=classifier", "default"])
+    mixed = named_scorers(["toxicity=classifier", "default"])
     assert {wanted.kind: wanted.name for wanted in mixed} == {
         "sentiment": "vader",
         "toxicity": "classifier",

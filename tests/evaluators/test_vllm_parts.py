@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from evaluators.models.option_trie import (
-    Question,
+    TokenQuestion,
     end_logprobs,
     option_logprobs,
     paths,
@@ -28,10 +28,10 @@ ALL = (SHARED, SAME_CONTEXT, OTHER_CONTEXT)
 
 def test_every_inner_node_is_asked_once() -> None:
     assert questions(ALL, end_id=None, room=10) == [
-        Question((1, 3), (5, 7, 9)),
-        Question((1, 3, 5), (6,)),
-        Question((1, 3, 7), (8,)),
-        Question((1, 4), (5, 6)),
+        TokenQuestion((1, 3), (5, 7, 9)),
+        TokenQuestion((1, 3, 5), (6,)),
+        TokenQuestion((1, 3, 7), (8,)),
+        TokenQuestion((1, 4), (5, 6)),
     ]
 
 
@@ -48,8 +48,8 @@ def test_logprobs_are_sums_along_the_edges() -> None:
 
 
 def test_wide_nodes_are_split() -> None:
-    wide = Question((1,), tuple(range(300)))
-    parts = split_wide([wide, Question((1, 2), (3,))], 128)
+    wide = TokenQuestion((1,), tuple(range(300)))
+    parts = split_wide([wide, TokenQuestion((1, 2), (3,))], 128)
     assert [len(part.tokens) for part in parts] == [128, 128, 44, 1]
     assert sorted(token for part in parts[:3] for token in part.tokens) == list(range(300))
 

@@ -105,8 +105,8 @@ _Outbox: TypeAlias = SimpleQueue[_Arrived | None]
 
 
 @dataclass(frozen=True)
-class Engine:
-    """The workers behind calls of ``Backend.ask``."""
+class ConcurrentRun:
+    """A single call of ``Backend.ask`` whose requests are sent many at a time."""
 
     connection: Connection
     methods: Methods

@@ -34,7 +34,7 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions, as_arguments
 from evaluators.backends.openai.batch_api import BatchLimits, BatchRun
 from evaluators.backends.openai.client import Connection, parse_address
-from evaluators.backends.openai.concurrency import Engine
+from evaluators.backends.openai.concurrency import ConcurrentRun
 from evaluators.backends.openai.costs import Ledger, Price, most_prompt_tokens, read_price
 from evaluators.backends.openai.methods import Generation, Methods
 from evaluators.backends.openai.pacing import Patience
@@ -224,7 +224,7 @@ class OpenAIBackend(Backend):
 
     def _events(self, methods: Methods, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         if not self.options.batch:
-            return Engine(self.connection, methods, self._ledger, self.patience).ask(requests, missing)
+            return ConcurrentRun(self.connection, methods, self._ledger, self.patience).ask(requests, missing)
         identity = self.model.identity_sha256
         run = BatchRun(self.connection, methods, self._ledger, identity, self.state_path, self.batch_limits)
         return run.ask(requests, missing)

@@ -30,7 +30,7 @@ _START = 8
 _SHORTEST_PAUSE = 0.25
 _FAULTS_IN_A_ROW = 4
 """Number of faults without a reply between them after which the endpoint counts as down."""
-_PATIENT = 3.0
+_LONGEST_WAITS = 3.0
 """Number of times the longest wait so far that an endpoint may take before it counts as silent."""
 
 
@@ -56,7 +56,7 @@ class Patience:
     """Seconds of faults alone after which the console is told."""
     silent_seconds: float = 8.0
     """Seconds without an answer or a fault after which the console is told."""
-    told_again_seconds: float = 10.0
+    repeat_seconds: float = 10.0
     """Seconds after which the console is told again."""
 
 
@@ -238,7 +238,7 @@ class Watch:
                 f"{pacer.patience.outage_seconds:g} s; Ctrl-C keeps the answers"
             )
         elif since is None and silent_since is not None:
-            due = silent_since + max(pacer.patience.silent_seconds, _PATIENT * pacer.longest_wait)
+            due = silent_since + max(pacer.patience.silent_seconds, _LONGEST_WAITS * pacer.longest_wait)
             if self._is_due(now, due):
                 self._line_at = now
                 note(
@@ -247,7 +247,7 @@ class Watch:
                 )
 
     def _is_due(self, now: float, first: float) -> bool:
-        again = 0.0 if self._line_at is None else self._line_at + self.pacer.patience.told_again_seconds
+        again = 0.0 if self._line_at is None else self._line_at + self.pacer.patience.repeat_seconds
         return now >= max(first, again)
 
 

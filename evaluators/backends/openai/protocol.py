@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evaluators.models.tokenizer import ModelTokenizer
@@ -84,16 +84,12 @@ def usage(data: Mapping[str, Any]) -> Usage:
 def total_usage(replies: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
     """Return the numbers of prompt and completion tokens in several replies; None if a reply does not report them."""
     counts = [usage(data) for data in replies]
-    return _total(n.n_prompt for n in counts), _total(n.n_completion for n in counts)
+    return _total([n.n_prompt for n in counts]), _total([n.n_completion for n in counts])
 
 
-def _total(counts: Iterable[int | None]) -> int | None:
-    total = 0
-    for n in counts:
-        if n is None:
-            return None
-        total += n
-    return total
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [n for n in counts if n is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def count(value: object) -> int | None:
@@ -165,18 +161,18 @@ def first_logprobs(choice: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     return first
 
 
-class Echo(NamedTuple):
+class EchoedTokens(NamedTuple):
     """The tokens that a completion with ``echo`` gives back, and the unchecked log-probability of each."""
 
     tokens: tuple[str, ...]
     logprobs: tuple[object, ...]
 
-    def cut(self, n: int) -> Echo:
+    def cut(self, n: int) -> EchoedTokens:
         """Return the first ``n`` tokens."""
-        return Echo(self.tokens[:n], self.logprobs[:n])
+        return EchoedTokens(self.tokens[:n], self.logprobs[:n])
 
 
-def echo(choice: Mapping[str, Any]) -> Echo:
+def echo(choice: Mapping[str, Any]) -> EchoedTokens:
     """Return the tokens that a choice gives back.
 
     Raises:
@@ -188,7 +184,7 @@ def echo(choice: Mapping[str, Any]) -> Echo:
     tokens, values = held.get("tokens"), held.get("token_logprobs")
     if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
         raise AnswerError("the answer does not hold one log-probability per token")
-    return Echo(tuple(map(str, tokens)), tuple(values))
+    return EchoedTokens(tuple(map(str, tokens)), tuple(values))
 
 
 def token_id(token: str) -> int | None:

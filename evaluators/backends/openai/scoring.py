@@ -31,7 +31,7 @@ from evaluators.backends.openai.protocol import (
     MAX_TOKENS,
     AnswerError,
     Call,
-    Echo,
+    EchoedTokens,
     chat_tokens,
     check_refusal,
     choices,
@@ -41,7 +41,7 @@ from evaluators.backends.openai.protocol import (
     token_id,
     total_usage,
 )
-from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, Question, edges_of, split_wide
+from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, TokenQuestion, edges_of, split_wide
 from evaluators.models.tokenizer import ModelTokenizer, Rows
 
 # Temperature 1 leaves log-probabilities unchanged even if a server applies the sampling parameters to them.
@@ -136,7 +136,7 @@ class OptionTrie:
         """
         groups: list[tuple[list[Node], set[int]]] = []
         edges = edges_of([rows], end_id=self.end_id)
-        for node, tokens in split_wide(Question(node, tuple(sorted(ids))) for node, ids in edges.items()):
+        for node, tokens in split_wide(TokenQuestion(node, tuple(sorted(ids))) for node, ids in edges.items()):
             nodes, ids = groups[-1] if groups and self.lists else ([], set())
             if nodes and len(nodes) < _MOST_PROMPTS and len(ids.union(tokens)) <= MOST_TOKEN_IDS:
                 nodes.append(node)
@@ -232,7 +232,7 @@ class EchoText:
     def _texts(self, request: ChoiceRequest) -> list[str]:
         return [request.prompt, *(request.prompt + option for option in request.options)]
 
-    def echoed(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> list[Echo]:
+    def echoed(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> list[EchoedTokens]:
         """Return the tokens of the context and of each option after it, as the endpoint gives them back."""
         texts = self._texts(request)
         given = [echo(choice) for choice in _listed(len(texts), replies, lists=self.lists)]
@@ -381,7 +381,7 @@ def scoring_methods(
     ]
 
 
-def _sum(given: Echo, start: int, end: int) -> float:
+def _sum(given: EchoedTokens, start: int, end: int) -> float:
     return sum(logprob(given.logprobs[at], what=f"token {at} ('{given.tokens[at]}')") for at in range(start, end))
 
 

@@ -44,7 +44,7 @@ class Lost(NamedTuple):
 
 
 @dataclass(eq=False)
-class Call:
+class WorkerCall:
     """A call to a worker, and the stream of messages that answers it."""
 
     _ray: Any
@@ -68,9 +68,9 @@ class RemoteWorker:
     _ray: Any
     _actor: Any
 
-    def call(self, method: str, *arguments: object) -> Call:
-        """Call a method of :class:`Worker`, after those that were called before."""
-        return Call(self._ray, getattr(self._actor, method).options(num_returns="streaming").remote(*arguments))
+    def call(self, method: str, *arguments: object) -> WorkerCall:
+        """WorkerCall a method of :class:`Worker`, after those that were called before."""
+        return WorkerCall(self._ray, getattr(self._actor, method).options(num_returns="streaming").remote(*arguments))
 
     def stop(self) -> None:
         """End the worker's process, whatever it is doing."""
@@ -106,7 +106,7 @@ class Cluster:
         actor = self._ray.remote(Worker).options(num_cpus=needs.cpus, num_gpus=needs.gpus, max_restarts=0)
         return RemoteWorker(self._ray, actor.remote())
 
-    def wait(self, calls: Sequence[Call], seconds: float) -> list[Call]:
+    def wait(self, calls: Sequence[WorkerCall], seconds: float) -> list[WorkerCall]:
         """Wait at most ``seconds``, and return the calls that have a message or have ended."""
         # Messages stay where they are until they are read.
         ready, _ = self._ray.wait([call.stream for call in calls], timeout=seconds, fetch_local=False)

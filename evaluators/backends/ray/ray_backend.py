@@ -34,7 +34,7 @@ from evaluators.backend import (
     TokenCount,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.ray.cluster import Call, Cluster, Lost, Needs, RemoteWorker, join
+from evaluators.backends.ray.cluster import Cluster, Lost, Needs, RemoteWorker, WorkerCall, join
 from evaluators.backends.ray.worker import Counted, Here, Message, Opened, Progress, environment, open_engine, versions
 from evaluators.models.request_blocks import in_run, plan_blocks
 from schemas.documents.result import Model
@@ -63,14 +63,14 @@ class _Seat:
     """A seat for one worker, which may be replaced."""
 
     worker: RemoteWorker | None = None
-    opening: Call | None = None
+    opening: WorkerCall | None = None
     machine: str = ""
-    in_hand: deque[tuple[Call, _Block]] = field(default_factory=deque)
+    in_hand: deque[tuple[WorkerCall, _Block]] = field(default_factory=deque)
     n_failures: int = 0
     """Number of workers in a row that were lost before they had opened the model."""
 
     @property
-    def call(self) -> Call | None:
+    def call(self) -> WorkerCall | None:
         """The call that the worker is busy with, as it handles one at a time; None if it is idle."""
         return self.opening or (self.in_hand[0][0] if self.in_hand else None)
 

@@ -22,7 +22,7 @@ _CHUNK_ELEMENTS = 2**25
 """Maximum number of logits converted to float32 at a time."""
 
 
-class Wanted(NamedTuple):
+class WantedToken(NamedTuple):
     """A token whose log-probability is wanted."""
 
     row: int
@@ -34,7 +34,7 @@ class Wanted(NamedTuple):
 def wanted_logprobs(
     network: PreTrainedModel,
     arguments: dict[str, Any],
-    wanted: Sequence[Wanted],
+    wanted: Sequence[WantedToken],
     *,
     shape: tuple[int, int],
     whole_last_layer: bool,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasboard.ground.errors import import_extra
-from evaluators.backends.transformers.last_layers import Wanted, last_position_only, wanted_logprobs
+from evaluators.backends.transformers.last_layers import WantedToken, last_position_only, wanted_logprobs
 from evaluators.backends.transformers.plain_scoring import Batch, Score, padded
 from evaluators.models.tokenizer import Rows
 
@@ -273,7 +273,9 @@ class PackedScorer:
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=device)
         mask.masked_fill_(torch.from_numpy(~sees).to(device), closed)
         wanted = [
-            Wanted(index, node, token) for index, row in enumerate(rows) for node, token in dict.fromkeys(row.wanted)
+            WantedToken(index, node, token)
+            for index, row in enumerate(rows)
+            for node, token in dict.fromkeys(row.wanted)
         ]
         with torch.inference_mode():
             prefix = self._keys_and_values(trees[0][0].ids[0][:n_prefix])
@@ -329,7 +331,7 @@ class _Row:
             self._paths.append(options)
             self.wanted.extend(pair for option in options for pair in option)
 
-    def scores(self, known: dict[Wanted, float], index: int) -> list[list[Score]]:
+    def scores(self, known: dict[WantedToken, float], index: int) -> list[list[Score]]:
         """Return the score of each option, per request.
 
         Args:
@@ -340,7 +342,7 @@ class _Row:
         for options in self._paths:
             scores = []
             for pairs in options:
-                values = [known[Wanted(index, node, token)] for node, token in pairs]
+                values = [known[WantedToken(index, node, token)] for node, token in pairs]
                 end = None if self._end is None else values.pop()
                 scores.append(Score(sum(values), end))
             of_requests.append(scores)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from biasboard.ground.errors import import_extra
-from evaluators.backends.transformers.last_layers import Wanted, wanted_logprobs
+from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.models.tokenizer import Rows
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class PlainScorer:
         end = [] if self.end_id is None else [self.end_id]
         # The token at position i is predicted at i - 1; the last position predicts the end token.
         wanted = [
-            Wanted(index, at, token)
+            WantedToken(index, at, token)
             for index, (row, n) in enumerate(flat)
             for at, token in enumerate([*row[n:], *end], start=n - 1)
         ]

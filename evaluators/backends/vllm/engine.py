@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import ConfigError, RunError, import_extra
 from evaluators.backend import Runtime
-from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, Question, paths, split_wide
+from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, TokenQuestion, paths, split_wide
 from evaluators.models.pretrained import SERVE_IT
 
 OptionScoring: TypeAlias = Literal["option_trie", "prompt_logprobs"]
@@ -79,7 +79,7 @@ class Generated(NamedTuple):
 class Work(NamedTuple):
     """A piece of work: questions and continuations that are computed together."""
 
-    questions: list[Question]
+    questions: list[TokenQuestion]
     continuations: list[Continuation]
     adapter: str | None = None
     """Folder of the LoRA adapter to compute with; None for that of the settings, or for none."""
@@ -150,7 +150,7 @@ class Engine:
             self._lora: Any = None
             # vLLM refuses some models only when it computes, for example if the device has no kernel for their
             # attention.
-            self._compute(Work([Question((0,), (0,))], []))
+            self._compute(Work([TokenQuestion((0,), (0,))], []))
         self.runtime = Runtime(
             device="cpu" if platform.is_cpu() else platform.get_device_name(),
             packages=_packages(self._vllm),
@@ -198,7 +198,7 @@ class Engine:
             self._loras[folder] = request(f"adapter{number}", number, folder)
         return self._loras[folder]
 
-    def _score_trie(self, asked: Sequence[Question]) -> dict[Node, dict[int, float]]:
+    def _score_trie(self, asked: Sequence[TokenQuestion]) -> dict[Node, dict[int, float]]:
         narrow = split_wide(asked)
         parameters = {
             tokens: self._parameters(max_tokens=1, logprob_token_ids=list(tokens), detokenize=False)
@@ -213,7 +213,7 @@ class Engine:
             edges.setdefault(node, {}).update((token, logprobs[token].logprob) for token in tokens)
         return edges
 
-    def _score_prompts(self, asked: Sequence[Question]) -> dict[Node, dict[int, float]]:
+    def _score_prompts(self, asked: Sequence[TokenQuestion]) -> dict[Node, dict[int, float]]:
         whole = paths(asked)
         parameters = self._parameters(max_tokens=1, prompt_logprobs=0, detokenize=False)
         edges: dict[Node, dict[int, float]] = {question.node: {} for question in asked}
