@@ -76,7 +76,8 @@ class ChoiceRequest:
     facts: Mapping[str, str] = field(default_factory=dict)
     """Known facts about the item, by name. Only baselines read them; they are never sent to a model."""
     adapter: str | None = None
-    """Name of the adapter with which the model answers; None for the model alone. It is part of the store key."""
+    """Name of the adapter with which the model answers; None for the model alone. It is part of the store key, so that
+    two contexts which ask the same text never share an answer."""
     image: Annotated[bytes | None, Field(exclude=True)] = field(default=None, repr=False)
     """File of the image that the options describe; None if they continue a text. The prompt then names the image by its
     SHA-256 (see :func:`image_prompt`), so that it is hashed by that, and it is never written to a store or a record."""
@@ -322,6 +323,7 @@ class Backend(ABC):
         """Return the cost of that many tokens in US dollars; None if no price is known."""
         return None
 
+    # A method, because a property was read where nothing should be asked, as in a dry run.
     def sends_messages(self) -> bool:
         """Return True if prompts become messages of a chat, in a template that only the endpoint knows.
 

@@ -70,6 +70,7 @@ def move_borders(
         wanted = {index: n for index, n in wanted.items() if requests[index].prompt[:-shift].strip()}
         tried = [as_scored(_moved(requests[index], shift)) for index in wanted]
         for index, moved, rows in zip(list(wanted), tried, tokenizer.rows_of_all(tried), strict=True):
+            # An option without a token of its own, at which lm-eval stops with an assertion, comes as a text here.
             if isinstance(rows, str) or rows.n_moved:
                 continue
             if nearest[index] is None or rows.n_context == wanted[index]:

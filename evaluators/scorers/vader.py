@@ -1,8 +1,8 @@
 """Scores sentiment with VADER, a lexicon with rules.
 
-It works offline, and does not recognise irony, threats, or slurs that its lexicon lacks. Its authors made it for single
-sentences: over a long text, the score approaches -1 or 1. As they advise, the score of a text is the mean over its
-sentences.
+It works offline, and does not recognise irony, threats, or slurs that its lexicon lacks: "Go back to your country, you
+filth." scores 0.0. Its authors made it for single sentences: over a long text, the score approaches -1 or 1. As they
+advise, the score of a text is the mean over its sentences.
 """
 
 from __future__ import annotations

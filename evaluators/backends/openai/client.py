@@ -116,6 +116,7 @@ def parse_address(base_url: str | None, key: str | None) -> Address:
     return address
 
 
+# An endpoint that is not there is an error within ten seconds.
 _CONNECT_SECONDS = 4.0
 _FILE_SECONDS = 1800.0
 """Seconds that a file of a batch may take in total."""
@@ -243,6 +244,7 @@ class Client:
         self._address, self._timeout = connection.address, connection.timeout
         self._library: Any = import_extra("openai", "openai")
         limits = httpx2.Timeout(self._timeout, connect=min(self._timeout, _CONNECT_SECONDS))
+        # Not through litellm, which forces versions of openai and huggingface_hub from before the ones that we need.
         self._client = self._library.AsyncOpenAI(
             base_url=self._address.url,
             api_key=self._address.key,

@@ -25,6 +25,7 @@ from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
 from evaluators.backends.openai.protocol import AnswerError
 
 _TICK_SECONDS = 0.2
+# An answer that waited for the whole tick was stored up to 200 ms after it arrived.
 _GATHER_SECONDS = 0.01
 """Seconds in which responses are gathered after the first one, to be stored together: a kill loses the rest."""
 _HAND_OVER = 256
@@ -152,6 +153,7 @@ class ConcurrentRun:
                 await asyncio.gather(*workers, return_exceptions=True)
 
     async def _worker(self, caller: Caller, requests: Sequence[Request], todo: Iterator[int], outbox: _Outbox) -> None:
+        # Calls are built here and not ahead: 100,000 requests in the queue took a few megabytes.
         for index in todo:
             arrived = _Arrived(index, await self._answer(caller, requests[index]), asyncio.Event())
             outbox.put(arrived)

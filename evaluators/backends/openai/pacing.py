@@ -46,8 +46,10 @@ class Patience:
     """True to try again after an answer that is no JSON object, which a proxy may send while a server restarts."""
     call_seconds: float = 60.0
     """Seconds for which a call is tried at least, if no other call is answered either."""
+    # A server that restarts with a large model refuses connections for minutes.
     outage_seconds: float = 300.0
     """Seconds without any reply after which the run ends."""
+    # Within ten seconds after an outage, at least half as much is asked again as before it.
     longest_pause: float = 4.0
     """Longest pause between two tries in seconds, and so the longest delay until the end of a fault is noticed."""
     longest_retry_after: float = 900.0

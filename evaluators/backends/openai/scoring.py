@@ -50,6 +50,7 @@ _ONE_TOKEN: Mapping[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1
 _MOST_PROMPTS = 64
 _TOP_LOGPROBS = (20, 5)
 """Numbers of alternatives to ask chat for: OpenAI gives at most 20, and some servers 5."""
+# Alternatives that hold all of the probability leave a rest of 0, which has no logarithm.
 _ROUNDING = 1e-6
 _SPACES = " ▁"
 

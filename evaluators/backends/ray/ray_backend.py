@@ -42,7 +42,7 @@ from schemas.documents.result import Model
 logger = logging.getLogger(__name__)
 
 # Actors of Ray and not Ray Data, which drops the rows of a block that failed, and goes on with a stopped job by the ids
-# of rows alone, whatever the model or the prompt.
+# of rows alone, whatever the model or the prompt. And not ray[llm], which pins an old vLLM.
 MOST_TRIES = 3
 """Number of tries of a block before its requests fail, and of workers in a row for one seat before it is given up."""
 _IN_HAND = 2
@@ -212,6 +212,7 @@ class RayBackend(Backend):
                 self._needs,
                 self._cluster.room(self._needs),
             )
+        # The events of a worker are handed on before the message of the next is read, whose failure would lose them.
         for call in ready:
             seat, message = seats[call], call.next()
             if seat.opening is not None:

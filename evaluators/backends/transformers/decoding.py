@@ -242,6 +242,8 @@ class Vocabulary:
     def _look(self, logits: Tensor) -> None:
         torch = import_extra("torch", "hf")
         width = logits.shape[-1]
+        # What a model gives an id that was never trained is arbitrary: in a made model with large weights there, nearly
+        # every token was such an id.
         # A model may end texts with an id that its tokenizer lacks.
         usable = {*self.tokenizer.pretrained.get_vocab().values(), *end_tokens(self.network, self.tokenizer)}
         kept = torch.tensor(sorted(token for token in usable if 0 <= token < width), dtype=torch.long)

@@ -292,6 +292,7 @@ def room_for_texts(network: PreTrainedModel, device: str, n_scored: int, wanted:
     """
     if wanted is not None:
         return Room(wanted, None, wanted)
+    # With the budget of scoring alone, a CPU decoded four texts at a time.
     kind = device.partition(":")[0]
     each, free = bytes_per_token(network), _free(device)
     if each is None or free is None:

@@ -46,6 +46,8 @@ class Slots:
     """Number of tokens of each row whose keys and values are kept: all but the last token of its text."""
     _buffers: list[list[Tensor]] = field(default_factory=list, repr=False)
     """Keys and values per layer, each of shape (rows, heads, columns, size); there may be more rows than drafts."""
+    # Texts begin at the first column. Aligned at their ends, each new text moved all others to the right, and rows that
+    # were free had to be computed too.
 
     def add(self, drafts: Sequence[Draft]) -> Tensor:
         """Give rows to drafts, and return the logits of the next token of each, shape (n, vocabulary)."""
@@ -137,6 +139,7 @@ def prefill(network: PreTrainedModel, texts: Sequence[Sequence[int]]) -> tuple[T
         return logits_at(output.logits), output.past_key_values
 
 
+# Kept, since a class for each generated token is garbage that only the collector of cycles removes.
 @cache
 def _layer_class() -> Any:
     torch = import_extra("torch", "hf")

@@ -188,6 +188,7 @@ def read_sample(value: JsonValue, where: str, *, model: str, settings: Mapping[s
 
 def _asked(sample: _Sample, where: str, model: str) -> GenerateRequest:
     """Return the request that was sent, from the only call of the model that a sample holds."""
+    # Not from the input of the sample: a solver may have put something around it.
     calls = [
         validated(_CALL, event, f"{where}: event {number}", AGAIN)
         for number, event in enumerate(sample.events)
