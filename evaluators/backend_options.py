@@ -11,6 +11,8 @@ from biasboard.ground.options import option
 
 MODEL_PANEL = "Model"
 COST_PANEL = "Cost"
+DTYPES = ("float32", "bfloat16", "float16")
+"""Precisions that ``--dtype`` names."""
 _LOCAL = "Backend transformers"
 _CLIP = "Backend clip"
 _VLLM = "Backend vllm"
@@ -72,6 +74,15 @@ class BackendOptions:
             if declared.name not in but and getattr(self, declared.name) is not None:
                 name = declared.name.replace("_", "-")
                 raise ConfigError(f"backend '{backend}' has no use for --{name}; leave it out")
+
+    def check_dtype(self) -> None:
+        """Check that the requested precision is one of :data:`DTYPES`.
+
+        Raises:
+            ConfigError: it is another one.
+        """
+        if self.dtype is not None and self.dtype not in DTYPES:
+            raise ConfigError(f"--dtype {self.dtype} does not exist; have: {', '.join(DTYPES)}")
 
 
 def as_arguments(options: Mapping[str, object]) -> tuple[str, ...]:

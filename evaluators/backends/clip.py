@@ -30,9 +30,8 @@ from evaluators.backend import (
     check_model_id,
     model_identity,
 )
-from evaluators.backend_options import BackendOptions, as_arguments
+from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import (
-    DTYPES,
     device_name,
     import_torch,
     load_network,
@@ -41,7 +40,7 @@ from evaluators.backends.transformers.load import (
     torch_dtype,
     usable_device,
 )
-from evaluators.models.model_files import ModelFiles, find_model
+from evaluators.models.model_files import ModelFiles, find_model, opening_arguments
 from evaluators.models.pretrained import load_pretrained
 from schemas.documents.result import Model
 
@@ -289,6 +288,7 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
         MissingExtraError: torch, transformers or Pillow is not installed.
     """
     options.refuse_others("clip", but=_USED)
+    options.check_dtype()
     torch = import_torch()
     n_threads = set_threads(torch)
     files = find_model(model, options.revision)
@@ -310,7 +310,9 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
         texts=OptionEmbeddings(parts.network, parts.tokenizer, device, most_tokens),
         device=device,
         batch_images=options.batch_images or BATCH.get(device.partition(":")[0], BATCH["cpu"]),
-        arguments=_arguments(options, files.public_name, files.commit, precision),
+        arguments=opening_arguments(
+            files, options, precision, {"device": options.device, "batch-images": options.batch_images}
+        ),
         settings={"threads": str(n_threads)} if device == "cpu" else {},
         model=Model(
             id=model_id,
@@ -323,16 +325,3 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
             identity=dict(identity),
         ),
     )
-
-
-def _arguments(options: BackendOptions, model: str, revision: str | None, precision: str) -> tuple[str, ...]:
-    """Return the options that open the same model again. A local folder is given by its name, without its path."""
-    known = {
-        "model": model,
-        "name": options.name,
-        "revision": revision,
-        "dtype": precision if precision in DTYPES else None,
-        "device": options.device,
-        "batch-images": options.batch_images,
-    }
-    return as_arguments(known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.hub import hub_obstacle
 from biasboard.ground.plain_text import one_line
+from evaluators.backend_options import DTYPES, BackendOptions, as_arguments
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
 
@@ -40,6 +42,21 @@ class ModelFiles:
     def identity(self) -> str:
         """The exact version of the files; folders of different names may hold the same one."""
         return self.revision if self.is_local else f"{self.public_name}@{self.revision}"
+
+
+def opening_arguments(
+    files: ModelFiles, options: BackendOptions, precision: str, others: Mapping[str, object]
+) -> tuple[str, ...]:
+    """Return the options that open the same model again.
+
+    Args:
+        files: Files of the model. A local folder is given by its name, without its path.
+        options: Options with which it was opened.
+        precision: Its precision, which a checkpoint may have although ``--dtype`` cannot name it.
+        others: Further options of the backend, by name.
+    """
+    known = {"model": files.public_name, "name": options.name, "revision": files.commit}
+    return as_arguments({**known, "dtype": precision if precision in DTYPES else None, **others})
 
 
 def find_model(model: str, revision: str | None, *, own_tokenizer: bool = True) -> ModelFiles:

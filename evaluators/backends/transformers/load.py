@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DTYPES = ("float32", "bfloat16", "float16")
 OUT_OF_MEMORY = "out of memory on a single request; use a smaller model, --dtype bfloat16 or another device"
 
 
@@ -57,6 +56,7 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
         ConfigError: the model cannot be found or loaded, or an option is unknown.
         MissingExtraError: torch or transformers is not installed.
     """
+    options.check_dtype()
     torch = import_torch()
     n_threads = set_threads(torch)
     files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
@@ -176,16 +176,10 @@ def usable_device(torch: Any, wanted: str | None) -> str:
 
 
 def torch_dtype(torch: Any, wanted: str | None, device: str) -> Any:
-    """Return the requested precision. The default is float32 on a CPU, and that of the checkpoint elsewhere.
-
-    Raises:
-        ConfigError: the requested precision does not exist.
-    """
+    """Return the requested precision. The default is float32 on a CPU, and that of the checkpoint elsewhere."""
     if wanted is None:
         # Half precision is slow and coarse on a CPU; elsewhere a model runs in the precision of its checkpoint.
         return torch.float32 if device == "cpu" else "auto"
-    if wanted not in DTYPES:
-        raise ConfigError(f"--dtype {wanted} does not exist; have: {', '.join(DTYPES)}")
     return getattr(torch, wanted)
 
 

@@ -31,12 +31,13 @@ from evaluators.backend import (
     check_model_id,
     model_identity,
 )
-from evaluators.backend_options import BackendOptions, as_arguments
+from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.generation import generate, room_for_texts
-from evaluators.backends.transformers.load import DTYPES, Loaded, device_name, load_model, room_of
+from evaluators.backends.transformers.load import Loaded, device_name, load_model, room_of
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed
 from evaluators.backends.transformers.option_scoring import OptionScorer
 from evaluators.models.chosen_adapters import NO_ADAPTERS, ChosenAdapters, chosen_adapters
+from evaluators.models.model_files import opening_arguments
 from evaluators.models.request_blocks import ask_in_blocks
 from evaluators.models.tokenizer import ModelTokenizer, local_name
 from schemas.documents.result import Model
@@ -145,6 +146,9 @@ class TransformersBackend(Backend):
         return self.tokenizer.needed_tokens(requests)
 
 
+_USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora")
+
+
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     """Load a model and its tokenizer.
 
@@ -175,12 +179,20 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     if kind == "cpu" and loaded.network.dtype.itemsize == 2:
         batch_tokens *= 2
     identity = _identity(loaded, options, chosen)
+    arguments = {
+        "tokenizer": None if options.tokenizer is None else local_name(options.tokenizer),
+        "device": options.device,
+        "batch-tokens": options.batch_tokens,
+        "scoring": options.scoring,
+        **chosen.arguments(),
+        "chat": options.chat,
+    }
     return TransformersBackend(
         network=loaded.network,
         tokenizer=loaded.tokenizer,
         device=device,
         scoring=options.scoring,
-        arguments=_arguments(options, loaded, chosen),
+        arguments=opening_arguments(loaded.files, options, loaded.precision, arguments),
         batch_tokens=options.batch_tokens or batch_tokens,
         wanted_tokens=options.batch_tokens,
         settings={"threads": str(loaded.n_threads)} if device == "cpu" else {},
@@ -217,24 +229,3 @@ def _identity(loaded: Loaded, options: BackendOptions, chosen: ChosenAdapters) -
     if chosen.of_contexts is not None:
         identity["adapters"] = chosen.of_contexts.sha256
     return identity
-
-
-_USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora")
-
-
-def _arguments(options: BackendOptions, loaded: Loaded, chosen: ChosenAdapters) -> tuple[str, ...]:
-    """Return the options that open the same model again. A local folder is given by its name, without its path."""
-    known: dict[str, object] = {
-        "model": loaded.files.public_name,
-        "name": options.name,
-        "revision": loaded.files.commit,
-        # A checkpoint may have a precision that --dtype cannot name.
-        "dtype": loaded.precision if loaded.precision in DTYPES else None,
-        "tokenizer": None if options.tokenizer is None else local_name(options.tokenizer),
-        "device": options.device,
-        "batch-tokens": options.batch_tokens,
-        "scoring": options.scoring,
-        **chosen.arguments(),
-        "chat": options.chat,
-    }
-    return as_arguments(known)

@@ -17,7 +17,6 @@ from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, TokenQuestion, p
 from evaluators.models.pretrained import SERVE_IT
 
 OptionScoring: TypeAlias = Literal["option_trie", "prompt_logprobs"]
-DTYPES = ("float32", "bfloat16", "float16")
 _CPU_BLOCK = 32
 """Number of tokens per block of the cache on a CPU, the minimum there. The default of 128 would leave most contexts out
 of the prefix cache."""

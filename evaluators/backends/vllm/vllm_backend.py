@@ -11,7 +11,7 @@ The model is loaded with the first request. Before that, only its configuration 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -37,9 +37,8 @@ from evaluators.backend import (
     check_model_id,
     model_identity,
 )
-from evaluators.backend_options import BackendOptions, as_arguments
+from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.engine import (
-    DTYPES,
     Continuation,
     Done,
     EngineSettings,
@@ -49,8 +48,8 @@ from evaluators.backends.vllm.engine import (
     specs_of,
 )
 from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers, environments_of
-from evaluators.models.chosen_adapters import ChosenAdapters, chosen_adapters
-from evaluators.models.model_files import ModelFiles, find_files, find_model
+from evaluators.models.chosen_adapters import chosen_adapters
+from evaluators.models.model_files import find_files, find_model, opening_arguments
 from evaluators.models.option_trie import end_logprobs, option_logprobs, questions
 from evaluators.models.request_blocks import plan_blocks
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, unknown_token
@@ -149,7 +148,7 @@ class VllmBackend(Backend):
         prepared: dict[int, _Prepared] = {}
 
         def works() -> Iterator[tuple[int, Work]]:
-            coming = _one_ahead(lambda chunk: self._prepare(requests, chunk), [chunk for _, chunk in wanted])
+            coming = _prepared_ahead(lambda chunk: self._prepare(requests, chunk), [chunk for _, chunk in wanted])
             for (number, _), chunk in zip(wanted, coming, strict=True):
                 prepared[number] = chunk
                 yield number, chunk.work
@@ -243,7 +242,7 @@ def _generated(asked: Continuation, answer: Generated) -> Response:
     )
 
 
-def _one_ahead(prepare: Callable[[list[int]], _Prepared], chunks: Sequence[list[int]]) -> Iterator[_Prepared]:
+def _prepared_ahead(prepare: Callable[[list[int]], _Prepared], chunks: Sequence[list[int]]) -> Iterator[_Prepared]:
     """Yield prepared chunks in order, and prepare each while the one before it is computed."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         coming = thread.submit(prepare, chunks[0])
@@ -265,7 +264,9 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         MissingExtraError: vLLM is not installed.
     """
     options.refuse_others("vllm", but=_OPTIONS)
-    _check_numbers(options)
+    options.check_dtype()
+    if options.gpu_memory is not None and not 0 < options.gpu_memory <= 1:
+        raise ConfigError(f"--gpu-memory {options.gpu_memory:g} is no share; give a number above 0, at most 1")
     files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     chosen = chosen_adapters(options)
     tokenizer_files = (
@@ -305,6 +306,15 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         # Left out without adapters, so that the identities of other models stay as they were.
         **({} if chosen.of_contexts is None else {"adapters": chosen.of_contexts.sha256}),
     }
+    arguments = {
+        "tokenizer": None if options.tokenizer is None else tokenizer_files.public_name,
+        **chosen.arguments(),
+        "max-model-len": options.max_model_len,
+        "tensor-parallel": options.tensor_parallel,
+        "data-parallel": options.data_parallel,
+        "chat": options.chat,
+        "end-logprobs": options.end_logprobs,
+    }
     return VllmBackend(
         settings=settings,
         environments=environments,
@@ -312,7 +322,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         specs=specs,
         with_end=bool(options.end_logprobs),
         chunk_texts=_CHUNK_TEXTS_CPU if specs.device_type == "cpu" else _CHUNK_TEXTS,
-        arguments=_arguments(options, files, tokenizer_files, chosen, specs),
+        arguments=opening_arguments(files, options, specs.precision, arguments),
         adapters=chosen.of_contexts,
         model=Model(
             id=check_model_id(options.name or chosen.model_id(files)),
@@ -325,30 +335,3 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
             identity=identity,
         ),
     )
-
-
-def _check_numbers(options: BackendOptions) -> None:
-    if options.dtype is not None and options.dtype not in DTYPES:
-        raise ConfigError(f"--dtype {options.dtype} does not exist; have: {', '.join(DTYPES)}")
-    if options.gpu_memory is not None and not 0 < options.gpu_memory <= 1:
-        raise ConfigError(f"--gpu-memory {options.gpu_memory:g} is no share; give a number above 0, at most 1")
-
-
-def _arguments(
-    options: BackendOptions, files: ModelFiles, tokenizer: ModelFiles, chosen: ChosenAdapters, specs: ModelSpecs
-) -> tuple[str, ...]:
-    """Return the options that open the same model again. A local folder is given by its name, without its path."""
-    known: Mapping[str, object] = {
-        "model": files.public_name,
-        "name": options.name,
-        "revision": files.commit,
-        "dtype": specs.precision if specs.precision in DTYPES else None,
-        "tokenizer": None if options.tokenizer is None else tokenizer.public_name,
-        **chosen.arguments(),
-        "max-model-len": options.max_model_len,
-        "tensor-parallel": options.tensor_parallel,
-        "data-parallel": options.data_parallel,
-        "chat": options.chat,
-        "end-logprobs": options.end_logprobs,
-    }
-    return as_arguments(known)
