@@ -126,7 +126,7 @@ COMMANDS = {
         "Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.",
     ),
     "lean": Place(
-        "builders.synthbias.lean:measure",
+        "builders.synthbias.position_lean:measure",
         "Measure the preference of each model for the occupation mentioned first, over the items of type 1.",
     ),
 }

@@ -21,6 +21,7 @@ from builders.synthbias.checks.check import Finding
 from builders.synthbias.checks.repeated_sentences import Duplicates
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
+from builders.synthbias.frame_readings import agreement_table, n_dropped, readers, readings_table, votes
 from builders.synthbias.frames import (
     OPEN,
     SETTLED,
@@ -31,9 +32,8 @@ from builders.synthbias.frames import (
     settled_groups,
     text_of,
 )
-from builders.synthbias.lean import lean_table, measured_leans
 from builders.synthbias.minimal_pairs import Position, items_of, split_of, take_pairs
-from builders.synthbias.readings import agreement_table, n_dropped, readers, readings_table, votes
+from builders.synthbias.position_lean import lean_table, measured_leans
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations

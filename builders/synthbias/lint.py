@@ -20,7 +20,7 @@ from builders.dataset.card import CardTable
 from builders.dataset.inputs import read_file
 from builders.synthbias.checks.catalogue import CATALOGUE, LINT, Reading, findings_in
 from builders.synthbias.checks.check import SEVERITIES, Finding, Severity, at_least
-from builders.synthbias.checks.sentence import Collection, Pair, SampleType, Sentence
+from builders.synthbias.checks.sentence import Collection, PairIndices, SampleType, Sentence
 from builders.synthbias.published_csv import COLUMNS, read_rows
 from builders.synthbias.winobias_text import Side, read_lines
 from schemas.lexicon import occupations
@@ -119,8 +119,8 @@ class Report:
     @property
     def counts(self) -> Mapping[str, int]:
         """The number of findings of every check that found something, in the order of ``CHECKS``."""
-        found = Counter(finding.check for finding in self.findings)
-        return {name: found[name] for name in CHECKS if found[name]}
+        counts = Counter(finding.check for finding in self.findings)
+        return {name: counts[name] for name in CHECKS if counts[name]}
 
     def reaches(self, severity: Severity) -> bool:
         """Return True if a finding is as grave as a severity, or graver."""
@@ -151,13 +151,13 @@ def lint(paths: Sequence[Path], *, headings: Mapping[str, str]) -> Report:
     read = [_read_csv(file, headings) for file in files if file.suffix.casefold() == ".csv"]
     if texts:
         read.append(_read_texts(texts))
-    found = [finding for one in read for finding in _findings(one)]
+    findings = [finding for part in read for finding in _findings(part)]
     return Report(
         files=tuple(map(str, files)),
-        n_sentences=sum(len(one.collection.sentences) for one in read),
-        n_pairs=sum(len(one.collection.pairs) for one in read),
-        findings=tuple(sorted(found, key=_order)),
-        balance=Balance(sentence for one in read for sentence in one.collection.sentences),
+        n_sentences=sum(len(part.collection.sentences) for part in read),
+        n_pairs=sum(len(part.collection.pairs) for part in read),
+        findings=tuple(sorted(findings, key=_order)),
+        balance=Balance(sentence for part in read for sentence in part.collection.sentences),
     )
 
 
@@ -168,10 +168,10 @@ def _files(path: Path) -> list[Path]:
         raise ConfigError(f"{path}: no such file or folder; give a CSV file, or text files of WinoBias")
     patterns = ("*.csv", "*.txt", "*.txt.dev", "*.txt.test")
     # Lists of occupations lie in the folder of WinoBias too.
-    found = sorted(file for pattern in patterns for file in path.glob(pattern) if "occupations" not in file.name)
-    if not found:
+    files = sorted(file for pattern in patterns for file in path.glob(pattern) if "occupations" not in file.name)
+    if not files:
         raise ConfigError(f"{path}: no file ends in {', '.join(patterns)}; give the files themselves")
-    return found
+    return files
 
 
 def _read_csv(path: Path, headings: Mapping[str, str]) -> _Read:
@@ -200,7 +200,7 @@ def _read_text(path: Path) -> Reading:
     )
 
 
-def _pairs_by_line(sentences: Sequence[Sentence]) -> list[Pair]:
+def _pairs_by_line(sentences: Sequence[Sentence]) -> list[PairIndices]:
     """Return the pairs of sentences whose places differ in nothing but *pro* and *anti*."""
     places: dict[str, dict[str, int]] = {}
     for index, sentence in enumerate(sentences):
@@ -208,7 +208,7 @@ def _pairs_by_line(sentences: Sequence[Sentence]) -> list[Pair]:
         if side is not None:
             folder, _, name = sentence.id.rpartition("/")
             places.setdefault(f"{folder}/{name.removeprefix(side)}", {})[side] = index
-    return [Pair(found["pro"], found["anti"]) for found in places.values() if len(found) == 2]
+    return [PairIndices(sides["pro"], sides["anti"]) for sides in places.values() if len(sides) == 2]
 
 
 def _findings(read: _Read) -> Iterator[Finding]:
@@ -254,7 +254,7 @@ POSITIONS: tuple[Position, ...] = ("first", "last")
 STEREOTYPES = ("male", "female")
 
 
-class Place(NamedTuple):
+class Occurrence(NamedTuple):
     """One occupation in one sentence."""
 
     type: str
@@ -269,24 +269,26 @@ class Place(NamedTuple):
 
 
 class Balance:
-    """The places of occupations in some sentences.
+    """Where occupations stand in some sentences, and in which role.
 
-    A sentence counts if it names its two occupations; it has two places.
+    A sentence counts if it names its two occupations; it then has two occurrences.
     """
 
     def __init__(self, sentences: Iterable[Sentence]) -> None:
-        self.counts = Counter(place for sentence in sentences for place in _places(sentence))
+        self.counts = Counter(occurrence for sentence in sentences for occurrence in _occurrences(sentence))
 
     def count(self, **wanted: str) -> int:
-        """Count the places with some values, such as ``type="type2", role="meant"``."""
+        """Count the occurrences with some values, such as ``type="type2", role="meant"``."""
         return sum(
-            n for place, n in self.counts.items() if all(getattr(place, name) == wanted[name] for name in wanted)
+            n
+            for occurrence, n in self.counts.items()
+            if all(getattr(occurrence, name) == wanted[name] for name in wanted)
         )
 
     @property
     def types(self) -> list[str]:
         """The types of the sentences."""
-        return sorted({place.type for place in self.counts})
+        return sorted({occurrence.type for occurrence in self.counts})
 
     def summary(self) -> CardTable:
         """Return a table of position and stereotype, with a column for each type and its share."""
@@ -304,7 +306,7 @@ class Balance:
         return CardTable(header=("", *self.types), rows=tuple(rows))
 
     def by_occupation(self) -> CardTable:
-        """Return a table with a row for each occupation: its places by type, position and role.
+        """Return a table with a row for each occupation: its occurrences by type, position and role.
 
         The last column of a type is the share of the sentences naming the occupation in which it is meant.
         """
@@ -318,7 +320,7 @@ class Balance:
         )
         rows = []
         for name, occupation in occupations().items():
-            counts = (self.counts[Place(kind, name, position, role)] for kind, position, role in columns)
+            counts = (self.counts[Occurrence(kind, name, position, role)] for kind, position, role in columns)
             rates = (
                 _rate(self.count(type=kind, occupation=name, role="meant"), self._named(kind, name)) for kind in rated
             )
@@ -331,7 +333,7 @@ class Balance:
     def _row(self, title: str, **wanted: str) -> tuple[str, ...]:
         words = [wanted[name] + _SUFFIX[name] for name in ("position", "stereotype") if name in wanted]
         label = "mentioned first: " + words[-1] if title == "first" else f"{title}: {', '.join(words)}"
-        # Each sentence has one place that is mentioned first, and one that is meant if any is.
+        # Each sentence has one occurrence that is mentioned first, and one that is meant if any is.
         base = {"position": "first"} if title == "first" else {"role": "meant"}
         cells = []
         for name in self.types:
@@ -348,7 +350,7 @@ def _rate(n: int, total: int) -> str:
     return f"{n / total:.3f}" if total else "none"
 
 
-def _places(sentence: Sentence) -> Iterable[Place]:
+def _occurrences(sentence: Sentence) -> Iterable[Occurrence]:
     order = list(dict.fromkeys(mention.text for mention in sentence.targets))
     if len(order) != 2:
         return
@@ -356,4 +358,4 @@ def _places(sentence: Sentence) -> Iterable[Place]:
         role: Role = "open"
         if sentence.referent is not None:
             role = "meant" if sentence.referent == occupation else "not meant"
-        yield Place(sentence.type or "no type", occupation, position, role)
+        yield Occurrence(sentence.type or "no type", occupation, position, role)

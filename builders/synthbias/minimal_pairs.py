@@ -89,6 +89,13 @@ def case_of_pair(pronoun: str, counterpart: str) -> PronounCase | None:
     return shared.pop() if len(shared) == 1 else None
 
 
+def referent_position(item: CoreferenceItem) -> Position | None:
+    """Return the position of the occupation that an item means; None if that is open."""
+    if item.referent is None:
+        return None
+    return "first" if item.referent == item.occupations[0] else "second"
+
+
 class Slotted(NamedTuple):
     """A sentence about two occupations, with a slot for a pronoun in a given case.
 

@@ -16,7 +16,7 @@ from builders.dataset.inputs import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, OLDER_NAMES, WINOBIAS_FLAGS, findings_in
-from builders.synthbias.checks.sentence import Collection, Pair, SampleType, Sentence, required
+from builders.synthbias.checks.sentence import Collection, PairIndices, SampleType, Sentence, required
 from builders.synthbias.minimal_pairs import (
     case_of_pair,
     cases_of_form,
@@ -112,7 +112,7 @@ def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
 def to_splits(config_splits: Sequence[ConfigSplit]) -> list[DraftSplit[CoreferenceItem]]:
     """Turn pairs of lines into items, with the two sides of each pair next to each other."""
     lines = [line for config_split in config_splits for pair in config_split.pairs for line in pair]
-    pairs = [Pair(index, index + 1) for index in range(0, len(lines), 2)]
+    pairs = [PairIndices(index, index + 1) for index in range(0, len(lines), 2)]
     findings = findings_in(Collection(lines, pairs), WINOBIAS_FLAGS)
     flags = {
         line.id: tuple(_FLAGS[finding.check] for finding in of_line)

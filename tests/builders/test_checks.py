@@ -11,7 +11,7 @@ import pytest
 from builders.synthbias.checks import CATALOGUE, EMBEDDED, GENERATED, Sentence, all_findings, first_finding
 from builders.synthbias.checks.catalogue import LINT, OLDER_NAMES, PUBLISHED_FLAGS, REFUSED, WINOBIAS_FLAGS, findings_in
 from builders.synthbias.checks.check import SEVERITIES, Check, FileCheck, PairCheck, SentenceCheck
-from builders.synthbias.checks.sentence import Claims, Collection, Pair
+from builders.synthbias.checks.sentence import Claims, Collection, PairIndices
 from tests.builders.synthbias_corruptions import SPOILT_CASE, Spoilt, sound_sentences, spoilt_sentences
 
 PACKAGE = Path(__file__).parents[2] / "builders" / "synthbias"
@@ -118,7 +118,7 @@ def test_repetition_is_found_over_the_whole_file(sentences: list[Sentence], expe
 
 
 def test_two_sides_are_compared_where_the_source_pairs_them() -> None:
-    pairs = [Pair(0, 1)]
+    pairs = [PairIndices(0, 1)]
     differing = Collection(two_sides(LAUGHED, "The cook and the nurse cried when she arrived."), pairs)
     assert [[f.check for f in found] for found in findings_in(differing, ("not_minimal_pair",))] == [
         ["not_minimal_pair"],

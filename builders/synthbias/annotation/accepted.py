@@ -24,7 +24,7 @@ from builders.synthbias.annotation.deciding import (
 )
 from builders.synthbias.annotation.safe_csv import render
 from builders.synthbias.annotation.state import State, pseudonyms
-from builders.synthbias.annotation.votes import AnnotatorKind
+from builders.synthbias.annotation.votes import AnnotatorKind, Question
 from builders.synthbias.cards import synthbias_card
 from schemas.documents.dataset import Reject, Source
 from schemas.files import row_files
@@ -91,25 +91,20 @@ def accepted_draft(
         human_validated=are_decided_by_people(accepted, annotated, state, policy),
         splits=splits,
         rejects=(*source_rejects, *_rejects(decisions, with_texts=is_open)),
-        reject_rules=_distinct(*(Rule(name=one.rule, description=one.description) for one in manifest.rejects), *RULES),
+        reject_rules=_distinct(
+            *(Rule(name=count.rule, description=count.description) for count in manifest.rejects), *RULES
+        ),
         flag_rules=_distinct(
-            *(Rule(name=one.rule, description=one.description) for one in manifest.flags),
+            *(Rule(name=count.rule, description=count.description) for count in manifest.flags),
             *((RELABELLED,) if policy.relabel else ()),
         ),
-        card=accepted_card(annotated, policy, decisions, splits, **_n_voters(state, policy)),
+        card=_card(annotated, state, policy, decisions, splits),
         extra_files=tuple(_files(annotated, state, policy, decisions, state_folder)),
     )
 
 
 def _distinct(*rules: Rule) -> tuple[Rule, ...]:
     return tuple({rule.name: rule for rule in rules}.values())
-
-
-def _n_voters(state: State, policy: Policy) -> dict[str, int]:
-    """Return the numbers of people and of models whose votes count."""
-    names = {name for ballots in counting_ballots(state, policy).values() for name in ballots}
-    n_models = sum(state.annotators[name].kind is AnnotatorKind.MODEL for name in names)
-    return {"n_people": len(names) - n_models, "n_models": n_models}
 
 
 def _source(annotated: AnnotatedDataset) -> Source:
@@ -127,18 +122,18 @@ def _source(annotated: AnnotatedDataset) -> Source:
 def _splits(annotated: AnnotatedDataset, accepted: Sequence[PairDecision]) -> Iterator[DraftSplit[CoreferenceItem]]:
     """Yield the splits of the source with the accepted items; relabelled ones move to the config of type 1."""
     kept = {side.item.item_id: pair.is_relabelled for pair in accepted for side in pair.sides}
-    places: dict[tuple[str, str], list[CoreferenceItem]] = {
+    by_split: dict[tuple[str, str], list[CoreferenceItem]] = {
         (entry.config, entry.split): [] for entry, _ in annotated.splits
     }
     for entry, items in annotated.splits:
         for item in items:
             if kept.get(item.item_id) is True:
-                places.setdefault(("type1", entry.split), []).append(_relabelled(item))
+                by_split.setdefault(("type1", entry.split), []).append(_relabelled(item))
             elif item.item_id in kept:
-                places[entry.config, entry.split].append(item)
-    for (config, split), found in places.items():
-        if found:
-            yield DraftSplit(config=config, split=split, item_shape="coreference", items=found)
+                by_split[entry.config, entry.split].append(item)
+    for (config, split), kept_items in by_split.items():
+        if kept_items:
+            yield DraftSplit(config=config, split=split, item_shape="coreference", items=kept_items)
 
 
 def _relabelled(item: CoreferenceItem) -> CoreferenceItem:
@@ -209,8 +204,8 @@ def _annotators(state: State, names: Mapping[str, str]) -> str:
     """Return the annotators by pseudonym; reasons stay behind, since they are free text."""
     n_votes = Counter(vote.annotator_id for vote in state.standing_votes.values())
     rows = [
-        (names[name], one.kind.value, one.entrance, one.status.value, str(n_votes[name]))
-        for name, one in state.annotators.items()
+        (names[name], annotator.kind.value, annotator.entrance, annotator.status.value, str(n_votes[name]))
+        for name, annotator in state.annotators.items()
     ]
     return render(("annotator", "kind", "entrance", "status", "n_votes"), sorted(rows))
 
@@ -218,7 +213,7 @@ def _annotators(state: State, names: Mapping[str, str]) -> str:
 def _decisions(decisions: Sequence[PairDecision]) -> str:
     columns = (
         *("item_id", "pair_id", "verdict_on_item", "verdict_on_pair", "rule", "reading"),
-        *(f"{question}_{part}" for question in ("coherent", "first", "second") for part in ("yes", "n")),
+        *(f"{question}_{part}" for question in Question for part in ("yes", "n")),
     )
     rows = []
     for pair in decisions:
@@ -247,25 +242,13 @@ _STOPS = {
 }
 
 
-def accepted_card(
+def _card(
     annotated: AnnotatedDataset,
+    state: State,
     policy: Policy,
     decisions: Sequence[PairDecision],
     splits: Sequence[DraftSplit[CoreferenceItem]],
-    *,
-    n_people: int,
-    n_models: int,
 ) -> Card:
-    """Return the card.
-
-    Args:
-        annotated: Dataset that was annotated.
-        policy: Policy by which was decided.
-        decisions: Decisions on all pairs.
-        splits: Splits of the dataset of accepted pairs.
-        n_people: Number of people whose votes count.
-        n_models: Number of models whose votes count.
-    """
     manifest = annotated.manifest
     return synthbias_card(
         data_statement=(
@@ -274,7 +257,7 @@ def accepted_card(
             "about validation was written before the annotation."
         ),
         how_built=_how_built(policy, decisions),
-        annotation=_annotation(policy, decisions, n_people=n_people, n_models=n_models),
+        annotation=_annotation(state, policy, decisions),
         biases=(
             f"* The biases of the source, in `{SOURCE_CARD}`, apply.\n"
             "* Pairs that annotators read alike are kept: what readers of another background find ambiguous is missing."
@@ -317,7 +300,9 @@ def _how_built(policy: Policy, decisions: Sequence[PairDecision]) -> str:
     return "\n".join(lines)
 
 
-def _annotation(policy: Policy, decisions: Sequence[PairDecision], *, n_people: int, n_models: int) -> Annotation:
+def _annotation(state: State, policy: Policy, decisions: Sequence[PairDecision]) -> Annotation:
+    voters = {name for ballots in counting_ballots(state, policy).values() for name in ballots}
+    n_models = sum(state.annotators[name].kind is AnnotatorKind.MODEL for name in voters)
     counted = [side.tally.coherent.n for pair in decisions if pair.verdict == "accepted" for side in pair.sides]
     tested = "some of whom were tested elsewhere" if policy.count_untested else "who had passed an entrance test"
     return Annotation(
@@ -326,8 +311,8 @@ def _annotation(policy: Policy, decisions: Sequence[PairDecision], *, n_people: 
             "occupations? *How it was built* says which votes accept a pair."
         ),
         annotators=(
-            f"Votes of {n_people} people, {tested}, and of {n_models} models count. Nothing is known about the "
-            "background of the people."
+            f"Votes of {len(voters) - n_models} people, {tested}, and of {n_models} models count. Nothing is known "
+            "about the background of the people."
         ),
         per_item=f"{min(counted)} to {max(counted)}",
     )

@@ -47,7 +47,7 @@ class AskedSentence(NamedTuple):
         return f'Can "{self.pronoun}" refer to the {occupation}?'
 
 
-class Pair(NamedTuple):
+class MinimalPair(NamedTuple):
     """The two sides of a minimal pair."""
 
     pair_id: str
@@ -68,12 +68,12 @@ class AnnotatedDataset:
         return {item.item_id: item for _, items in self.splits for item in items}
 
     @cached_property
-    def pairs(self) -> dict[str, Pair]:
+    def pairs(self) -> dict[str, MinimalPair]:
         """The minimal pairs by id, in their order."""
         sides: dict[str, list[CoreferenceItem]] = defaultdict(list)
         for item in self.items.values():
             sides[item.pair_id].append(item)
-        return {pair_id: Pair(pair_id, (found[0], found[1])) for pair_id, found in sides.items()}
+        return {pair_id: MinimalPair(pair_id, (both[0], both[1])) for pair_id, both in sides.items()}
 
     @cached_property
     def groups(self) -> dict[str, Group]:
@@ -82,12 +82,12 @@ class AnnotatedDataset:
         Which side is in which group follows from the id of the pair, so that it is the same in every batch, and either
         gender as often.
         """
-        found: dict[str, Group] = {}
+        groups: dict[str, Group] = {}
         for pair_id, pair in self.pairs.items():
             turn = hashlib.sha256(pair_id.encode()).digest()[0] % 2
-            for place, item in enumerate(sorted(pair.sides, key=lambda side: side.item_id)):
-                found[item.item_id] = GROUPS[(place + turn) % 2]
-        return found
+            for number, item in enumerate(sorted(pair.sides, key=lambda side: side.item_id)):
+                groups[item.item_id] = GROUPS[(number + turn) % 2]
+        return groups
 
 
 def read_annotated(folder: Path) -> AnnotatedDataset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -91,17 +91,17 @@ def fitting_state(annotated: AnnotatedDataset, folder: Path, *, may_be_new: bool
     voted = [vote.item_id for vote in state.standing_votes.values() if vote.item_id not in TEST_PAIRS]
     n_foreign = sum(item_id not in annotated.items for item_id in voted)
     if n_foreign:
-        found = f"--state {folder}: {n_foreign} of {len(voted)} votes are on sentences that are not in "
+        fault = f"--state {folder}: {n_foreign} of {len(voted)} votes are on sentences that are not in "
         remedy = "give the dataset and the state that belong together"
         if n_foreign == len(voted):
-            raise DataError(f"{found}{annotated.folder}; {remedy}")
-        typer.echo(f"{found}{annotated.folder}; they count for nothing here: {remedy}", err=True)
+            raise DataError(f"{fault}{annotated.folder}; {remedy}")
+        typer.echo(f"{fault}{annotated.folder}; they count for nothing here: {remedy}", err=True)
     return state
 
 
 def say_uncounted(state: State, policy: Policy) -> None:
     """Say whose votes do not count yet, if there is anybody."""
-    n_untested = sum(one.status is Status.UNTESTED for one in state.annotators.values())
+    n_untested = sum(annotator.status is Status.UNTESTED for annotator in state.annotators.values())
     if n_untested and not policy.count_untested:
         typer.echo(
             f"{n_untested} annotators have finished no entrance test, so that their votes do not count: have them take "
@@ -132,13 +132,18 @@ def plan(
     names = tuple(dict.fromkeys(annotator or ()))
     with locked(state_folder):
         state = fitting_state(annotated, state_folder, may_be_new=True)
-        _check_can_vote(state, names)
+        for name in names:
+            known = state.annotators.get(name)
+            if known is not None and known.status in (Status.EXCLUDED, Status.FAILED):
+                raise ConfigError(
+                    f"--annotator {name}: is {known.status}, so that the votes would not count; name another"
+                )
         decisions = decide_pairs(annotated, state, policy)
         sides = [side for pair in decisions for side in pair.sides]
         requests = plan_batch(decisions, annotated.groups, state, names)
-        known = batch_paths(state_folder)
+        batches = batch_paths(state_folder)
         n_now = {side.item.item_id: side.tally.coherent.n for side in sides}
-        n_missing = n_outstanding(read_batch(known[-1]), n_now) if known else 0
+        n_missing = n_outstanding(read_batch(batches[-1]), n_now) if batches else 0
         path = write_batch(state_folder, requests) if requests else None
     n_needed = sum(side.n_to_ask for pair in decisions if pair.verdict == "undecided" for side in pair.sides)
     n_planned = sum(request.n_votes for request in requests)
@@ -149,16 +154,11 @@ def plan(
         typer.echo(f"{path}: {len({request.item_id for request in requests})} sentences, {n_planned} votes")
         if n_planned < n_needed:
             typer.echo(f"{n_needed - n_planned} votes find nobody: name more annotators")
-    if n_missing and path != (known[-1] if known else None):
-        typer.echo(f"batch {known[-1].stem} still lacks {n_missing} votes; take them in first, or they are asked twice")
+    if n_missing and path != batches[-1]:
+        typer.echo(
+            f"batch {batches[-1].stem} still lacks {n_missing} votes; take them in first, or they are asked twice"
+        )
     say_uncounted(state, policy)
-
-
-def _check_can_vote(state: State, names: tuple[str, ...]) -> None:
-    for name in names:
-        known = state.annotators.get(name)
-        if known is not None and known.status in (Status.EXCLUDED, Status.FAILED):
-            raise ConfigError(f"--annotator {name}: is {known.status}, so that the votes would not count; name another")
 
 
 @one_line_errors()
@@ -183,9 +183,8 @@ def export(
         counts = f"{len(TEST)} sentences of the entrance test"
     else:
         annotated = read_annotated(dataset)
-        path = chosen_batch(state_folder, batch)
-        requests = _requests(path, annotated.items, annotated.folder)
-        sentences = {one.item_id: sentence_of(annotated.items[one.item_id]) for one in requests}
+        path, requests = _requests(annotated, state_folder, batch)
+        sentences = {request.item_id: sentence_of(annotated.items[request.item_id]) for request in requests}
         files = batch_files(path.stem, requests, sentences, form)
         counts = f"{len(sentences)} sentences of batch {path.stem}, licence {annotated.manifest.licence}"
     for name, content in files.items():
@@ -195,25 +194,24 @@ def export(
     typer.echo(counts)
 
 
-def _requests(path: Path, known: Container[str], dataset: Path) -> list[Request]:
-    """Return the requests of a batch.
-
-    Raises:
-        DataError: a sentence is not in the dataset.
-    """
+def _requests(annotated: AnnotatedDataset, state_folder: Path, batch: int | None) -> tuple[Path, list[Request]]:
+    """Return the path and the requests of a batch, all of whose sentences must be in the dataset."""
+    path = chosen_batch(state_folder, batch)
     requests = read_batch(path)
-    unknown = next((one.item_id for one in requests if one.item_id not in known), None)
+    unknown = next((request.item_id for request in requests if request.item_id not in annotated.items), None)
     if unknown is not None:
-        raise DataError(f"{path}: item '{unknown}' is not in {dataset}; give the dataset of the plan, or plan again")
-    return requests
+        raise DataError(
+            f"{path}: item '{unknown}' is not in {annotated.folder}; give the dataset of the plan, or plan again"
+        )
+    return path, requests
 
 
 def _write_questions(dataset: Path, state_folder: Path, out: Path, batch: int | None) -> None:
     """Write the sentences of a batch, and those of the entrance test, as a dataset that a model is asked."""
     annotated = read_annotated(dataset)
-    path = chosen_batch(state_folder, batch)
-    wanted = dict.fromkeys(one.item_id for one in _requests(path, annotated.items, annotated.folder))
-    draft = questions_draft(annotated, [sentence_of(annotated.items[item_id]) for item_id in wanted])
+    path, requests = _requests(annotated, state_folder, batch)
+    item_ids = dict.fromkeys(request.item_id for request in requests)
+    draft = questions_draft(annotated, [sentence_of(annotated.items[item_id]) for item_id in item_ids])
     manifest = write_dataset(draft, out, overwrite=True)
     typer.echo(f"{manifest.splits[0].n_items} sentences of batch {path.stem} and of the entrance test, in {out}")
     typer.echo(
@@ -248,29 +246,18 @@ def ingest(
     The first vote of a person on a question is kept, and a person votes on one side of a pair. What is refused is
     counted and listed. The same file may be taken in again. A broken file changes nothing.
     """
-    voters = _kind(form, kind)
+    if form is Format.MODEL and kind is AnnotatorKind.HUMAN:
+        raise ConfigError("--kind human: --format model reads the answers of models; leave --kind out")
+    voters = AnnotatorKind.MODEL if form is Format.MODEL else kind or AnnotatorKind.HUMAN
     annotated = read_annotated(dataset)
     columns = column_map(mapped or ())
-    submissions = [one for path in files for one in read_submissions(path, form, columns)]
+    submissions = [submission for path in files for submission in read_submissions(path, form, columns)]
     with locked(state_folder):
         state = read_state(state_folder)
         rule = EntranceRule(entrance_percent, entrance_unit)
         intake = take_in(annotated, state, submissions, kind=voters, entrance=rule)
         write_state(state_folder, state, intake.state)
     _say_intake(intake)
-
-
-def _kind(form: Format, given: AnnotatorKind | None) -> AnnotatorKind:
-    """Return the kind of the annotators, which runs of a model decide by themselves.
-
-    Raises:
-        ConfigError: runs of a model are said to be the votes of people.
-    """
-    if form is not Format.MODEL:
-        return given or AnnotatorKind.HUMAN
-    if given is AnnotatorKind.HUMAN:
-        raise ConfigError("--kind human: --format model reads the answers of models; leave --kind out")
-    return AnnotatorKind.MODEL
 
 
 def _say_intake(intake: Intake) -> None:
@@ -281,8 +268,8 @@ def _say_intake(intake: Intake) -> None:
     for refused in intake.refused:
         typer.echo(f"refused as {refused.reason}: {refused.where}: {refused.annotator_id} on {refused.item_id}")
     annotators = intake.state.annotators.values()
-    standings = ((status, sum(one.status is status for one in annotators)) for status in Status)
-    typer.echo("annotators: " + ", ".join(f"{n} {status}" for status, n in standings if n))
+    counts = Counter(annotator.status for annotator in annotators)
+    typer.echo("annotators: " + ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]))
 
 
 @one_line_errors()

@@ -10,9 +10,10 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from builders.dataset.output import Rule
-from builders.synthbias.annotation.annotated import AnnotatedDataset, Pair
+from builders.synthbias.annotation.annotated import AnnotatedDataset, MinimalPair
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Ballot, Question, Status, ballots_of
+from builders.synthbias.minimal_pairs import referent_position
 from schemas.items.coreference import CoreferenceItem
 
 MIN_VOTES = 4
@@ -27,9 +28,7 @@ Expected: TypeAlias = Literal["open", "first", "second"]
 
 def expected_reading(item: CoreferenceItem) -> Expected:
     """Return the reading with which an item was written."""
-    if item.referent is None:
-        return "open"
-    return "first" if item.referent == item.occupations[0] else "second"
+    return referent_position(item) or "open"
 
 
 class StopRule(StrEnum):
@@ -239,7 +238,7 @@ def counting_ballots(state: State, policy: Policy) -> dict[str, dict[str, Ballot
 
     Of a person who voted on both sides of a pair, which no command takes in, only the side of the first vote counts.
     """
-    counting = {name: one for name, one in state.annotators.items() if policy.counts(one)}
+    counting = {name: annotator for name, annotator in state.annotators.items() if policy.counts(annotator)}
     sides: dict[tuple[str, str], str] = {}
     standing = []
     for vote in state.standing_votes.values():
@@ -249,8 +248,8 @@ def counting_ballots(state: State, policy: Policy) -> dict[str, dict[str, Ballot
         if is_model or sides.setdefault((vote.annotator_id, vote.pair_id), vote.item_id) == vote.item_id:
             standing.append(vote)
     return {
-        item_id: {name: ballot for name, ballot in found.items() if ballot.is_complete}
-        for item_id, found in ballots_of(standing).items()
+        item_id: {name: ballot for name, ballot in of_item.items() if ballot.is_complete}
+        for item_id, of_item in ballots_of(standing).items()
     }
 
 
@@ -265,7 +264,7 @@ def decide_pairs(annotated: AnnotatedDataset, state: State, policy: Policy) -> l
     return [decide_pair(pair, ballots, policy) for pair in annotated.pairs.values()]
 
 
-def decide_pair(pair: Pair, ballots: Mapping[str, Mapping[str, Ballot]], policy: Policy) -> PairDecision:
+def decide_pair(pair: MinimalPair, ballots: Mapping[str, Mapping[str, Ballot]], policy: Policy) -> PairDecision:
     """Decide about a pair.
 
     Args:
@@ -276,7 +275,24 @@ def decide_pair(pair: Pair, ballots: Mapping[str, Mapping[str, Ballot]], policy:
     first, second = (
         decide_item(item, tally_of(list(ballots.get(item.item_id, {}).values())), policy) for item in pair.sides
     )
-    return _both(pair.pair_id, (first, second))
+    sides = (first, second)
+    verdicts = {side.verdict for side in sides}
+    if "rejected" in verdicts:
+        broken = tuple(
+            (OTHER_SIDE, f"the other side is rejected; {side.reason}")
+            if side.verdict != "rejected" or side.rule is None
+            else (side.rule, side.reason)
+            for side in sides
+        )
+        return PairDecision(pair.pair_id, sides, "rejected", broken)
+    if "undecided" in verdicts:
+        waiting = tuple((UNDECIDED, side.reason) for side in sides)
+        return PairDecision(pair.pair_id, sides, "undecided", waiting)
+    understood = [referent_of(side) for side in sides]
+    if understood[0] != understood[1]:
+        reason = f"one side means {understood[0] or 'either'}, the other {understood[1] or 'either'}"
+        return PairDecision(pair.pair_id, sides, "rejected", ((SIDES_DISAGREE, reason),) * 2)
+    return PairDecision(pair.pair_id, sides, "accepted", ())
 
 
 def decide_item(item: CoreferenceItem, tally: Tally, policy: Policy) -> ItemDecision:
@@ -308,26 +324,6 @@ def _words(tally: Tally) -> str:
         f"{coherent.yes} of {coherent.n} find it coherent, {first.yes} of {first.n} say that the first occupation can "
         f"be meant, {second.yes} of {second.n} the second"
     )
-
-
-def _both(pair_id: str, sides: tuple[ItemDecision, ItemDecision]) -> PairDecision:
-    verdicts = {side.verdict for side in sides}
-    if "rejected" in verdicts:
-        broken = tuple(
-            (side.rule, side.reason)
-            if side.verdict == "rejected" and side.rule is not None
-            else (OTHER_SIDE, f"the other side is rejected; {side.reason}")
-            for side in sides
-        )
-        return PairDecision(pair_id, sides, "rejected", broken)
-    if "undecided" in verdicts:
-        waiting = ((UNDECIDED, side.reason) for side in sides)
-        return PairDecision(pair_id, sides, "undecided", tuple(waiting))
-    understood = [referent_of(side) for side in sides]
-    if understood[0] != understood[1]:
-        reason = f"one side means {understood[0] or 'either'}, the other {understood[1] or 'either'}"
-        return PairDecision(pair_id, sides, "rejected", ((SIDES_DISAGREE, reason),) * 2)
-    return PairDecision(pair_id, sides, "accepted", ())
 
 
 def referent_of(decision: ItemDecision) -> str | None:

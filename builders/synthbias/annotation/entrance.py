@@ -41,8 +41,8 @@ class Score(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Score | None:
         """Return the score that a text such as ``17/20`` names; None if it names none."""
-        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
-        return None if found is None else cls(int(found[1]), int(found[2]))
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+        return None if match is None else cls(int(match[1]), int(match[2]))
 
     def reaches(self, percent: int) -> bool:
         """Return True if the share that is right reaches a percentage."""
@@ -126,15 +126,15 @@ def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> Score |
         ballots: Ballots of the annotator by item.
         unit: Unit in which right answers are counted.
     """
-    found = [(ballots.get(solved.sentence.item_id), solved.answers) for solved in TEST]
-    if not all(ballot is not None and ballot.is_complete for ballot, _ in found):
+    answered = [(ballots.get(solved.sentence.item_id), solved.answers) for solved in TEST]
+    if not all(ballot is not None and ballot.is_complete for ballot, _ in answered):
         return None
     if unit is EntranceUnit.ITEM:
-        return Score(sum(ballot == right for ballot, right in found), len(found))
+        return Score(sum(ballot == right for ballot, right in answered), len(answered))
     # An answer that was not given, since the sentence was called incoherent, is wrong.
     marks = [
         given == answer
-        for ballot, right in found
+        for ballot, right in answered
         if ballot is not None
         for given, answer in zip(ballot, right, strict=True)
         if answer is not None

@@ -70,14 +70,14 @@ def questions_draft(annotated: AnnotatedDataset, sentences: Sequence[AskedSenten
                 item_shape="instruction",
                 items=[
                     InstructionItem(
-                        item_id=one.item_id,
-                        text=instruction(one),
+                        item_id=sentence.item_id,
+                        text=instruction(sentence),
                         json_schema=_SCHEMA,
-                        cell=one.pair_id,
+                        cell=sentence.pair_id,
                         sample=0,
                         flags=(),
                     )
-                    for one in asked
+                    for sentence in asked
                 ],
             ),
         ),
@@ -119,8 +119,8 @@ def _asked(sentence: AskedSentence) -> str:
 
 
 def _example(solved: Solved) -> str:
-    told = {question: "yes" if answer else "no" for question, answer in zip(Question, solved.answers, strict=True)}
-    return f"{_asked(solved.sentence)}\nAnswer: {json.dumps(told)}\n({solved.why})"
+    answers = {question: "yes" if answer else "no" for question, answer in zip(Question, solved.answers, strict=True)}
+    return f"{_asked(solved.sentence)}\nAnswer: {json.dumps(answers)}\n({solved.why})"
 
 
 def read_submissions(path: Path) -> list[Submission]:
@@ -132,7 +132,7 @@ def read_submissions(path: Path) -> list[Submission]:
     Raises:
         DataError: there is no run of such questions, or a file is broken.
     """
-    found: list[Submission] = []
+    submissions: list[Submission] = []
     for folder in finished_runs(path):
         result, records = read_run(folder)
         if result.signature.dataset != DATASET:
@@ -140,8 +140,8 @@ def read_submissions(path: Path) -> list[Submission]:
                 f"{folder}: is a run on dataset '{result.signature.dataset}', not on '{DATASET}'; name a run on what "
                 "annotate export --format model wrote"
             )
-        found += (_submission(record, annotator_of(result), folder) for record in records)
-    return found
+        submissions += (_submission(record, annotator_of(result), folder) for record in records)
+    return submissions
 
 
 def annotator_of(result: Result) -> str:

@@ -52,7 +52,7 @@ def plan_batch(
     """
     if not annotators:
         return [_request(side, groups, "", side.n_to_ask) for side in undecided_items(decisions)]
-    desk = _Desk.of(state, annotators)
+    assignments = _Assignments.of(state, annotators)
     waiting: dict[str, list[ItemDecision]] = defaultdict(list)
     for side in undecided_items(decisions):
         waiting[side.item.pair_id].append(side)
@@ -60,7 +60,7 @@ def plan_batch(
         _request(side, groups, name, 1)
         for sides in waiting.values()
         for side in _turns(sides)
-        if (name := desk.assign(side)) is not None
+        if (name := assignments.assign(side)) is not None
     ]
 
 
@@ -83,7 +83,7 @@ def _request(side: ItemDecision, groups: Mapping[str, Group], annotator_id: str,
 
 
 @dataclass(slots=True)
-class _Desk:
+class _Assignments:
     """The annotators, what each has to do, and which side of each pair each has seen."""
 
     loads: dict[str, int]
@@ -91,12 +91,12 @@ class _Desk:
     """Items of a pair that an annotator has voted on or has been assigned, by pair and annotator."""
 
     @classmethod
-    def of(cls, state: State, annotators: Sequence[str]) -> _Desk:
-        """Return the desk as the votes so far leave it."""
-        desk = cls(dict.fromkeys(annotators, 0))
+    def of(cls, state: State, annotators: Sequence[str]) -> _Assignments:
+        """Return the assignments as the votes so far leave them."""
+        assignments = cls(dict.fromkeys(annotators, 0))
         for vote in state.standing_votes.values():
-            desk.seen[vote.pair_id, vote.annotator_id].add(vote.item_id)
-        return desk
+            assignments.seen[vote.pair_id, vote.annotator_id].add(vote.item_id)
+        return assignments
 
     def assign(self, side: ItemDecision) -> str | None:
         """Return the annotator with least to do who may see this side; None if there is none."""
@@ -104,6 +104,7 @@ class _Desk:
         free = [name for name in self.loads if not self.seen.get((pair_id, name))]
         if not free:
             return None
+        # A hash and not the order of the names, so that equal loads do not always favour the same annotator.
         chosen = min(free, key=lambda name: (self.loads[name], hashlib.sha256(f"{item_id}|{name}".encode()).digest()))
         self.loads[chosen] += 1
         self.seen[pair_id, chosen].add(item_id)
@@ -149,11 +150,11 @@ def chosen_batch(folder: Path, number: int | None) -> Path:
         ConfigError: there is no such batch.
     """
     known = batch_paths(folder)
-    found = [path for path in known if number is None or int(path.stem) == number]
-    if not found:
+    chosen = [path for path in known if number is None or int(path.stem) == number]
+    if not chosen:
         have = f"have: {', '.join(path.stem for path in known)}" if known else "plan one: annotate plan"
         raise ConfigError(f"--state {folder}: no batch{'' if number is None else f' {number}'} here; {have}")
-    return found[-1]
+    return chosen[-1]
 
 
 def n_outstanding(requests: Sequence[Request], n_now: Mapping[str, int]) -> int:

@@ -172,32 +172,25 @@ def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submissio
     if not isinstance(annotations, list):
         raise DataError(f"{where}: has no list of annotations; {_EXPORT_JSON}")
     for number, value in enumerate(annotations, 1):
-        place = f"{where}, annotation {number}"
-        annotation = _object(value, place)
-        answers = _answers(annotation, place)
+        of_annotation = f"{where}, annotation {number}"
+        annotation = _object(value, of_annotation)
+        answers = _answers(annotation, of_annotation)
+        annotator = annotation.get("completed_by")
+        # Either the id of a user, or the whole user.
+        annotator = annotator.get("id") if isinstance(annotator, dict) else annotator
+        if isinstance(annotator, bool) or not isinstance(annotator, int | str) or annotator == "":
+            raise DataError(f"{of_annotation}: completed_by names nobody; {_EXPORT_JSON}")
+        time = annotation.get("created_at")
         yield Submission.on_sentence(
-            place,
+            of_annotation,
             _text(data, "item_id", where),
-            _annotator(annotation, place),
+            f"label-studio-{annotator}",
             answers,
-            submitted_at=_time(annotation, place),
+            submitted_at=utc_time(time, where=of_annotation) if isinstance(time, str) else "",
             source=source,
             pair_id=_text(data, "pair_id", where),
             refusal=Refusal.CANCELLED if annotation.get("was_cancelled") is True else None,
         )
-
-
-def _annotator(annotation: _Object, where: str) -> str:
-    found = annotation.get("completed_by")
-    found = found.get("id") if isinstance(found, dict) else found
-    if isinstance(found, bool) or not isinstance(found, int | str) or found == "":
-        raise DataError(f"{where}: completed_by names nobody; {_EXPORT_JSON}")
-    return f"label-studio-{found}"
-
-
-def _time(annotation: _Object, where: str) -> str:
-    found = annotation.get("created_at")
-    return utc_time(found, where=where) if isinstance(found, str) else ""
 
 
 def _answers(annotation: _Object, where: str) -> dict[Question, Answer]:
@@ -226,10 +219,10 @@ def _object(value: JsonValue, where: str) -> _Object:
 
 
 def _text(data: _Object, name: str, where: str) -> str:
-    found = data.get(name)
-    if not isinstance(found, str):
+    text = data.get(name)
+    if not isinstance(text, str):
         raise DataError(f"{where}: data has no {name}; export a project into which exported tasks were imported")
-    return found
+    return text
 
 
 COLUMNS: Mapping[str, str] = {
@@ -352,9 +345,9 @@ def _is_rejected(where: str, column: str, status: str) -> bool:
 
 
 def _answer_in_cell(where: str, column: str, given: str) -> Answer:
-    found = _ANSWERS.get(given.casefold())
-    if found is None:
+    answer = _ANSWERS.get(given.casefold())
+    if answer is None:
         raise DataError(
             f"{where}: {column} is '{given}', not yes or no; correct the line, or take it out if it is no assignment"
         )
-    return found
+    return answer

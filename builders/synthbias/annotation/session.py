@@ -154,13 +154,13 @@ class Session:
     def _files(self) -> tuple[object, ...]:
         paths = (self.folder / VOTES, self.folder / ANNOTATORS)
         stats = (path.stat() if path.exists() else None for path in paths)
-        return tuple(None if one is None else (one.st_mtime_ns, one.st_size, one.st_ino) for one in stats)
+        return tuple(None if file is None else (file.st_mtime_ns, file.st_size, file.st_ino) for file in stats)
 
     def _turn(self, state: State) -> Turn:
         known = state.annotators.get(self.annotator_id)
         annotator = known or Annotator(annotator_id=self.annotator_id, kind=AnnotatorKind.HUMAN)
         ballots = ballots_of(self._mine(state))
-        mine = {item_id: found[self.annotator_id] for item_id, found in ballots.items()}
+        mine = {item_id: of_item[self.annotator_id] for item_id, of_item in ballots.items()}
         can_undo = self._last(state) is not None
         if annotator.status in (Status.EXCLUDED, Status.FAILED):
             phase: Phase = "excluded" if annotator.status is Status.EXCLUDED else "failed"
@@ -170,18 +170,18 @@ class Session:
             # The test is finished with its last answer, which makes the annotator active or failed.
             return Turn("entrance", self._first(left), len(TEST) - len(left), len(TEST), can_undo, annotator)
         waiting = sorted(self._waiting(state, mine))
-        done = sum(any(_is_complete(mine.get(side.item_id)) for side in self._sides(name)) for name in self.pairs)
+        done = sum(
+            any(_is_complete(mine.get(side.item_id)) for side in self.annotated.pairs[pair_id].sides)
+            for pair_id in self.pairs
+        )
         total = done + len({item.pair_id for *_, item in waiting})
         sentence = self._first([item for *_, item in waiting])
         return Turn("done" if sentence is None else "items", sentence, done, total, can_undo, annotator)
 
     def _first(self, sentences: Sequence[AskedSentence]) -> AskedSentence | None:
         """Return the sentence to ask: the one that was taken back, or the first."""
-        again = next((one for one in sentences if one.item_id == self._taken_back), None)
+        again = next((sentence for sentence in sentences if sentence.item_id == self._taken_back), None)
         return again or next(iter(sentences), None)
-
-    def _sides(self, pair_id: str) -> Iterator[AskedSentence]:
-        return map(sentence_of, self.annotated.pairs[pair_id].sides)
 
     def _waiting(self, state: State, mine: Mapping[str, Ballot]) -> Iterator[tuple[int, bytes, AskedSentence]]:
         """Yield the sentences that the annotator may be asked, those with the fewest votes to be first."""

@@ -64,8 +64,8 @@ def check_outside_datasets(option: str, folder: Path, *, is_dataset: bool = Fals
     Raises:
         ConfigError: it is or does.
     """
-    place = folder.resolve()
-    for above in (*(() if is_dataset else (place,)), *place.parents):
+    resolved = folder.resolve()
+    for above in (*(() if is_dataset else (resolved,)), *resolved.parents):
         if (above / MANIFEST).is_file():
             raise ConfigError(f"{option} {folder}: lies in the dataset folder {above}; give a folder outside of it")
 

@@ -117,7 +117,7 @@ class Intake:
     @property
     def refusals(self) -> dict[str, int]:
         """The number of refused submissions by reason."""
-        counts = Counter(one.reason for one in self.refused)
+        counts = Counter(submission.reason for submission in self.refused)
         return {reason.value: counts[reason] for reason in Refusal}
 
 
@@ -144,9 +144,9 @@ def take_in(
     for submission in submissions:
         _check(annotated, state, submission, kind)
     names = {submission.annotator_id for submission in submissions}
-    desk = _Desk(state.part(lambda vote: vote.annotator_id in names), kind)
+    desk = _IntakeDesk(state.part(lambda vote: vote.annotator_id in names), kind)
     # Times are in UTC and of one form, so that their order is that of the texts; unknown times come last.
-    for submission in sorted(submissions, key=lambda one: (one.submitted_at == "", one.submitted_at)):
+    for submission in sorted(submissions, key=lambda each: (each.submitted_at == "", each.submitted_at)):
         desk.take(submission, _pair_of(annotated, submission))
     annotators = dict(state.annotators)
     for submission in submissions:
@@ -168,7 +168,7 @@ def with_entrance(state: State, rule: EntranceRule) -> State:
         by_annotator.setdefault(vote.annotator_id, []).append(vote)
     annotators = dict(state.annotators)
     for name, votes in by_annotator.items():
-        ballots = {item_id: found[name] for item_id, found in ballots_of(votes).items()}
+        ballots = {item_id: of_item[name] for item_id, of_item in ballots_of(votes).items()}
         score = entrance_score(ballots, rule.unit)
         if score is None:
             continue
@@ -205,7 +205,7 @@ def _pair_of(annotated: AnnotatedDataset, submission: Submission) -> str:
 
 
 @dataclass(slots=True)
-class _Desk:
+class _IntakeDesk:
     """The votes of those who submit while their submissions are taken in."""
 
     state: State
@@ -225,7 +225,18 @@ class _Desk:
 
     def take(self, submission: Submission, pair_id: str) -> None:
         """Take a submission in, or refuse it."""
-        votes = [_vote(submission, pair_id, question, answer) for question, answer in submission.answers.items()]
+        votes = [
+            Vote(
+                item_id=submission.item_id,
+                pair_id=pair_id,
+                annotator_id=submission.annotator_id,
+                question=question,
+                answer=answer,
+                submitted_at=submission.submitted_at,
+                source=submission.source,
+            )
+            for question, answer in submission.answers.items()
+        ]
         new = [vote for vote in votes if vote not in self.rows]
         if submission.refusal is None:
             self.n_known += len(votes) - len(new)
@@ -260,18 +271,6 @@ class _Desk:
         else:
             self.standing[vote.key] = vote
             self.sides[vote.annotator_id, vote.pair_id] = vote.item_id
-
-
-def _vote(submission: Submission, pair_id: str, question: Question, answer: Answer) -> Vote:
-    return Vote(
-        item_id=submission.item_id,
-        pair_id=pair_id,
-        annotator_id=submission.annotator_id,
-        question=question,
-        answer=answer,
-        submitted_at=submission.submitted_at,
-        source=submission.source,
-    )
 
 
 _OFFSETS = {"UTC": "+0000", "GMT": "+0000", "PST": "-0800", "PDT": "-0700"}

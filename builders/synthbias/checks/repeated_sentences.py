@@ -234,16 +234,16 @@ class NearDuplicates:
 
     def _link(self, number: int, bands: Sequence[int]) -> None:
         """Put a text at the head of the chain of its slot in each band; numbers in chains begin at 1."""
-        for place, (heads, band) in enumerate(zip(self._heads, bands, strict=True)):
+        for index, (heads, band) in enumerate(zip(self._heads, bands, strict=True)):
             slot = band % len(heads)
-            self._next[number * N_BANDS + place] = heads[slot]
+            self._next[number * N_BANDS + index] = heads[slot]
             heads[slot] = number + 1
 
     def _proposed(self, bands: Sequence[int]) -> Iterator[int]:
-        for place, (heads, band) in enumerate(zip(self._heads, bands, strict=True)):
+        for index, (heads, band) in enumerate(zip(self._heads, bands, strict=True)):
             follows = heads[band % len(heads)]
             while follows != _NONE:
-                at = (follows - 1) * N_BANDS + place
+                at = (follows - 1) * N_BANDS + index
                 if self._bands[at] == band:
                     yield follows - 1
                 follows = self._next[at]

@@ -136,7 +136,7 @@ def words_of(text: str) -> list[str]:
     return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
 
 
-class Pair(NamedTuple):
+class PairIndices(NamedTuple):
     """The indices of the two sides of a minimal pair."""
 
     one: int
@@ -152,16 +152,16 @@ class Collection:
             pronouns, are of one type and ask about the same occupation.
     """
 
-    def __init__(self, sentences: Sequence[Sentence], pairs: Sequence[Pair] | None = None) -> None:
+    def __init__(self, sentences: Sequence[Sentence], pairs: Sequence[PairIndices] | None = None) -> None:
         self.sentences = sentences
         self._named_pairs = pairs
 
     @cached_property
-    def pairs(self) -> Sequence[Pair]:
+    def pairs(self) -> Sequence[PairIndices]:
         """The minimal pairs, without the sentences that have no or several counterparts."""
         if self._named_pairs is not None:
             return self._named_pairs
-        return [Pair(*group) for group in self.sides if self._is_pair(group)]
+        return [PairIndices(*group) for group in self.sides if self._is_pair(group)]
 
     @cached_property
     def sides(self) -> Sequence[Sequence[int]]:

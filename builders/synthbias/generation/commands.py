@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,7 +65,8 @@ def requests(
     """Write the instructions that ask a model for the sentences of each cell."""
     check_target(out, overwrite=overwrite)
     cells = design_cells(pairs)
-    asked = still_wanted(cells, top_up, Limits(per_cell, near), per_request=per_request)
+    limits = Limits(per_cell, near)
+    asked = _still_wanted(cells, None if top_up is None else filled(top_up, limits), limits, per_request)
     if not asked:
         raise ConfigError(f"--top-up {top_up}: every cell has {per_cell} minimal pairs; raise --per-cell for more")
     draft = requests_draft(asked, per_request=per_request)
@@ -126,18 +128,17 @@ def filled(path: Path, limits: Limits) -> Filled:
     return Filled(answers, dict(have), n_written, have.total() + n_full)
 
 
-def still_wanted(cells: Sequence[Cell], path: Path | None, limits: Limits, *, per_request: int) -> list[Wanted]:
-    """Return the instructions that the cells still need after the answers at a path; None if nothing was asked."""
-    if path is None:
+def _still_wanted(cells: Sequence[Cell], state: Filled | None, limits: Limits, per_request: int) -> list[Wanted]:
+    """Return the instructions that the cells still need after some answers; None if nothing was asked yet."""
+    if state is None:
         return wanted(cells, {}, {}, per_cell=limits.per_cell, per_request=per_request)
-    found = filled(path, limits)
     return wanted(
         cells,
-        found.have,
-        found.answers.samples,
+        state.have,
+        state.answers.samples,
         per_cell=limits.per_cell,
         per_request=per_request,
-        share_kept=found.share_kept,
+        share_kept=state.share_kept,
     )
 
 
@@ -268,17 +269,17 @@ def generate(
     target = out or Path("out/datasets") / NAME
     check_target(target, overwrite=overwrite or dry_run)
     _check_further(context.args)
-    place = _Work(work or default_folder(NAME), model)
-    asking = _Asking(backend, model, max_cost, tuple(context.args), place)
+    folders = _Work(work or default_folder(NAME), model)
+    asking = _Asking(backend, model, max_cost, tuple(context.args), folders)
     cells, limits = design_cells(pairs), Limits(per_cell, near)
-    with _held(place.folder):
+    with _held(folders.folder):
         if dry_run:
-            asked = wanted(cells, {}, {}, per_cell=per_cell, per_request=per_request)
-            asking.ask(_written(asked, place.requests(1), per_request), "--dry-run")
+            asked = _still_wanted(cells, None, limits, per_request)
+            asking.ask(_written(asked, folders.requests(1), per_request), "--dry-run")
             return
         end = _rounds(asking, cells, limits, per_request=per_request, pilot=pilot, most=rounds)
         with steps() as report:
-            made = draft(place.runs, limits, limit=None, report=report)
+            made = draft(folders.runs, limits, limit=None, report=report)
             manifest = write_dataset(made, target, version=dataset_version, overwrite=overwrite, report=report)
     for line in closing_lines(manifest, target, n_items=sum(len(split.items) for split in made.splits)):
         typer.echo(line)
@@ -340,42 +341,35 @@ def _rounds(asking: _Asking, cells: Sequence[Cell], limits: Limits, *, per_reque
         ConfigError: a limit on the cost is given, and it is unknown what earlier runs cost.
         DataError: nothing of a pilot can be used.
     """
-    found: Filled | None = None
-    asked = wanted(cells, {}, {}, per_cell=limits.per_cell, per_request=per_request)
+    state: Filled | None = None
+    asked = _still_wanted(cells, None, limits, per_request)
     is_stuck, number = False, 0
     while asked and number < most and not is_stuck:
         number += 1
         dataset = _written(asked, asking.work.requests(number), per_request)
         if number == 1 and pilot:
             asking.ask(dataset, "--limit", str(pilot))
-            found = filled(asking.work.runs, limits)
-            _check_pilot(found, cells, limits.per_cell, per_request, asking.max_cost)
-        asking.ask(dataset, spent=_spent(found, asking))
-        before, found = found, filled(asking.work.runs, limits)
-        typer.echo(_state(number, found, cells, limits.per_cell))
-        is_stuck = number > 1 and before is not None and before.n_usable == found.n_usable
-        asked = wanted(
-            cells,
-            found.have,
-            found.answers.samples,
-            per_cell=limits.per_cell,
-            per_request=per_request,
-            share_kept=found.share_kept,
-        )
-    assert found is not None
-    return _End(found, number, is_stuck)
+            state = filled(asking.work.runs, limits)
+            _check_pilot(state, cells, limits.per_cell, per_request, asking.max_cost)
+        asking.ask(dataset, spent=_spent(state, asking))
+        before, state = state, filled(asking.work.runs, limits)
+        typer.echo(_state(number, state, cells, limits.per_cell))
+        is_stuck = number > 1 and before is not None and before.n_usable == state.n_usable
+        asked = _still_wanted(cells, state, limits, per_request)
+    assert state is not None
+    return _End(state, number, is_stuck)
 
 
-def _spent(found: Filled | None, asking: _Asking) -> float:
+def _spent(state: Filled | None, asking: _Asking) -> float:
     """Return the US dollars that earlier runs cost."""
-    if found is None or asking.max_cost is None:
+    if state is None or asking.max_cost is None:
         return 0.0
-    if found.answers.cost_usd is None:
+    if state.answers.cost_usd is None:
         raise ConfigError(
             f"--max-cost {asking.max_cost:g}: runs in {asking.work.runs} were asked without --prices, so that nobody "
             "knows what is spent; give another folder with --work"
         )
-    return found.answers.cost_usd
+    return state.answers.cost_usd
 
 
 def _written(asked: Sequence[Wanted], folder: Path, per_request: int) -> Path:
@@ -384,25 +378,23 @@ def _written(asked: Sequence[Wanted], folder: Path, per_request: int) -> Path:
     return folder
 
 
-def _check_pilot(found: Filled, cells: Sequence[Cell], per_cell: int, per_request: int, max_cost: float | None) -> None:
+def _check_pilot(state: Filled, cells: Sequence[Cell], per_cell: int, per_request: int, max_cost: float | None) -> None:
     """Print the yield of a pilot, and of what was asked before.
 
     Raises:
         ConfigError: all of it would cost more than the limit.
         DataError: none of its sentences can be used.
     """
-    n_answers = sum(found.answers.samples.values())
-    told = f"pilot: {n_answers} answers, {found.n_written} sentences or empty answers, {found.n_usable} can be used"
-    if not found.n_usable:
-        rules: dict[str, int] = {}
-        for reject in found.answers.rejects:
-            rules[reject.rule] = rules.get(reject.rule, 0) + 1
-        raise DataError(f"{told} {rules or ''}; the rest was not asked: take another model, or --pilot 0 to go on")
-    n_requests = len(cells) * per_cell / (per_request * found.share_kept)
-    cost = found.answers.cost_usd
+    n_answers = sum(state.answers.samples.values())
+    summary = f"pilot: {n_answers} answers, {state.n_written} sentences or empty answers, {state.n_usable} can be used"
+    if not state.n_usable:
+        rules = dict(Counter(reject.rule for reject in state.answers.rejects))
+        raise DataError(f"{summary} {rules or ''}; the rest was not asked: take another model, or --pilot 0 to go on")
+    n_requests = len(cells) * per_cell / (per_request * state.share_kept)
+    cost = state.answers.cost_usd
     whole = cost * n_requests / n_answers if cost else 0.0
     price = f", about {whole:.2f} US dollars" if cost else ""
-    typer.echo(f"{told} ({found.share_kept:.0%}): about {n_requests:,.0f} instructions in all{price}")
+    typer.echo(f"{summary} ({state.share_kept:.0%}): about {n_requests:,.0f} instructions in all{price}")
     if max_cost is not None and whole > max_cost:
         raise ConfigError(
             f"--max-cost {max_cost:g}: the pilot says about {whole:.2f} US dollars in all; raise it, or ask for less "
@@ -410,8 +402,8 @@ def _check_pilot(found: Filled, cells: Sequence[Cell], per_cell: int, per_reques
         )
 
 
-def _state(number: int, found: Filled, cells: Sequence[Cell], per_cell: int) -> str:
-    n_full = sum(found.have.get(cell.key, 0) >= per_cell for cell in cells)
-    cost = found.answers.cost_usd
+def _state(number: int, state: Filled, cells: Sequence[Cell], per_cell: int) -> str:
+    n_full = sum(state.have.get(cell.key, 0) >= per_cell for cell in cells)
+    cost = state.answers.cost_usd
     price = "" if not cost else f", {cost:.2f} US dollars"
-    return f"round {number}: {n_full:,} of {len(cells):,} cells are full, {found.share_kept:.0%} usable so far{price}"
+    return f"round {number}: {n_full:,} of {len(cells):,} cells are full, {state.share_kept:.0%} usable so far{price}"

@@ -104,8 +104,8 @@ def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> D
         raw, runs = tuple(replace(reject, candidate="") for reject in raw), ()
     if not checked.items:
         rules = Counter(reject.rule for reject in (*raw, *checked.rejects))
-        told = ", ".join(f"{rule} {n}" for rule, n in rules.most_common(3))
-        raise ConfigError(f"--input {path}: no minimal pair is left of its answers ({told}); ask another model")
+        counts = ", ".join(f"{rule} {n}" for rule, n in rules.most_common(3))
+        raise ConfigError(f"--input {path}: no minimal pair is left of its answers ({counts}); ask another model")
     splits = [split_of(config, checked.items) for config in CONFIGS]
     splits_kept = take_pairs([split for split in splits if split.items], limit)
     return Draft(

@@ -15,7 +15,7 @@ from biasboard.ground.strict_json import JsonValue
 from biasboard.ground.toml_files import packaged_toml
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
-from builders.synthbias.minimal_pairs import Config, Position
+from builders.synthbias.minimal_pairs import Config, Position, referent_position
 from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.items.instruction import InstructionItem
@@ -63,16 +63,14 @@ def cell_of(key: str) -> Cell | None:
 def cell_of_item(item: CoreferenceItem) -> Cell:
     """Return the cell that an item belongs to."""
     first, second = item.occupations
-    if item.referent is None:
-        return Cell("type1", first, second, None)
-    return Cell("type2", first, second, "first" if item.referent == first else "second")
+    return Cell("type1" if item.referent is None else "type2", first, second, referent_position(item))
 
 
 def cells_of(pairs: Sequence[tuple[str, str]]) -> Iterator[Cell]:
     """Yield the cells of occupation pairs: two of type 1 and four of type 2 for each, by order and referent."""
     for config in CONFIGS:
-        for one, other in pairs:
-            for first, second in ((one, other), (other, one)):
+        for a, b in pairs:
+            for first, second in ((a, b), (b, a)):
                 yield from (Cell(config, first, second, referent) for referent in _REFERENTS[config])
 
 
@@ -97,8 +95,8 @@ def version() -> str:
 
 def examples(config: str) -> dict[str, tuple[Example, ...]]:
     """Return the examples of a type, ``positive`` and ``negative``."""
-    told = _data()[config]
-    return {kind: tuple(Example(**entry) for entry in told[kind]) for kind in ("positive", "negative")}
+    of_type = _data()[config]
+    return {kind: tuple(Example(**entry) for entry in of_type[kind]) for kind in ("positive", "negative")}
 
 
 def instruction(cell: Cell, sample: int, n_sentences: int) -> str:
@@ -109,7 +107,7 @@ def instruction(cell: Cell, sample: int, n_sentences: int) -> str:
         sample: Number of the instruction of this cell, from 0, which chooses the scene.
         n_sentences: Number of sentences to ask for.
     """
-    data, told = _data(), _data()[cell.config]
+    data, of_type = _data(), _data()[cell.config]
     scenes = data["scenes"]
     slots = {
         "n": n_sentences,
@@ -121,8 +119,8 @@ def instruction(cell: Cell, sample: int, n_sentences: int) -> str:
         "other": cell.first if cell.referent == "second" else cell.second,
     }
     parts = [
-        told["task"].strip().format(**slots),
-        told["definition"].strip().format(**slots),
+        of_type["task"].strip().format(**slots),
+        of_type["definition"].strip().format(**slots),
         "\n".join(["Rules:", *(f"- {rule.format(**slots)}" for rule in data["rules"])]),
         "\n".join(["Good examples, about two others:", *map(_shown, examples(cell.config)["positive"])]),
         "\n".join(["Bad examples:", *map(_shown, examples(cell.config)["negative"])]),
@@ -212,13 +210,13 @@ def wanted(
         per_request: Number of sentences that one instruction asks for.
         share_kept: Share of the sentences so far that became minimal pairs.
     """
-    found = []
+    instructions = []
     for cell in cells:
         missing = per_cell - have.get(cell.key, 0)
         if missing > 0:
             n = math.ceil(missing / (per_request * max(share_kept, _LEAST_YIELD)))
-            found.append(Wanted(cell, samples.get(cell.key, 0), min(n, _MOST_INSTRUCTIONS)))
-    return found
+            instructions.append(Wanted(cell, samples.get(cell.key, 0), min(n, _MOST_INSTRUCTIONS)))
+    return instructions
 
 
 def requests_draft(asked: Sequence[Wanted], *, per_request: int) -> Draft[InstructionItem]:
@@ -226,15 +224,15 @@ def requests_draft(asked: Sequence[Wanted], *, per_request: int) -> Draft[Instru
     schema = answer_schema(per_request)
     items = [
         InstructionItem(
-            item_id=f"{version()}-{one.cell.key}-x{per_request}-{sample:03d}",
-            text=instruction(one.cell, sample, per_request),
+            item_id=f"{version()}-{of_cell.cell.key}-x{per_request}-{sample:03d}",
+            text=instruction(of_cell.cell, sample, per_request),
             json_schema=schema,
-            cell=one.cell.key,
+            cell=of_cell.cell.key,
             sample=sample,
             flags=(),
         )
-        for one in asked
-        for sample in range(one.first_sample, one.first_sample + one.n)
+        for of_cell in asked
+        for sample in range(of_cell.first_sample, of_cell.first_sample + of_cell.n)
     ]
     splits = [
         DraftSplit(

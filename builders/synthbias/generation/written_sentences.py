@@ -110,8 +110,8 @@ _HOW = "python -m builders.synthbias generate --help"
 
 def _runs(path: Path) -> list[Answered]:
     """Return the runs at a path, those with the most items first."""
-    found = [Answered(folder, read_result(folder)) for folder in finished_runs(path)]
-    ours = [run for run in found if run.result.signature.dataset == DATASET]
+    runs = [Answered(folder, read_result(folder)) for folder in finished_runs(path)]
+    ours = [run for run in runs if run.result.signature.dataset == DATASET]
     if not ours:
         raise DataError(f"--input {path}: holds no run of dataset '{DATASET}'; ask a model first: {_HOW}")
     models = {run.result.model.identity_sha256: run.result.model.id for run in ours}
@@ -157,8 +157,8 @@ def _sentences(text: str) -> Sequence[Any] | str:
         value = find_json(text)
     except NoJsonError as error:
         return f"holds no JSON: {error}"
-    found = value.get("sentences") if isinstance(value, dict) else value
-    return found if isinstance(found, list) and found else "holds JSON without a list of sentences"
+    sentences = value.get("sentences") if isinstance(value, dict) else value
+    return sentences if isinstance(sentences, list) and sentences else "holds JSON without a list of sentences"
 
 
 def candidate_of(value: Any, row: str, cell: Cell) -> Candidate | Reject:
@@ -169,12 +169,12 @@ def candidate_of(value: Any, row: str, cell: Cell) -> Candidate | Reject:
         row: Id of the instruction, and number of the sentence.
         cell: Cell that the instruction asked for.
     """
-    told = value if isinstance(value, dict) else {}
-    before, after = told.get("before"), told.get("after")
-    case = next((case for case in CASES if case == told.get("case")), None)
+    fields = value if isinstance(value, dict) else {}
+    before, after = fields.get("before"), fields.get("after")
+    case = next((case for case in CASES if case == fields.get("case")), None)
     is_text = isinstance(before, str) and isinstance(after, str) and _is_clean(before + after)
     if not is_text or case is None:
-        shown = " ".join(str(told.get(name, "")) for name in ("before", "after")) if told else str(value)
+        shown = " ".join(str(fields.get(name, "")) for name in ("before", "after")) if fields else str(value)
         reason = f"has no plain texts 'before' and 'after' with a case out of {', '.join(CASES)}"
         return Reject(candidate=_shown(shown), source_row=row, rule=MALFORMED.name, reason=reason)
     assert isinstance(before, str)

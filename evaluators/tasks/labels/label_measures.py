@@ -65,8 +65,8 @@ def prior_columns(shares: FloatArray, targets: IntArray, even: FloatArray) -> Fl
     """Return the columns of :class:`PriorSums`, shape (n, 5, k, k)."""
     n, k = shares.shape
     columns = np.zeros((n, _N_PRIOR, k, k))
-    for place, values in enumerate((shares, shares**2, even, even**2, np.ones_like(shares))):
-        columns[np.arange(n), place, targets] = values
+    for column, values in enumerate((shares, shares**2, even, even**2, np.ones_like(shares))):
+        columns[np.arange(n), column, targets] = values
     return columns
 
 

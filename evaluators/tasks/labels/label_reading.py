@@ -96,11 +96,11 @@ def part_report(answers: LabelAnswers) -> PartReport:
         labels=tuple(
             LabelUse(
                 name=name,
-                n_right=int(n_right[place]),
-                predicted_share=None if shares is None else float(shares[place]),
-                prior=None if prior is None else float(prior[place]),
+                n_right=int(n_right[column]),
+                predicted_share=None if shares is None else float(shares[column]),
+                prior=None if prior is None else float(prior[column]),
             )
-            for place, name in enumerate(answers.labels)
+            for column, name in enumerate(answers.labels)
         ),
         are_same=bool(answers.offered.all()),
         why_no_share=None if shares is not None else f"no item of split {TEST} has a reading",

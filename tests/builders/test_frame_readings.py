@@ -10,7 +10,7 @@ from io import StringIO
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.synthbias import embedded, readings
+from builders.synthbias import embedded, frame_readings
 from builders.synthbias.frames import open_frames, settled_frames, text_of
 
 HEADER = "frame,reader,coherent,first,second,leans\n"
@@ -51,7 +51,7 @@ def test_open_frames_lean_to_both_positions() -> None:
 
 
 def test_the_card_counts_the_readings() -> None:
-    table = cells(readings.readings_table().markdown())
+    table = cells(frame_readings.readings_table().markdown())
     used = {frame.frame_id for frame in open_frames()}
     by_reader = [[row for row in rows() if row["reader"] == reader and row["frame"] in used] for reader in "12"]
     for lean, name in (("first", "the first"), ("second", "the second"), ("neither", "neither")):
@@ -62,7 +62,7 @@ def test_the_card_counts_the_readings() -> None:
 
 
 def test_the_card_counts_where_the_readers_agree_over_all_frames_that_were_read() -> None:
-    table = cells(readings.agreement_table().markdown())
+    table = cells(frame_readings.agreement_table().markdown())
     for kind, place in (("open-", 0), ("settled-", 1)):
         answers = defaultdict(set)
         for row in rows():
@@ -76,15 +76,15 @@ def test_the_card_says_who_read() -> None:
     text = " ".join(embedded.how_built().split())
     assert "2 language models each read every frame once" in text
     assert "This is no annotation by people." in text
-    assert f"{readings.n_dropped()} were dropped and replaced" in text
-    assert readings.n_dropped() == text_of("dropped.toml").count("[[frame]]")
+    assert f"{frame_readings.n_dropped()} were dropped and replaced" in text
+    assert frame_readings.n_dropped() == text_of("dropped.toml").count("[[frame]]")
 
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
-    readings.votes.cache_clear()
+    frame_readings.votes.cache_clear()
     yield
-    readings.votes.cache_clear()
+    frame_readings.votes.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,6 @@ def fresh() -> Iterator[None]:
 def test_a_file_of_votes_that_breaks_the_format_is_refused(
     text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readings, "text_of", lambda name: text)
+    monkeypatch.setattr(frame_readings, "text_of", lambda name: text)
     with pytest.raises(DataError, match=f"votes.csv: .*{message}"):
-        readings.votes()
+        frame_readings.votes()

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from builders.synthbias import embedded
-from builders.synthbias.lean import lean_table, measured_leans
+from builders.synthbias.position_lean import lean_table, measured_leans
 from schemas.files.row_files import content_sha256
 from tests import commands
 

@@ -51,11 +51,11 @@ def measure(
 ) -> None:
     """Measure the preference of each model for the occupation mentioned first, over the items of type 1."""
     with one_line_errors():
-        found = sorted(_measured(runs), key=lambda lean: (lean.model, lean.prompt))
-        if not found:
+        leans = sorted(_measured(runs), key=lambda lean: (lean.model, lean.prompt))
+        if not leans:
             raise DataError(f"{runs}: no run on {_CONFIG} of {_DATASET}; run a model on it first")
-        strict_json.write(out, {"leans": [asdict(lean) for lean in found]})
-    for lean in found:
+        strict_json.write(out, {"leans": [asdict(lean) for lean in leans]})
+    for lean in leans:
         typer.echo(f"{lean.model}: first in {lean.first_rate:.4f} of {lean.n_scored} items")
 
 
@@ -80,13 +80,13 @@ def lean_table() -> CardTable:
 def _measured(runs: Path) -> Iterator[PositionLean]:
     for folder in finished_runs(runs):
         result = run_folder.read_result(folder)
-        told = result.signature
-        if (told.dataset, told.config) == (_DATASET, _CONFIG) and told.n_outcomes == 2:
+        signature = result.signature
+        if (signature.dataset, signature.config) == (_DATASET, _CONFIG) and signature.n_outcomes == 2:
             yield _lean_of(folder, result)
 
 
 def _lean_of(folder: Path, result: Result) -> PositionLean:
-    told = result.signature
+    signature = result.signature
     probabilities = []
     for record in run_folder.read_run(folder).records:
         if record.reading is not None:
@@ -98,10 +98,10 @@ def _lean_of(folder: Path, result: Result) -> PositionLean:
     rates = [0.5 if abs(p - 0.5) <= _TIE else float(p > 0.5) for p in probabilities]
     return PositionLean(
         model=result.model.id,
-        prompt=told.prompt,
-        dataset_version=told.dataset_version,
-        items_sha256=told.items_sha256,
-        n_items=told.n_items,
+        prompt=signature.prompt,
+        dataset_version=signature.dataset_version,
+        items_sha256=signature.items_sha256,
+        n_items=signature.n_items,
         n_scored=len(probabilities),
         first_rate=_mean(rates),
         first_probability=_mean(probabilities),

@@ -53,11 +53,11 @@ def votes() -> tuple[Vote, ...]:
     rows = csv.reader(StringIO(text_of(VOTES)))
     if tuple(next(rows)) != _COLUMNS:
         raise DataError(f"{VOTES}: write the columns {', '.join(_COLUMNS)}")
-    found = tuple(_vote(row, f"{VOTES}: row {number}") for number, row in enumerate(rows, start=1))
-    twice = [key for key, n in Counter((vote.frame_id, vote.reader) for vote in found).items() if n > 1]
+    all_votes = tuple(_vote(row, f"{VOTES}: row {number}") for number, row in enumerate(rows, start=1))
+    twice = [key for key, n in Counter((vote.frame_id, vote.reader) for vote in all_votes).items() if n > 1]
     if twice:
         raise DataError(f"{VOTES}: reader {twice[0][1]} voted twice on {twice[0][0]}; keep the first vote")
-    return found
+    return all_votes
 
 
 def _vote(row: Sequence[str], where: str) -> Vote:
@@ -107,10 +107,11 @@ def readings_table() -> CardTable:
     openly, settled = open_frames(), settled_frames()
     by_reader = {reader: (votes_on(openly, reader), votes_on(settled, reader)) for reader in readers()}
 
-    def row(name: str, holds: Callable[[Frame, Vote], bool], place: int) -> tuple[str, ...]:
-        frames = (openly, settled)[place]
-        found = [[holds(*pair) for pair in zip(frames, of[place], strict=True)] for of in by_reader.values()]
-        return (name, *(str(sum(one)) for one in found), str(sum(all(both) for both in zip(*found, strict=True))))
+    def row(name: str, holds: Callable[[Frame, Vote], bool], index: int) -> tuple[str, ...]:
+        frames = (openly, settled)[index]
+        held = [[holds(*pair) for pair in zip(frames, of[index], strict=True)] for of in by_reader.values()]
+        n_all = sum(map(all, zip(*held, strict=True)))
+        return (name, *(str(sum(of_reader)) for of_reader in held), str(n_all))
 
     def leaning(lean: Lean) -> Callable[[Frame, Vote], bool]:
         return lambda frame, vote: vote.leans == lean
@@ -133,14 +134,14 @@ def agreement_table() -> CardTable:
     for vote in votes():
         by_frame.setdefault(vote.frame_id, []).append(vote)
     of_type = {
-        name: [found for frame_id, found in by_frame.items() if frame_id.startswith(prefix)]
+        name: [on_frame for frame_id, on_frame in by_frame.items() if frame_id.startswith(prefix)]
         for name, prefix in frames.items()
     }
     rows = tuple(
         (
             question,
             *(
-                f"{sum(len({answer(vote) for vote in found}) == 1 for found in groups)} of {len(groups)}"
+                f"{sum(len({answer(vote) for vote in on_frame}) == 1 for on_frame in groups)} of {len(groups)}"
                 for groups in of_type.values()
             ),
         )
