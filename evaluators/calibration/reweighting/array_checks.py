@@ -86,7 +86,7 @@ def first_fault(values: FloatArray) -> Fault | None:
         (values < 0, "Negative values in data", "give probabilities; exponentiate logarithms first"),
     ):
         if is_bad.any():
-            row, column = (int(place) for place in np.argwhere(is_bad)[0])
+            row, column = np.argwhere(is_bad)[0].tolist()
             return Fault(row, column, problem, remedy)
     empty = np.flatnonzero(~values.any(axis=1))
     if len(empty):
@@ -155,7 +155,7 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
     if names.dtype.kind == "O":
         check_known(names)
         kinds = [type(name) for name in names.tolist()]
-        other = next((place for place, kind in enumerate(kinds) if (kind is str) != (kinds[0] is str)), None)
+        other = next((row for row, kind in enumerate(kinds) if (kind is str) != (kinds[0] is str)), None)
         if other is not None:
             raise ValueError(
                 f"the class of row {other} is {names[other]!r}, and that of row 0 is {names[0]!r}; give all classes as "
@@ -176,16 +176,16 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
     columns = np.asarray(list(classes))
     if columns.ndim != 1:
         raise ValueError(f"'classes' has {columns.ndim} dimensions; give one name per column")
-    place_of = {name: place for place, name in enumerate(columns.tolist())}
-    if len(place_of) < len(columns):
-        raise ValueError(f"'classes' names {len(columns)} columns by {len(place_of)} names; give each column its own")
+    index_of = {name: index for index, name in enumerate(columns.tolist())}
+    if len(index_of) < len(columns):
+        raise ValueError(f"'classes' names {len(columns)} columns by {len(index_of)} names; give each column its own")
     if len(columns) != n_columns:
         raise ValueError(f"the probabilities have {n_columns} columns, and 'classes' names {len(columns)}; name each")
-    strange = next((name for name in occurring.tolist() if name not in place_of), None)
+    strange = next((name for name in occurring.tolist() if name not in index_of), None)
     if strange is not None:
         row = int(np.flatnonzero(names == strange)[0])
         raise ValueError(
-            f"the class of row {row} is {strange!r}, which is no column; have: {', '.join(map(repr, place_of))}"
+            f"the class of row {row} is {strange!r}, which is no column; have: {', '.join(map(repr, index_of))}"
         )
-    places = np.array([place_of[name] for name in occurring.tolist()], dtype=np.int64)
-    return Coded(columns, places[indices])
+    columns_of = np.array([index_of[name] for name in occurring.tolist()], dtype=np.int64)
+    return Coded(columns, columns_of[indices])

@@ -26,6 +26,8 @@ from evaluators.calibration.reweighting.rules import GRIDS, MAPS, ClassRules, Gr
 from evaluators.calibration.reweighting.solvers import SOLVERS, balanced_log_weights
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
 
+# With 10 rows in each of 14 classes, a search that reached a Gini index of .027 had .083 on other rows, and balanced
+# weights, which overfit least, .053 after .064. From 200 rows on a search was safe.
 FEW_ROWS = 50
 """Number of rows of the smallest class below which a search over all classes overfits."""
 UNCORRECTED = "uncorrected"
@@ -39,6 +41,8 @@ _DIGITS = 12
 class Settings:
     """The choices of a fit."""
 
+    # The Gini index alone, as in the paper, took the mean below that before the correction in 21 of 55 fits, and Sen
+    # welfare in one; hence the floor too.
     objective: ObjectiveName = "sen"
     min_mean: Literal["baseline", "balanced"] | float | None = "baseline"
     """Floor under the mean accuracy of the classes on the fitted rows: that before the correction, or that and 95 % of
@@ -46,6 +50,7 @@ class Settings:
     correction: MapKind = "weights"
     n_weights: int | None = None
     grid: Grid = "log"
+    # As good as annealing on rows of six tests that it was not fitted on, 5 to 30 times as fast, and without a seed.
     solver: str = "coordinate"
     dcs: DcsWeights = PAPER_DCS
     annealing: Annealing = DEFAULT_SCHEDULE

@@ -57,10 +57,10 @@ class GiniReweighting(StoredCalibration):
         few = int(supports[supports > 0].min()) < FEW_ROWS
         # The fit gives a tie to the first label. Sorted by their probabilities, labels may have any names.
         order = np.argsort(-probabilities.mean(axis=0), kind="stable")
-        place_of = np.argsort(order)
+        rank_of = np.argsort(order)
         settings = Settings(solver="path" if few else "coordinate")
-        fitted = fit_rules(probabilities[:, order], place_of[targets], settings)
-        weights = fitted.rules.weights[place_of]
+        fitted = fit_rules(probabilities[:, order], rank_of[targets], settings)
+        weights = fitted.rules.weights[rank_of]
         # What is measured shares the credit of a tie, so that a gain of the fit may be none.
         before, after = (_accuracies(shares, targets) for shares in (probabilities, probabilities * weights))
         is_worse = mean_accuracy(after) < mean_accuracy(before) or sen_welfare(after) < sen_welfare(before)

@@ -22,6 +22,8 @@ GRIDS: tuple[Grid, ...] = ("log", "linear")
 MAPS: tuple[MapKind, ...] = ("weights", "full", "membership")
 UNCHANGED = 17
 """Number of the membership function that leaves a probability as it is."""
+# 30 are those of DCS. They end at a ratio of 30 to 1, which holds weights alone back: on the other grid the same search
+# reached a Gini index of .007 instead of .031 with 4 classes, and .021 instead of .048 with 14.
 _DEFAULT_WEIGHTS: dict[Grid, int] = {"log": 61, "linear": 30}
 _SMALLEST_LOG_WEIGHT = 1e-3
 # Files print probabilities with six decimals; a sum that is off by no more is 1.
@@ -125,8 +127,8 @@ class ClassRules:
     def transform(self, probabilities: FloatArray) -> FloatArray:
         """Return the corrected values, shape (n, n_classes). They are no probabilities, and rows need not sum to 1."""
         values: FloatArray = probabilities * np.where(np.isnan(self.weights), 0.0, self.weights)
-        for place in np.flatnonzero(self.functions >= 0):
-            values[:, place] = TRIANGLES[self.functions[place]](probabilities[:, place])
+        for column in np.flatnonzero(self.functions >= 0):
+            values[:, column] = TRIANGLES[self.functions[column]](probabilities[:, column])
         return values
 
     def shares(self, probabilities: FloatArray) -> FloatArray:

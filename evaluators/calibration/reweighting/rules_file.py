@@ -106,7 +106,7 @@ class StoredRules:
 
 def _numbers(rules: ClassRules, rule_set: RuleSet | None) -> Iterator[int | None]:
     """Yield the number of each class's rule; None for a weight that is of no grid."""
-    on_grid = {} if rule_set is None else {weight: place for place, weight in enumerate(rule_set.weights.tolist())}
+    on_grid = {} if rule_set is None else {weight: number for number, weight in enumerate(rule_set.weights.tolist())}
     for function, weight in zip(rules.functions.tolist(), rules.weights.tolist(), strict=True):
         yield function if function >= 0 else N_FUNCTIONS + on_grid[weight] if weight in on_grid else None
 

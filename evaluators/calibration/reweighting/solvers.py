@@ -366,7 +366,8 @@ class _Annealing:
             for class_index, other, step, chance in zip(classes, others, steps, chances, strict=True):
                 rule = int(self._chosen[class_index]) + step
                 if step == 0 or not 0 <= rule < n_rules:
-                    # A proposal never equals the present rule.
+                    # A proposal never equals the present rule. The released code compares with the start instead, so
+                    # that no class ever gets its first rule again.
                     rule = other + (other >= self._chosen[class_index])
                 self._propose(class_index, rule, chance, temperature)
             temperature *= schedule.cooling

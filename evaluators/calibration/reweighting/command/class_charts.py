@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 
 from biasboard.ground.charts import (
@@ -21,7 +22,7 @@ from biasboard.ground.charts import (
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from biasboard.ground.strict_json import JsonValue
-from evaluators.calibration.reweighting.command.class_report import Measured, Summary
+from evaluators.calibration.reweighting.command.class_report import Measured
 from evaluators.calibration.reweighting.fitting import Fit
 
 # Height of a class, and that in charts of so many classes.
@@ -80,9 +81,9 @@ def _written(path: Path, title: str, spec: Mapping[str, JsonValue]) -> Path:
 
 def _classes(report: Measured) -> dict[str, JsonValue]:
     """Return a dot with its interval for each class, before and after, and a line between the two."""
-    known = [row for row in report.before.classes if row.accuracy is not None]
+    known = [row for row in report.before.classes if row.value is not None]
     if len(known) > _MANY:
-        known = sorted(known, key=lambda row: row.accuracy or 0.0)
+        known = sorted(known, key=lambda row: row.value or 0.0)
     names = _distinct([shortened(row.label) for row in known])
     name_of = dict(zip((row.label for row in known), names, strict=True))
     step = _SMALL_STEP if len(known) > _MANY else _STEP
@@ -111,38 +112,31 @@ def _classes(report: Measured) -> dict[str, JsonValue]:
     }
     layers: list[JsonValue] = []
     if report.after is not None:
-        after = {row.label: row.accuracy for row in report.after.classes}
+        after = {row.label: row.value for row in report.after.classes}
+        changes: list[JsonValue] = [
+            {"label": name_of[row.label], "from": row.value, "to": after[row.label]} for row in known
+        ]
         layers.append(
             {
-                "data": {
-                    "values": [
-                        {"label": name_of[row.label], "from": row.accuracy, "to": after[row.label]} for row in known
-                    ]
-                },
+                "data": {"values": changes},
                 "mark": {"type": "rule", "strokeWidth": 1, "color": MUTED, "opacity": 0.7},
                 "encoding": {"y": y, "x": {"field": "from", "type": "quantitative"}, "x2": {"field": "to"}},
             }
         )
     for state, summary in report.states.items():
         shift = 0.0 if is_alone else (-_SHIFT if state == "before" else _SHIFT) * step
-        data: JsonValue = {"values": _intervals(summary, state, name_of)}
+        intervals: list[JsonValue] = [
+            {"label": name_of[row.label], "state": state, "value": row.value, **row.interval._asdict()}
+            for row in summary.classes
+            if row.interval is not None
+        ]
+        data: JsonValue = {"values": intervals}
         line: JsonValue = {"type": "rule", "strokeWidth": 2, "opacity": 0.45, "yOffset": shift}
         dot: dict[str, JsonValue] = {"type": "point", "filled": state == "after" or is_alone, "size": 42, "opacity": 1}
         ends: JsonValue = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": colour}
         layers.append({"data": data, "mark": line, "encoding": ends})
         layers.append({"data": data, "mark": {**dot, "yOffset": shift}, "encoding": {"y": y, "x": x, "color": colour}})
     return {"width": _WIDTH, "height": {"step": step}, "layer": layers}
-
-
-def _intervals(summary: Summary, state: str, name_of: Mapping[str, str]) -> list[JsonValue]:
-    values: list[JsonValue] = []
-    for row in summary.classes:
-        if row.interval is not None:
-            low, high = row.interval
-            values.append(
-                {"label": name_of[row.label], "state": state, "value": row.accuracy, "low": low, "high": high}
-            )
-    return values
 
 
 def _lorenz(report: Measured) -> dict[str, JsonValue]:
@@ -179,24 +173,22 @@ def _lorenz(report: Measured) -> dict[str, JsonValue]:
 def _candidates(fit: Fit) -> dict[str, JsonValue]:
     """Return the mean class accuracy of candidates against their Gini index, where it exists."""
     names: list[JsonValue] = [shortened(candidate.name) for candidate in fit.candidates]
+    known = [(candidate, candidate.gini) for candidate in fit.candidates if candidate.gini is not None]
     values: list[JsonValue] = [
         {
             "name": shortened(candidate.name),
-            "x": candidate.gini,
+            "x": gini,
             "y": candidate.mean_class_accuracy,
             "is_chosen": candidate.name == fit.chosen,
         }
-        for candidate in fit.candidates
-        if candidate.gini is not None
+        for candidate, gini in known
     ]
-    known = [candidate for candidate in fit.candidates if candidate.gini is not None]
-    ginis = [candidate.gini for candidate in known if candidate.gini is not None]
-    x = _axis("x", "Gini index of the class accuracies (0 is even)", _around(ginis))
-    y = _axis("y", "mean class accuracy", _around([candidate.mean_class_accuracy for candidate in known]))
+    x = _axis("x", "Gini index of the class accuracies (0 is even)", _around([gini for _, gini in known]))
+    y = _axis("y", "mean class accuracy", _around([candidate.mean_class_accuracy for candidate, _ in known]))
     legend: JsonValue = {"title": None, "labelLimit": 0, "symbolSize": 80, "symbolStrokeWidth": 2}
     name: dict[str, JsonValue] = {"field": "name", "type": "nominal", "legend": legend}
-    colours: list[JsonValue] = [_COLOURS[place % len(_COLOURS)] for place in range(len(names))]
-    shapes: list[JsonValue] = [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]
+    colours: list[JsonValue] = [*islice(cycle(_COLOURS), len(names))]
+    shapes: list[JsonValue] = [*islice(cycle(_SHAPES), len(names))]
     marks: JsonValue = {
         "mark": {"type": "point", "size": 80, "strokeWidth": 2, "opacity": 1},
         "encoding": {

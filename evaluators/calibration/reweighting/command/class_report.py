@@ -51,8 +51,8 @@ class ClassRow(NamedTuple):
     n_rows: int
     n_predicted: int
     """Number of rows that are predicted as this class, right or wrong."""
-    accuracy: float | None
-    """Share of the rows of this class that are predicted right; None without rows."""
+    value: float | None
+    """Accuracy: the share of the rows of this class that are predicted right; None without rows."""
     interval: Range | None
     """Wilson interval of the accuracy; None without rows."""
 
@@ -90,7 +90,7 @@ class Summary:
     @property
     def lorenz(self) -> list[tuple[float, float]]:
         """The points of the Lorenz curve of the class accuracies; none where nothing is right."""
-        shares, sums = lorenz_curve([math.nan if row.accuracy is None else row.accuracy for row in self.classes])
+        shares, sums = lorenz_curve([math.nan if row.value is None else row.value for row in self.classes])
         return [] if np.isnan(sums).any() else list(zip(shares.tolist(), sums.tolist(), strict=True))
 
 
@@ -104,7 +104,7 @@ TITLES = {
     "top_class_dominance": "largest over mean accuracy",
     "smallest_class_accuracy": "smallest class accuracy",
 }
-"""Titles of the measures for readers, by name."""
+"""Titles of the measures for readers, by name, in their order."""
 _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "mean_class_accuracy": mean_accuracy,
     "gini": gini_index,
@@ -113,12 +113,10 @@ _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "top_class_dominance": top_class_dominance,
     "smallest_class_accuracy": smallest_accuracy,
 }
+# The largest accuracy over their mean is 1 or more; all other measures lie in [0, 1].
 _RANGES = {"top_class_dominance": (1.0, math.inf)}
-"""Smallest and largest value of measures that do not lie in [0, 1]."""
-MEASURES = ("mean_class_accuracy", "accuracy", "gini", "gini_noise_floor", *list(_MEASURES)[2:])
-"""Names of the measures, in their order."""
+# What the line of changes tells. All but the Gini index are better when larger, and its rise lowers the Sen welfare.
 _MAIN = ("mean_class_accuracy", "accuracy", "gini", "sen_welfare", "smallest_class_accuracy")
-_MUST_NOT_FALL = ("mean_class_accuracy", "accuracy", "sen_welfare", "smallest_class_accuracy")
 
 
 def summarise(
@@ -148,7 +146,7 @@ def summarise(
     measures["accuracy"] = Measure("accuracy", overall, None, interval)
     floor = float(gini_noise_floor(accuracies, supports))
     measures["gini_noise_floor"] = _defined_or_not("gini_noise_floor", floor, None, accuracies)
-    return Summary(len(targets), rows, tuple(measures[name] for name in MEASURES))
+    return Summary(len(targets), rows, tuple(measures[name] for name in TITLES))
 
 
 def wilson(n_right: int, n: int) -> Range:
@@ -209,14 +207,14 @@ def losses(before: Summary, after: Summary) -> Iterator[str]:
         before: The predictions of the uncorrected probabilities.
         after: Those of the corrected ones, on the same rows.
     """
-    for name in _MUST_NOT_FALL:
+    for name in _MAIN:
         old, new = before.value(name), after.value(name)
-        if old is not None and new is not None and new < old:
+        if name != "gini" and old is not None and new is not None and new < old:
             yield f"the {TITLES[name]} falls by {old - new:.4f}, from {old:.4f} to {new:.4f}"
     known = [
-        (old.label, old.accuracy, new.accuracy)
+        (old.label, old.value, new.value)
         for old, new in zip(before.classes, after.classes, strict=True)
-        if old.accuracy is not None and new.accuracy is not None
+        if old.value is not None and new.value is not None
     ]
     worse = [(label, old, new) for label, old, new in known if new < old]
     if worse:
@@ -261,7 +259,10 @@ class Measured:
     def as_json(self) -> dict[str, JsonValue]:
         """Return what is measured as JSON."""
         document: dict[str, JsonValue] = {"source": self.title, "n_rows": self.before.n_rows}
-        document |= {name: _summary_as_json(summary) for name, summary in self.states.items()}
+        for name, summary in self.states.items():
+            classes: list[JsonValue] = [_as_json(row) for row in summary.classes]
+            measures: list[JsonValue] = [_as_json(row) for row in summary.measures]
+            document[name] = {"classes": classes, "measures": measures}
         return document if self.after is None else {**document, "warnings": [*self.warnings]}
 
 
@@ -330,7 +331,7 @@ def _class_table(report: Measured, *, is_narrow: bool) -> Table:
         table.add_column("95 % interval", justify="right", no_wrap=True)
     for rows in _some(list(zip(*(summary.classes for summary in report.states.values()), strict=True))):
         cells = [] if is_narrow else [f"{row.n_predicted:,}" for row in rows]
-        cells += [cell for row in rows for cell in (shown(row.accuracy), _interval(row.interval))]
+        cells += [cell for row in rows for cell in _value_and_interval(row)]
         table.add_row(Text(visible(rows[0].label)), f"{rows[0].n_rows:,}", *cells)
     return table
 
@@ -339,8 +340,8 @@ def _some(classes: Sequence[tuple[ClassRow, ...]]) -> Sequence[tuple[ClassRow, .
     """Return the rows of all classes, or of many those of the least and the most accurate ones."""
     if len(classes) <= _MOST_CLASSES:
         return classes
-    known = [rows for rows in classes if rows[0].accuracy is not None]
-    ranked = sorted(known, key=lambda rows: rows[0].accuracy or 0.0)
+    known = [rows for rows in classes if rows[0].value is not None]
+    ranked = sorted(known, key=lambda rows: rows[0].value or 0.0)
     return [*ranked[:_N_LEAST], *ranked[max(_N_LEAST, len(ranked) - _N_MOST) :]]
 
 
@@ -351,32 +352,16 @@ def _measure_table(report: Measured) -> Table:
         table.add_column(name, justify="right")
         table.add_column("95 % interval", justify="right", no_wrap=True)
     for measures in zip(*(summary.measures for summary in report.states.values()), strict=True):
-        cells = [cell for measure in measures for cell in (shown(measure.value), _interval(measure.interval))]
+        cells = [cell for measure in measures for cell in _value_and_interval(measure)]
         table.add_row(TITLES[measures[0].name], *cells)
     return table
 
 
-def _interval(interval: Range | None) -> str:
-    return "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
+def _value_and_interval(row: ClassRow | Measure) -> tuple[str, str]:
+    return shown(row.value), "" if row.interval is None else f"{row.interval.low:.4f} to {row.interval.high:.4f}"
 
 
-def _summary_as_json(summary: Summary) -> JsonValue:
-    classes: list[JsonValue] = [
-        {
-            "label": row.label,
-            "n_rows": row.n_rows,
-            "n_predicted": row.n_predicted,
-            "value": row.accuracy,
-            **_ends(row.interval),
-        }
-        for row in summary.classes
-    ]
-    measures: list[JsonValue] = [
-        {"name": measure.name, "value": measure.value, "reason": measure.reason, **_ends(measure.interval)}
-        for measure in summary.measures
-    ]
-    return {"classes": classes, "measures": measures}
-
-
-def _ends(interval: Range | None) -> dict[str, JsonValue]:
-    return {"low": None, "high": None} if interval is None else {"low": interval.low, "high": interval.high}
+def _as_json(row: ClassRow | Measure) -> JsonValue:
+    fields = row._asdict()
+    low, high = fields.pop("interval") or (None, None)
+    return {**fields, "low": low, "high": high}

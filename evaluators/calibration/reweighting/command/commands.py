@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -12,13 +12,14 @@ from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
-from biasboard.ground.options import Only, with_options
+from biasboard.ground.options import Only, option, with_options
 from biasboard.ground.progress import working
 from biasboard.ground.strict_json import JsonValue
 from evaluators.calibration.reweighting.command.class_charts import check_plots, draw_candidates, draw_measured
 from evaluators.calibration.reweighting.command.class_report import measured, print_measured, print_notes
-from evaluators.calibration.reweighting.command.readers import InputChoice, are_numbers, read_rows
-from evaluators.calibration.reweighting.command.rows import WRITERS
+from evaluators.calibration.reweighting.command.prediction_files import WRITERS
+from evaluators.calibration.reweighting.command.readers import read_rows
+from evaluators.calibration.reweighting.command.rows import InputChoice, are_numbers
 from evaluators.calibration.reweighting.fitting import PAPER, UNCORRECTED, Settings, fit_rules
 from evaluators.calibration.reweighting.problem import OBJECTIVES
 from evaluators.calibration.reweighting.rules import GRIDS, MAPS, prepared
@@ -40,6 +41,47 @@ Plots: TypeAlias = Annotated[
         "and mean class accuracy against the Gini index of all candidates (trade). Needs the extra 'site'."
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitChoice:
+    """The choices of a fit, as the command line names them; None leaves a choice to the defaults, or to the paper."""
+
+    objective: str | None = option(f"Measure to improve: {', '.join(OBJECTIVES)}. Default: {Settings.objective}.")
+    min_mean: str | None = option(
+        "Floor under the mean class accuracy on the fitted rows: baseline (that before the correction, the default), "
+        "balanced (also 95 % of what balanced weights reach), none, or a number."
+    )
+    correction: str | None = option(
+        f"{', '.join(MAPS)}: a weight per class (default), weights or membership functions, or these alone."
+    )
+    grid: str | None = option(f"Weights that solver anneal searches: {', '.join(GRIDS)}. Default: {Settings.grid}.")
+    n_weights: int | None = option(
+        "Number of these weights; by default 61 from 0.001 to 1 on the log, and 30 (k/30) on the linear grid.", min=2
+    )
+    solver: str | None = option(
+        f"{', '.join(SOLVERS)}; anneal alone has membership functions. Default: {Settings.solver}."
+    )
+    validation_fraction: float = option(
+        "Share of the rows of each class that choose among the solver's candidates.", default=0.0
+    )
+    seed: int = option("Seed of the annealing and of the choice of these rows.", default=0, min=0)
+
+    def settings(self, *, paper: bool) -> Settings:
+        """Return the settings of the fit: what is chosen, and for the rest the defaults or the choices of the paper.
+
+        Raises:
+            ConfigError: a choice does not exist, or two exclude each other.
+        """
+        chosen: dict[str, Any] = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.min_mean is not None:
+            chosen["min_mean"] = _floor(self.min_mean)
+        settings = replace(PAPER if paper else Settings(), **chosen)
+        try:
+            settings.check()
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        return settings
 
 
 @one_line_errors()
@@ -76,50 +118,16 @@ def evaluate_command(
 def fit_command(
     path: Input,
     choice: InputChoice,
+    fit_choice: FitChoice,
     out: Annotated[
         Path, typer.Option(help="File to write the rules to, as JSON; replaces an earlier file of rules only.")
     ],
-    objective: Annotated[
-        str | None, typer.Option(help=f"Measure to improve: {', '.join(OBJECTIVES)}. Default: {Settings.objective}.")
-    ] = None,
-    min_mean: Annotated[
-        str | None,
-        typer.Option(
-            help="Floor under the mean class accuracy on the fitted rows: baseline (that before the correction, the "
-            "default), balanced (also 95 % of what balanced weights reach), none, or a number."
-        ),
-    ] = None,
-    correction: Annotated[
-        str | None,
-        typer.Option(
-            help=f"{', '.join(MAPS)}: a weight per class (default), weights or membership functions, or these alone."
-        ),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option(help=f"Weights that solver anneal searches: {', '.join(GRIDS)}. Default: {Settings.grid}."),
-    ] = None,
-    n_weights: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="Number of these weights; by default 61 from 0.001 to 1 on the log, and 30 (k/30) on the linear grid.",
-        ),
-    ] = None,
-    solver: Annotated[
-        str | None,
-        typer.Option(help=f"{', '.join(SOLVERS)}; anneal alone has membership functions. Default: {Settings.solver}."),
-    ] = None,
     paper: Annotated[
         bool,
         typer.Option(
             "--paper", help="Start from the choices of the paper: the Gini index alone, all rules, annealing, no floor."
         ),
     ] = False,
-    validation_fraction: Annotated[
-        float, typer.Option(help="Share of the rows of each class that choose among the solver's candidates.")
-    ] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the annealing and of the choice of these rows.")] = 0,
     test: Annotated[
         Path | None, typer.Option(help="Rows of the same classes that nothing is fitted on, to measure on.")
     ] = None,
@@ -131,8 +139,7 @@ def fit_command(
     as_json: AsJson = False,
 ) -> None:
     """Fit a correction on rows with known classes, write its rules, and print what they give and what they take."""
-    given = {"objective": objective, "correction": correction, "grid": grid, "n_weights": n_weights, "solver": solver}
-    settings = _settings(PAPER if paper else Settings(), min_mean, validation_fraction, seed, given)
+    settings = fit_choice.settings(paper=paper)
     choice = replace(choice, path=path)
     of_test = _test_choice(choice, test, tuple(test_split or ()))
     _check_out(out, path, None if of_test is None else of_test.path)
@@ -215,12 +222,12 @@ def apply_command(
         rows = read_rows(choice, stored.document.classes, needs_labels=False, gets_rules=True)
     with working(f"writing {out}"):
         probabilities = prepared(rows.probabilities, stored.document.map)
-        places = stored.rules.predict(probabilities)
-        predicted = [rows.classes[place] for place in places.tolist()]
+        indices = stored.rules.predict(probabilities)
+        predicted = [rows.classes[index] for index in indices.tolist()]
         with replacing(out) as temporary:
             WRITERS[out.suffix](temporary, rows, predicted, stored.rules.shares(probabilities))
     print_notes(rows)
-    n_changed = int((places != rows.probabilities.argmax(axis=1)).sum())
+    n_changed = int((indices != rows.probabilities.argmax(axis=1)).sum())
     print(f"{n_changed:,} of {len(rows):,} predictions changed")
     if stored.rules.has_functions:
         print("warning: the shares come from membership functions: they rank the classes of a row, no more")
@@ -241,21 +248,6 @@ def _test_choice(choice: InputChoice, test: Path | None, splits: tuple[str, ...]
                 "rows with --test, or splits of a run with --split and --test-split"
             )
     return of_test
-
-
-def _settings(
-    start: Settings, min_mean: str | None, validation_fraction: float, seed: int, given: dict[str, Any]
-) -> Settings:
-    """Return the choices of a fit: those that are given, and else those to start from; they exist and go together."""
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if min_mean is not None:
-        chosen["min_mean"] = _floor(min_mean)
-    settings = replace(start, validation_fraction=validation_fraction, seed=seed, **chosen)
-    try:
-        settings.check()
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-    return settings
 
 
 def _floor(text: str) -> str | float | None:

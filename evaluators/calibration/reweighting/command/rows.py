@@ -1,12 +1,10 @@
-"""Rows of class probabilities, from whatever file or run: what is refused of them, and how they are written."""
+"""Rows of class probabilities, from whatever file or run: how a user names them, and what is refused of them."""
 
 from __future__ import annotations
 
 import csv
-import io
-import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.options import option
 from evaluators.calibration.reweighting.array_checks import LEAST_CLASSES, first_fault
 
 PREFIX = "p_"
@@ -23,6 +23,48 @@ PREDICTED = "predicted"
 PROBABILITIES, LABELS, CLASSES = "probabilities", "labels", "classes"
 """Names of the arrays of an NPZ file."""
 _MOST_LISTED = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputChoice:
+    """The choices of an input: its kind, its columns, and of a run its records."""
+
+    path: Path = Path()
+    kind: str | None = option("csv, parquet, npz, dcs or run; by default recognised from the content.", flag="--format")
+    label_column: str = option("Column of a CSV or Parquet file with the right class of each row.", default="label")
+    prefix: str | None = option(
+        "Beginning of the names of the columns of classes; the rest names the class. By default p_ where columns "
+        "begin with it and no column bears the name of a class."
+    )
+    class_list: str | None = option(
+        "Names of the classes separated by commas, in the order of their columns; by default those of the file. A "
+        "name with a comma stands in double quotes.",
+        flag="--classes",
+    )
+    ignored: tuple[str, ...] = option(
+        "Column of numbers that is no class. Repeatable; id and the like are known.", flag="--ignore", default=()
+    )
+    config: str | None = option("Config of a run; needed if the run has several.")
+    splits: tuple[str, ...] = option("Split of a run; by default all. Repeatable.", flag="--split", default=())
+
+    def __post_init__(self) -> None:
+        """Check that the list names classes, each once.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        if (names := self.classes) is not None and len({*names}) < max(len(names), LEAST_CLASSES):
+            raise ConfigError(
+                f"--classes {self.class_list}: names {len({*names})} classes in {len(names)} places; name each once, "
+                "two at least"
+            )
+
+    @cached_property
+    def classes(self) -> tuple[str, ...] | None:
+        """The names of the classes in their order; None for those that the input has."""
+        if self.class_list is None:
+            return None
+        return tuple(name for name in next(csv.reader([self.class_list], skipinitialspace=True), []) if name)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,8 +80,8 @@ class Rows:
     """Probability of each class, shape (n, n_classes)."""
     labels: Sequence[str | None] | None
     """Name of the right class of each row; None for a row without one, or for an input without any."""
-    place_of: Callable[[int], str]
-    """Function from the index of a row to the words that name its place in the file."""
+    where_of: Callable[[int], str]
+    """Function from the index of a row to the words by which a person finds it, such as ``line 4``."""
     columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
     """Values of each row that are no probabilities, such as ids, by the name of their column."""
     notes: tuple[str, ...] = ()
@@ -79,11 +121,11 @@ class Rows:
             yield f"two columns are of class '{twice}'; give each class one column"
         if (fault := first_fault(self.probabilities)) is not None:
             if fault.column is None:
-                yield f"{self.place_of(fault.row)}: the row {fault.problem}; {fault.remedy}"
+                yield f"{self.where_of(fault.row)}: the row {fault.problem}; {fault.remedy}"
             else:
                 value, name = self.probabilities[fault.row, fault.column], self.classes[fault.column]
                 problem = "is missing or no number (NaN)" if np.isnan(value) else f"is {value:g}"
-                yield f"{self.place_of(fault.row)}: the probability of class '{name}' {problem}; {fault.remedy}"
+                yield f"{self.where_of(fault.row)}: the probability of class '{name}' {problem}; {fault.remedy}"
         classes = self.classes if wanted is None else wanted
         if {*classes} != {*self.classes}:
             yield (
@@ -100,7 +142,7 @@ class Rows:
             for row in np.flatnonzero(self.targets < 0).tolist():
                 remedy = "correct it, or tell the columns of the classes with --classes or --prefix"
                 problem = f"label '{self.labels[row]}' is no class; have: {listed(classes)}; {remedy}"
-                yield f"{self.place_of(row)}: {problem if self.labels[row] else 'has no label; leave it out'}"
+                yield f"{self.where_of(row)}: {problem if self.labels[row] else 'has no label; leave it out'}"
             if len({*self.labels}) < LEAST_CLASSES:
                 yield f"all {len(self)} rows are of class '{self.labels[0]}'; give rows of two classes at least"
 
@@ -125,43 +167,16 @@ def share_names(classes: Sequence[str]) -> list[str]:
     return [f"{PREFIX}{name}" for name in classes]
 
 
-def _write_csv(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*rows.columns, PREDICTED, *share_names(rows.classes)])
-    writer.writerows(zip(*rows.columns.values(), predicted, *shares.T.tolist(), strict=True))
-    path.write_text(text.getvalue(), encoding="utf-8", newline="")
+def are_numbers(names: Iterable[str]) -> bool:
+    """Return True if all names are whole numbers, written without anything else."""
+    return all(name.lstrip("-").isdecimal() and str(int(name)) == name for name in names)
 
 
-def _write_parquet(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def sorted_names(names: Iterable[str]) -> list[str]:
+    """Return names in their order, whole numbers by their size.
 
-    columns = {**rows.columns, PREDICTED: predicted, **dict(zip(share_names(rows.classes), shares.T, strict=True))}
-    pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), path)
-
-
-def _write_npz(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
-    arrays: dict[str, np.ndarray] = {
-        PROBABILITIES: shares,
-        CLASSES: np.array(rows.classes),
-        PREDICTED: np.array(predicted),
-    }
-    if rows.labels is not None and None not in rows.labels:
-        arrays[LABELS] = np.array(rows.labels)
-    for name, values in rows.columns.items():
-        if name not in arrays:
-            arrays[name] = np.array(["" if value is None else value for value in values])
-    # numpy.savez takes names as keywords, so that no column could be called 'file', and writes the time of day.
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, array in arrays.items():
-            with file.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, array, allow_pickle=False)
-
-
-WRITERS: dict[str, Callable[[Path, Rows, Sequence[str], FloatArray], None]] = {
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-    ".npz": _write_npz,
-}
-"""The writer of rows with their predicted classes and corrected shares, by the ending of the file."""
+    >>> sorted_names(["10", "9"]), sorted_names(["b", "10", "9"])
+    (['9', '10'], ['10', '9', 'b'])
+    """
+    texts = list(names)
+    return sorted(texts, key=int) if are_numbers(texts) else sorted(texts)

@@ -1,0 +1,63 @@
+"""Writes rows with their predicted classes and corrected shares, as CSV, Parquet or NPZ."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from biasboard.ground.columns import FloatArray
+from evaluators.calibration.reweighting.command.rows import (
+    CLASSES,
+    LABELS,
+    PREDICTED,
+    PROBABILITIES,
+    Rows,
+    share_names,
+)
+
+
+def _write_csv(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*rows.columns, PREDICTED, *share_names(rows.classes)])
+    writer.writerows(zip(*rows.columns.values(), predicted, *shares.T.tolist(), strict=True))
+    path.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+def _write_parquet(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {**rows.columns, PREDICTED: predicted, **dict(zip(share_names(rows.classes), shares.T, strict=True))}
+    pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), path)
+
+
+def _write_npz(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
+    arrays: dict[str, np.ndarray] = {
+        PROBABILITIES: shares,
+        CLASSES: np.array(rows.classes),
+        PREDICTED: np.array(predicted),
+    }
+    if rows.labels is not None and None not in rows.labels:
+        arrays[LABELS] = np.array(rows.labels)
+    for name, values in rows.columns.items():
+        if name not in arrays:
+            arrays[name] = np.array(["" if value is None else value for value in values])
+    # numpy.savez takes names as keywords, so that no column could be called 'file', and writes the time of day.
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, array in arrays.items():
+            with file.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+WRITERS: dict[str, Callable[[Path, Rows, Sequence[str], FloatArray], None]] = {
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".npz": _write_npz,
+}
+"""The writer of rows with their predicted classes and corrected shares, by the ending of the file."""

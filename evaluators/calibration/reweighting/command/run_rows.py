@@ -1,0 +1,112 @@
+"""Reads the distributions over answers in a finished run as rows of class probabilities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from biasboard.ground.columns import BoolArray, FloatArray
+from biasboard.ground.errors import ConfigError, DataError
+from evaluators.adapter_set import trained_items
+from evaluators.calibration.reweighting.command.rows import InputChoice, Rows, listed, sorted_names
+from evaluators.task import load_task
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import finished_runs, read_complete_result, read_parts
+
+
+def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> Rows:
+    """Read the distributions over answers of one config of a run, whatever its task and its answers are.
+
+    Records without a distribution are left out, where labels are wanted those without a right answer, and always those
+    of items that the model has seen with their labels: examples of its prompts, and items of its training.
+    """
+    folders = finished_runs(choice.path)
+    if len(folders) > 1:
+        raise DataError(
+            f"{choice.path}: holds {len(folders)} runs; name one: {listed([str(folder) for folder in folders])}"
+        )
+    folder, result = folders[0], read_complete_result(folders[0])
+    configs = result.signature.configs
+    if choice.config is None and len(configs) > 1:
+        raise ConfigError(f"{choice.path}: has {len(configs)} configs; name one with --config: {listed(configs)}")
+    config = configs[0] if choice.config is None else choice.config
+    if config not in configs:
+        raise ConfigError(f"--config {config}: the run has no such config; have: {listed(configs)}")
+    source = f"{folder}, {config}"
+    parts = read_parts(folder, result)
+    records = RecordColumns.joined(part for part in parts if part.columns["config"].coded.texts == (config,))
+    splits = Counter(split for split in records.columns["split"].texts if split is not None)
+    for name in choice.splits:
+        if name not in splits:
+            raise ConfigError(f"--split {name}: config '{config}' has no such split; have: {', '.join(splits)}")
+    if choice.splits:
+        records = _where(records, records.columns["split"].coded.is_one_of(*choice.splits))
+    task = load_task(result.signature.task)
+    seen = task.shown_items(records)
+    seen |= trained_items(folder, result).get(config, frozenset())
+    is_seen = np.array([item_id in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_)
+    unseen = _where(records, ~is_seen)
+    is_read = unseen.has_reading & (unseen.readings["probabilities"].lists.lengths > 0)
+    is_labelled = unseen.columns["target"].known | (not needs_labels)
+    kept = _where(unseen, is_read & is_labelled)
+    if not len(kept):
+        lacking = "a right answer" if is_read.any() else "a distribution over answers"
+        raise DataError(
+            f"{source}: none of {len(unseen)} records has {lacking}; choose other splits, or a run of a task that "
+            "scores options"
+        )
+    outcomes = kept.readings["outcomes"].lists.values.coded.texts
+    names = choice.classes or wanted or tuple(sorted_names(outcomes))
+    for outcome in outcomes:
+        if outcome not in names:
+            raise DataError(
+                f"{source}: outcome '{outcome}' is no class; have: {listed(names)}; name all classes with --classes"
+            )
+    columns = {name: kept.columns[name].texts for name in ("item_id", "config", "split", "target")}
+    left_out = (
+        (~is_read, "without a distribution are left out (refused, failed or unread answers)"),
+        (is_read & ~is_labelled, "without a right answer are left out"),
+        (is_seen, "of items that the model was shown or trained on with labels are left out"),
+    )
+    return Rows(
+        source=source,
+        title=f"{config} of {folder.name}",
+        classes=names,
+        probabilities=_distributions(kept, names),
+        labels=columns["target"],
+        where_of=lambda row: f"item '{columns['item_id'][row]}'",
+        columns={"label" if name == "target" else name: texts for name, texts in columns.items()},
+        notes=tuple(_notes(kept, left_out)),
+    )
+
+
+def _where(records: RecordColumns, mask: BoolArray) -> RecordColumns:
+    return RecordColumns(records.table.filter(mask))
+
+
+def _distributions(records: RecordColumns, names: Sequence[str]) -> FloatArray:
+    """Return the probability of each outcome, shape (n, n_classes); 0 for those that an item does not offer."""
+    outcomes, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
+    if not np.array_equal(outcomes.lengths, shares.lengths):
+        raise DataError("a reading has not one probability for each of its outcomes; run the model again")
+    coded = outcomes.values.coded
+    columns = np.array([names.index(text) for text in coded.texts], dtype=np.int64)
+    probabilities = np.zeros((len(records), len(names)))
+    probabilities[outcomes.owners, columns[coded.codes]] = shares.values.numbers
+    return probabilities
+
+
+def _notes(records: RecordColumns, left_out: Iterable[tuple[BoolArray, str]]) -> Iterator[str]:
+    splits = Counter(map(str, records.columns["split"].texts))
+    yield f"splits: {', '.join(f'{name} {n:,}' for name, n in splits.items())}"
+    for mask, reason in left_out:
+        if mask.any():
+            yield f"{int(mask.sum()):,} records {reason}"
+    lengths = records.readings["outcomes"].lists.lengths
+    if lengths.min() < lengths.max():
+        yield (
+            f"items offer between {lengths.min()} and {lengths.max()} outcomes; one that is not offered has the "
+            "probability 0"
+        )
