@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from evaluators.backend_options import BackendOptions
-    from evaluators.commands.choices import RunChoice
+    from evaluators.commands.shared_options import RunChoice
     from evaluators.runs.ask.pipeline import Finished
     from schemas.documents.result import Result
 
@@ -153,8 +153,8 @@ def evaluate(
     from biasboard.ground.command_line import hide_foreign_bars
     from biasboard.ground.progress import note
     from evaluators.backend_options import BackendOptions
-    from evaluators.commands.asking import finished_runs
-    from evaluators.commands.choices import CACHE_VARIABLE, RunChoice
+    from evaluators.commands.runs_from_options import finished_runs
+    from evaluators.commands.shared_options import CACHE_VARIABLE, RunChoice
     from evaluators.runs.measure.unread_answers import is_unreadable
     from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 

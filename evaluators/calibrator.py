@@ -22,6 +22,7 @@ from biasboard.ground.plugins import PlugIns
 CALIBRATIONS = PlugIns(
     "calibrations", "evaluators.calibration", word="calibration", defines="CALIBRATION", suffix="_calibration"
 )
+# The release inverts priors as they are, and fails where one is 0.
 SMALLEST_PRIOR = 1e-6
 """Smallest number that a correction divides by: a prior over its uniform probability, or the prior itself."""
 
@@ -160,7 +161,9 @@ class PriorCalibration(Calibration):
 class StoredCalibration(Calibration):
     """A calibration whose correction is stored and applied from then on, and not fitted anew from the same answers.
 
-    A fit that compares predictions can end elsewhere on another processor. Its correction has one weight per label.
+    A fit that compares predictions can end elsewhere on another processor: the last digit of a probability decides a
+    prediction, and one prediction moves a value by far more than verification tolerates. Its correction has one weight
+    per label.
     """
 
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from evaluators.statistics.record_tables import GroupedTable, Statistics, mean
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.result import TOLERANCE, Interval, Metric, within
 from schemas.documents.run_files import FittedCorrection
-
-if TYPE_CHECKING:
-    from schemas.documents.run_files import FittedCorrection
 
 
 class MetricInputs(NamedTuple):
@@ -126,6 +123,7 @@ class MetricDefinition(Generic[T]):
 
     def facts_on(self, table: T, *, is_suite: bool) -> MetricFacts:
         """Return the facts about the metric on the table of a suite, or of a config."""
+        # Values by two scorers are not comparable: with their label in the version, they are two metrics.
         label = None if self.scorer is None else self.scorer(table)
         version = self.version if label is None else f"{self.version}.{label}"
         ideal = self.ideal(table) if callable(self.ideal) else self.ideal

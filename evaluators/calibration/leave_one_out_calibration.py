@@ -31,7 +31,7 @@ class LeaveOneOutCalibration(Calibration):
         if not answers.shown.any():
             return "there are no answers to the examples of the prompt"
         is_evaluated = np.isin(answers.splits, ("test", "bias"))
-        # An unknown number is no 0.
+        # Prompts that are cut may have lost all examples. An unknown number of them, -1, is no 0.
         if is_evaluated.any() and not answers.n_shown[is_evaluated].any():
             return "no example fits into the prompt of any item that is evaluated"
         return Correction(np.vstack([self._ratio(answers, n_shown) for n_shown in range(most + 1)]))

@@ -1,5 +1,6 @@
 """The commands of ``python -m evaluators``, one file each, and what they share.
 
-*choices* are the options of several commands, *chosen_plans* what they choose, *printed_results* how a result looks on
-the terminal. *run* is only the door of *asking*, and *doctor* reads the checks of *installation*.
+*shared_options* declares the options of several commands. From what a user chooses, *plans_from_options* makes plans
+and *runs_from_options* asks a model about them; *run* and ``biasboard.api`` are the doors to it. *printed_results* says
+how a result looks on the terminal, and *installation* makes the checks that *doctor* prints.
 """

@@ -12,7 +12,7 @@ import typer
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.progress import working
-from evaluators.commands.choices import CACHE_VARIABLE
+from evaluators.commands.shared_options import CACHE_VARIABLE
 from evaluators.stores.maintenance import StoredModel, Summary, find_store, names, prune, summarise
 
 _SECONDS_PER_DAY = 86_400

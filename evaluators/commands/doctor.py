@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -16,21 +15,11 @@ from biasboard.ground.options import with_options
 from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.commands.choices import CACHE_VARIABLE
 from evaluators.commands.installation import Check, extra_of, extras, installation
+from evaluators.commands.shared_options import CACHE_VARIABLE
 from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
 
 _MOST_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Compared:
-    """The user's options for the comparison of a backend with a reference."""
-
-    reference: str | None
-    """Hub id or folder of the reference model; None for the model itself."""
-    tolerance: float | None
-    """Allowed difference in nats per square root of an option's tokens; None to choose it by the precision."""
 
 
 @one_line_errors()
@@ -64,7 +53,7 @@ def doctor_command(
         checks = installation(out, cache)
         if backend is not None:
             step(f"checking the backend {backend}", 0, None)
-            checks += _of_backend(backend, model, options, _Compared(reference=reference, tolerance=tolerance))
+            checks += _of_backend(backend, model, options, reference, tolerance)
     is_sound = all(check.status != "problem" for check in checks)
     if as_json:
         lines: list[strict_json.JsonValue] = [dict(check._asdict()) for check in checks]
@@ -82,7 +71,9 @@ def _print(checks: Sequence[Check]) -> None:
         print(f"{check.status:<8} {check.name:<{width}}  {check.detail}{remedy}")
 
 
-def _of_backend(name: str, model: str | None, options: BackendOptions, compared: _Compared) -> Iterator[Check]:
+def _of_backend(
+    name: str, model: str | None, options: BackendOptions, reference: str | None, tolerance: float | None
+) -> Iterator[Check]:
     label = f"backend {name}"
     extra = extra_of(name)
     if extra is not None:
@@ -102,17 +93,19 @@ def _of_backend(name: str, model: str | None, options: BackendOptions, compared:
     known = {"revision": who.revision, "precision": who.precision, "device": opened.runtime.device}
     facts = "".join(f", {field} {value}" for field, value in known.items() if value is not None)
     yield Check(label, "ok", f"opened {who.id}{facts}; can do {', '.join(can) or 'nothing'}")
-    yield from _parity(opened, model, options, compared)
+    yield from _parity(opened, model, options, reference, tolerance)
     for setting, value in sorted(opened.runtime.settings.items()):
         yield Check(f"setting {setting}", "ok", value)
 
 
-def _parity(opened: Backend, model: str, options: BackendOptions, compared: _Compared) -> Iterator[Check]:
+def _parity(
+    opened: Backend, model: str, options: BackendOptions, reference: str | None, tolerance: float | None
+) -> Iterator[Check]:
     if "option_logprobs" not in opened.capabilities:
         remedy = "nothing to fix: use prompts for what it can do"
         yield Check("parity", "missing", "cannot be compared: no option log-probabilities here", remedy)
         return
-    against = compared.reference or _same_weights(opened, model)
+    against = reference or _same_weights(opened, model)
     if isinstance(against, Check):
         yield against
         return
@@ -137,8 +130,8 @@ def _parity(opened: Backend, model: str, options: BackendOptions, compared: _Com
         yield Check("parity", "problem", str(error), "fix it and run doctor again")
         return
     precision = opened.model.precision
-    tolerance = tolerance_for(precision) if compared.tolerance is None else compared.tolerance
-    yield from _verdict(compare(requests, ours, plain, tolerance), tolerance, precision)
+    allowed = tolerance_for(precision) if tolerance is None else tolerance
+    yield from _verdict(compare(requests, ours, plain, allowed), allowed, precision)
 
 
 def _same_weights(opened: Backend, model: str) -> str | Check:

@@ -15,8 +15,8 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing_folder
 from biasboard.ground.options import Only, with_options
 from biasboard.ground.progress import working
-from evaluators.commands.choices import ItemChoice
-from evaluators.commands.chosen_plans import plans_of
+from evaluators.commands.plans_from_options import plans_of
+from evaluators.commands.shared_options import ItemChoice
 from evaluators.harness import Harness, load_harness
 from evaluators.runs.plan.exported_questions import Borders, exported_task
 from evaluators.runs.plan.plan import Plan, check_askable

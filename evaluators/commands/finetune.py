@@ -12,7 +12,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, with_options
 from evaluators.backend_options import BackendOptions
-from evaluators.commands.choices import ItemChoice
+from evaluators.commands.shared_options import ItemChoice
 from schemas.documents.adapters import PUBLISHED, Schedule
 
 _KEPT = "stopped; complete adapters are kept, and the same command continues from there"
@@ -40,7 +40,7 @@ def finetune_command(
     # Imported when a model is trained: the help of this command needs nothing of it.
     from biasboard.ground.progress import working
     from evaluators.backend import check_model_id
-    from evaluators.commands.chosen_plans import plans_of
+    from evaluators.commands.plans_from_options import plans_of
     from evaluators.runs.ask.finetuning import finetune
     from evaluators.trainer import open_trainer
 

@@ -19,16 +19,21 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import progress, steps, working
 from evaluators.backend import ChoiceRequest, GenerateRequest, Runtime, check_model_id
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
-from evaluators.commands.choices import MAX_FAILURES_HELP, NORMALISATION_HELP, normalisation_named
-from evaluators.commands.chosen_plans import scorers_of
+from evaluators.commands.plans_from_options import scorers_of
 from evaluators.commands.printed_results import print_next, report
+from evaluators.commands.shared_options import (
+    MAX_FAILURES_HELP,
+    NORMALISATION_HELP,
+    normalisation_named,
+    opened_scorers,
+)
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, harness_names, load_harness
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
 from evaluators.runs.plan.exported_questions import plan_again
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.runs.plan.selection import select
-from evaluators.scorer import SCORER_HELP, open_scorers, with_scorers
+from evaluators.scorer import SCORER_HELP, with_scorers
 from evaluators.task import task_for
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Record
@@ -120,9 +125,7 @@ def _import_published(
         for number, file in enumerate(files):
             step("reading files", number, len(files))
             read.append(_read(file, importer, folder, manifest))
-    opened = open_scorers(scorer)
-    for line in opened.missing:
-        print(line)
+    scorers = opened_scorers(scorer)
     results: list[Result] = []
     with progress(f"importing {model_of_files.id}", len(files)) as advance:
         for imported in read:
@@ -136,7 +139,7 @@ def _import_published(
                 Runtime(settings=settings),
                 root=out,
                 command=command,
-                scorers=opened.scorers,
+                scorers=scorers,
                 keep_scores=not scorer,
             )
             results.append(finished.result)
@@ -231,8 +234,8 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
             runtime,
             root=choice.out,
             command=_command(harness, choice, plan),
-            scorers=scorers.scorers,
-            keep_scores=not scorers.given,
+            scorers=scorers,
+            keep_scores=not choice.scorers,
         )
         print(f"{log.name}: {len(log.answers)} answers, {n_missing} missing")
         report(finished.folder, finished.result)

@@ -16,6 +16,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.progress import progress, steps
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Part, benchmarks, load_benchmark
+from evaluators.commands.printed_results import value_and_interval
 from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.measure.stored_results import measurement_of
@@ -114,9 +115,9 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
     for index in computed:
         if index.metric.value is None:
             continue
-        table.add_row(*_row(index.metric, index.metric.name))
+        table.add_row(index.metric.name, *value_and_interval(index.metric))
         for metric, part in zip(index.parts, index.definition.parts, strict=True):
-            table.add_row(*_row(metric, f"  {part.key}"))
+            table.add_row(f"  {part.key}", *value_and_interval(metric))
         table.add_section()
     Console().print(table)
     for source in of_model.definitions[0].sources:
@@ -145,15 +146,6 @@ def _print_sets(sets: SetTable) -> None:
     for row in sets.rows:
         table.add_row(row.name, *("none" if mean.value is None else f"{mean.value:.4f}" for mean in row.means.values()))
     Console().print(table)
-
-
-def _row(metric: Metric, name: str) -> tuple[str, str, str]:
-    interval = metric.interval
-    return (
-        name,
-        "none" if metric.value is None else f"{metric.value:.4f}",
-        "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}",
-    )
 
 
 def _as_json(of_model: ModelResults, computed: tuple[Index, ...]) -> JsonValue:

@@ -83,7 +83,9 @@ def _print_table(result: Result) -> None:
     groups = load_benchmark(result.signature.benchmark).printed_groups
     for metric in _printed(result):
         if metric.value is not None and set(metric.group) <= groups:
-            table.add_row(*_row(metric, metric.value))
+            name = metric.name + "".join(f" ({value})" for value in metric.group.values())
+            ideal = "" if metric.ideal is None else f"{metric.ideal:g}"
+            table.add_row(name, *value_and_interval(metric), ideal, f"{metric.n} {metric.unit}")
     Console().print(table)
 
 
@@ -125,15 +127,12 @@ def _printed(result: Result) -> list[Metric]:
     return chosen or list(result.metrics)
 
 
-def _row(metric: Metric, value: float) -> tuple[str, str, str, str, str]:
-    name = metric.name + "".join(f" ({value})" for value in metric.group.values())
-    interval = "" if metric.interval is None else f"{_plain(metric.interval.low)} to {_plain(metric.interval.high)}"
+def value_and_interval(metric: Metric) -> tuple[str, str]:
+    """Return the cells of a table with the value of a metric and its interval."""
+    interval = metric.interval
     return (
-        name,
-        _plain(value),
-        interval,
-        "" if metric.ideal is None else f"{metric.ideal:g}",
-        f"{metric.n} {metric.unit}",
+        "none" if metric.value is None else _plain(metric.value),
+        "" if interval is None else f"{_plain(interval.low)} to {_plain(interval.high)}",
     )
 
 

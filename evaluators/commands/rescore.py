@@ -9,9 +9,9 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.progress import steps
-from evaluators.commands.choices import normalisation_named, opened_scorers
 from evaluators.commands.printed_results import report
-from evaluators.runs.measure.rescore import Rescored, rescore
+from evaluators.commands.shared_options import normalisation_named, opened_scorers
+from evaluators.runs.measure.rescoring import Rescored, rescore
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from schemas.folders.run_folder import finished_runs
 
@@ -39,7 +39,7 @@ def rescore_command(
 ) -> None:
     """Compute every metric again from stored answers, without the model and without the dataset."""
     mode = normalisation_named(normalisation)
-    scorers = None if scorer is None else opened_scorers(scorer).scorers
+    scorers = None if scorer is None else opened_scorers(scorer)
     folders = [folder for run in runs for folder in finished_runs(run)]
     with steps() as step:
         for number, folder in enumerate(folders):

@@ -14,7 +14,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import with_options
 from biasboard.ground.toml_files import read_toml
 from evaluators.backend_options import COST_PANEL, BackendOptions
-from evaluators.commands.choices import FILES_PANEL, RunChoice
+from evaluators.commands.shared_options import FILES_PANEL, RunChoice
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 _NOT_IN_FILES = {"help", "config-file"}
@@ -143,6 +143,6 @@ def run_command(
 ) -> None:
     """Ask a model about each item, or continue where an earlier run stopped; write records and results."""
     # Imported when a model is asked: the help of this command needs nothing of it.
-    from evaluators.commands.asking import ask
+    from evaluators.commands.runs_from_options import ask
 
     ask(choice, options, dry_run=dry_run, as_json=as_json)

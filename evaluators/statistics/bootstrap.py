@@ -57,8 +57,8 @@ def _sums(cluster_sums: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArra
     n_clusters = len(cluster_sums)
     if n_clusters <= _MOST_KEPT:
         return exact_product(cluster_draws(n_clusters)[:n_resamples], cluster_sums)
-    # The draws of many clusters take more memory than all else, so only some resamples are drawn at a time. The
-    # generator goes on where it stopped: the draws are those that a single call gives.
+    # The draws of many clusters take more memory than all else, and verification has 400 MB, so only some resamples are
+    # drawn at a time. The generator goes on where it stopped: the draws are those that a single call gives.
     rng = np.random.default_rng(SEED)
     sums = np.empty((n_resamples, cluster_sums.shape[1]))
     n_at_a_time = max(1, _MOST_KEPT * N_RESAMPLES // n_clusters // 4)

@@ -26,7 +26,7 @@ from evaluators.backend import (
     ask_in_batches,
 )
 from evaluators.runs.ask.pipeline import run
-from evaluators.runs.measure.rescore import rescore
+from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select

@@ -10,8 +10,8 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
-from evaluators.commands.choices import ItemChoice
-from evaluators.commands.chosen_plans import plans_of
+from evaluators.commands.plans_from_options import plans_of
+from evaluators.commands.shared_options import ItemChoice
 from evaluators.runs.plan.plan import Plan
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import Filled, filled

@@ -17,7 +17,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.runs.measure.rescore import reread, rescore
+from evaluators.runs.measure.rescoring import reread, rescore
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select

@@ -14,7 +14,7 @@ import pytest
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.runs.measure.rescore import rescore
+from evaluators.runs.measure.rescoring import rescore
 from evaluators.scorer import quick_scorers
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.index_views import index_placements, index_views

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from biasboard.ground.memory import Memory
-from evaluators.runs.measure.rescore import rescore
+from evaluators.runs.measure.rescoring import rescore
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.refitting import refit
 from leaderboard.verify.submissions import Statement, prepare, write_prepared

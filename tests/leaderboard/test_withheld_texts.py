@@ -19,7 +19,7 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.commands.texts import texts_command
-from evaluators.runs.measure.rescore import rescore
+from evaluators.runs.measure.rescoring import rescore
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load

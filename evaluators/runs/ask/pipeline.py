@@ -88,6 +88,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
 
 def _kept_adapters(folder: Path, backend: Backend) -> AdaptersFile | None:
     """Copy the list of the model's adapters into the folder of a run; None if it has none."""
+    # It names the items of each adapter's training, which no calibration may learn from, also where no adapters are.
     adapters = backend.adapters
     if adapters is None:
         return None

@@ -28,7 +28,7 @@ _ROLLED = 499
 """Shift between the resamples of two independent results: resample b of one goes with resample b + 499 of the next.
 
 Configs that share no templates must be drawn independently. Without the shift, results with the same number of clusters
-would be drawn alike."""
+would be drawn alike. It has no divisor in common with the 2,000 resamples, so that several results all differ."""
 
 
 class ScoredResult(NamedTuple):
@@ -184,6 +184,7 @@ def _chosen(
 
 def _preference(scored: ScoredResult) -> tuple[bool, int, bool, str, str]:
     """Return a sort key: results with values first, then most items, then the prompt that names the protocol."""
+    # Of two configs with one task, such as one without right answers, the other has the values that an index averages.
     is_empty = all(metric.value is None for metric in scored.metrics.values())
     signature = scored.result.signature
     is_variant = protocol_of(signature.task, signature.prompt) != signature.prompt
@@ -219,6 +220,7 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
                 f"the ideal {part.ideal}; the index is a mean of metrics in "
                 f"{_range(definition.minimum, definition.maximum)} whose ideal is {definition.ideal:g}"
             )
+    # A part of another version, or by another scorer, makes another index, which no table shows beside this one.
     versions = "\n".join(f"{part.name} {part.version}" for part in parts)
     version = f"{_VERSION}+{hashlib.sha256(versions.encode()).hexdigest()[:8]}"
     reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)

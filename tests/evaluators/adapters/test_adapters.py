@@ -15,7 +15,7 @@ from evaluators.adapter_set import open_adapters, trained_items
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.ask.pipeline import Finished
-from evaluators.runs.measure.rescore import rescore
+from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.earlier_answers import StoredAnswers, unanswered
 from evaluators.stores.answer_files import export
 from evaluators.stores.store import store_key

@@ -1,12 +1,11 @@
-"""Plans what a command line chooses: the configs and prompts of one or more datasets."""
+"""Plans the configs and prompts of one or more datasets that a user chooses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
-from evaluators.commands.choices import ItemChoice, normalisation_named, opened_scorers
+from evaluators.commands.shared_options import ItemChoice, normalisation_named, opened_scorers
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import Selection, select, shape_listed
 from evaluators.scorer import TextScorer
@@ -62,15 +61,7 @@ def _names(plan: Plan, *, with_contexts: bool) -> set[str | None]:
     return names
 
 
-class WantedScorers(NamedTuple):
-    """The scorers of texts that a command names, or the default ones."""
-
-    scorers: tuple[TextScorer, ...]
-    given: tuple[str, ...]
-    """Names of the scorers on the command line."""
-
-
-def scorers_of(plans: Sequence[Plan], given: Sequence[str] | None) -> WantedScorers:
+def scorers_of(plans: Sequence[Plan], given: Sequence[str] | None) -> tuple[TextScorer, ...]:
     """Open the scorers that some plans need; none if no task reads scores of texts.
 
     Args:
@@ -84,8 +75,8 @@ def scorers_of(plans: Sequence[Plan], given: Sequence[str] | None) -> WantedScor
         if given is not None:
             names = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
             raise ConfigError(f"--scorer: task {names} reads no scores of texts; leave it out")
-        return WantedScorers((), ())
-    return WantedScorers(opened_scorers(given).scorers, tuple(given or ()))
+        return ()
+    return opened_scorers(given)
 
 
 def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:

@@ -11,7 +11,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import option
 from evaluators.backend_options import MODEL_PANEL
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
-from evaluators.scorer import SCORER_HELP, OpenedScorers, open_scorers
+from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers
 from schemas.documents.result import Normalisation
 
 CACHE_VARIABLE = "BIASBOARD_CACHE"
@@ -100,9 +100,9 @@ def normalisation_named(text: str | None) -> Normalisation | None:
     return cast(Normalisation, text)
 
 
-def opened_scorers(given: Sequence[str] | None) -> OpenedScorers:
+def opened_scorers(given: Sequence[str] | None) -> tuple[TextScorer, ...]:
     """Open the scorers that a user names, or the default ones for None, and print which default ones are missing."""
     opened = open_scorers(given)
     for line in opened.missing:
         print(line)
-    return opened
+    return opened.scorers

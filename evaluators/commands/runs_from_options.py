@@ -1,4 +1,4 @@
-"""Asks a model as a command line says: plans, backends, scorers, one run per config or suite."""
+"""Asks a model what a user chooses: plans, backends, scorers, one run per config or suite."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import Backend, check_model_id, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.commands.choices import RunChoice
-from evaluators.commands.chosen_plans import plans_of, scorers_of
+from evaluators.commands.plans_from_options import plans_of, scorers_of
 from evaluators.commands.printed_results import print_next, report, report_briefly
+from evaluators.commands.shared_options import RunChoice
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.measure.unread_answers import check_read, is_unreadable
@@ -80,20 +80,18 @@ def finished_runs(choice: RunChoice, options: BackendOptions) -> Iterator[Finish
     plans = _checked_plans(choice, options)
     scorers = scorers_of(plans, choice.scorers)
     stores = StoredAnswers(root=choice.out, cache=choice.cache)
-    for model, of_model in _models(plans, choice):
-        opened = _opened(choice, model, options)
-        of_backend = [plan.for_backend(opened) for plan in of_model]
-        check_context(of_backend, opened, stores, choice.max_failure_rate)
+    for backend, of_backend in _opened(plans, choice, options):
+        check_context(of_backend, backend, stores, choice.max_failure_rate)
         for plan in of_backend:
             run_options = RunOptions(
                 root=choice.out,
-                command=_command(plan, opened, choice, scorers.given),
+                command=_command(plan, backend, choice),
                 max_failure_rate=choice.max_failure_rate,
                 cache=choice.cache,
-                scorers=scorers.scorers,
-                keep_scores=not scorers.given,
+                scorers=scorers,
+                keep_scores=not choice.scorers,
             )
-            yield run(plan, opened, run_options)
+            yield run(plan, backend, run_options)
 
 
 def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
@@ -105,12 +103,10 @@ def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
     plans = _checked_plans(choice, options)
     stores, shown = StoredAnswers(root=choice.out, cache=choice.cache), options.name or choice.model
     estimates = []
-    for model, of_model in _models(plans, choice):
-        opened = _opened(choice, model, options)
-        of_backend = [plan.for_backend(opened) for plan in of_model]
+    for backend, of_backend in _opened(plans, choice, options):
         # A dry run asks an endpoint nothing, not even what a probe would.
-        check_context(of_backend, opened, stores, choice.max_failure_rate, probe=not opened.is_remote)
-        estimates += [estimate(plan, opened, stores, shown) for plan in of_backend]
+        check_context(of_backend, backend, stores, choice.max_failure_rate, probe=not backend.is_remote)
+        estimates += [estimate(plan, backend, stores, shown) for plan in of_backend]
     return estimates
 
 
@@ -124,18 +120,21 @@ def _checked_plans(choice: RunChoice, options: BackendOptions) -> list[Plan]:
     return plans
 
 
-def _opened(choice: RunChoice, model: str, options: BackendOptions) -> Backend:
-    with working(f"opening {options.name or model}"):
-        return open_backend(choice.backend, model, options)
+def _opened(
+    plans: Sequence[Plan], choice: RunChoice, options: BackendOptions
+) -> Iterator[tuple[Backend, Sequence[Plan]]]:
+    """Open one model after the other, and yield it with the plans that ask it.
 
-
-def _models(plans: Sequence[Plan], choice: RunChoice) -> list[tuple[str, Sequence[Plan]]]:
-    """Return each model to ask with its plans: all baselines of each plan's benchmark, or the model that is named."""
-    if choice.backend != "baseline" or choice.model != _ALL:
-        return [(choice.model, plans)]
-    listed = {name: _baselines(name) for name in dict.fromkeys(plan.selection.manifest.benchmark for plan in plans)}
-    models = dict.fromkeys(chain.from_iterable(listed.values()))
-    return [(name, [plan for plan in plans if name in listed[plan.selection.manifest.benchmark]]) for name in models]
+    It is the model that is named, or all baselines of each plan's benchmark.
+    """
+    listed = {name: [choice.model] for name in dict.fromkeys(plan.selection.manifest.benchmark for plan in plans)}
+    if choice.backend == "baseline" and choice.model == _ALL:
+        listed = {name: _baselines(name) for name in listed}
+    for model in dict.fromkeys(chain.from_iterable(listed.values())):
+        with working(f"opening {options.name or model}"):
+            backend = open_backend(choice.backend, model, options)
+        of_model = [plan for plan in plans if model in listed[plan.selection.manifest.benchmark]]
+        yield backend, [plan.for_backend(backend) for plan in of_model]
 
 
 def _baselines(name: str) -> list[str]:
@@ -147,7 +146,7 @@ def _baselines(name: str) -> list[str]:
     return [baseline.name for baseline in benchmark.baselines]
 
 
-def _command(plan: Plan, backend: Backend, choice: RunChoice, scorers: Sequence[str]) -> str:
+def _command(plan: Plan, backend: Backend, choice: RunChoice) -> str:
     """Return the command line that reproduces a run, without paths of this machine."""
     selection = plan.selection
     parts = ["python -m evaluators run", f"--dataset out/datasets/{selection.manifest.name}"]
@@ -158,7 +157,7 @@ def _command(plan: Plan, backend: Backend, choice: RunChoice, scorers: Sequence[
     parts += [f"--prompt {plan.prompt.id}"]
     optional = {"normalisation": plan.chosen_normalisation, "limit": selection.limit}
     parts += [f"--{name} {value}" for name, value in optional.items() if value is not None]
-    return with_scorers(" ".join(parts), scorers if plan.task.reads_scores else ())
+    return with_scorers(" ".join(parts), choice.scorers or () if plan.task.reads_scores else ())
 
 
 @contextmanager

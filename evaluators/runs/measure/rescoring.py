@@ -111,6 +111,7 @@ def rescore(
     )
     target = folder if stays else run_folder(root or folder.parents[2], signature, result.model)
     scoring = TextScoring(scorers or (), known, result.scores if stays and scorers is None else None)
+    # Records first, then the result, which names their hash: a stopped rescoring leaves no result beside other records.
     with held(target):
         if result.adapters is not None and not stays:
             shutil.copyfile(folder / result.adapters.path, target / result.adapters.path)
