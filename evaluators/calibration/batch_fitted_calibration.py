@@ -37,6 +37,7 @@ class FittedBatchCalibration(Calibration):
             share = predicted_share(Correction(ratio, float(strength)).apply(answers)[rows])
             credits.append(share[np.arange(len(targets)), targets].sum())
         best = np.flatnonzero(np.array(credits) >= max(credits) - _SAME)
+        # 1 is batch calibration itself.
         nearest = best[np.argmin(np.abs(STRENGTHS[best] - 1.0))]
         return Correction(ratio, float(STRENGTHS[nearest]))
 

@@ -60,6 +60,7 @@ def index_command(
             # Where no model has an index, the error below tells what is missing.
             if obstacle is None or not of_model.missing:
                 _print(of_model, computed)
+    # Without an index, a script must not go on as if there were one.
     if obstacle is not None:
         raise DataError(f"nothing to average: {obstacle}")
 
@@ -127,6 +128,7 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
             print(f"  {scorer.kind} by {scorer.label}")
         if (reason := result.environment.corruption) is not None:
             print(f"  warning: {reason}")
+    # A reason begins with the name of the part that has no value; the rest is often the same for several indices.
     reasons: dict[str, list[str]] = {}
     for index in computed:
         if index.metric.reason is not None:

@@ -37,6 +37,7 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
     )
     for line in (*_incomplete(result), *_without_value(result), *notes(folder, result, advice)):
         print(line)
+    # Baselines have no rank anywhere: models are compared with them.
     if result.metrics and result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:
         print(f"no rank on the board: {reason}")
     print(f"signature {result.signature}")

@@ -21,7 +21,7 @@ from evaluators.commands.shared_options import RunChoice
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.measure.unread_answers import check_read, is_unreadable
-from evaluators.runs.plan.earlier_answers import StoredAnswers
+from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import Estimate, estimate, estimates_as_json, print_estimates
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
@@ -79,7 +79,7 @@ def finished_runs(choice: RunChoice, options: BackendOptions) -> Iterator[Finish
     """
     plans = _checked_plans(choice, options)
     scorers = scorers_of(plans, choice.scorers)
-    stores = StoredAnswers(root=choice.out, cache=choice.cache)
+    stores = AnswerStores(root=choice.out, cache=choice.cache)
     for backend, of_backend in _opened(plans, choice, options):
         check_context(of_backend, backend, stores, choice.max_failure_rate)
         for plan in of_backend:
@@ -101,7 +101,7 @@ def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
         ConfigError: an option cannot be used.
     """
     plans = _checked_plans(choice, options)
-    stores, shown = StoredAnswers(root=choice.out, cache=choice.cache), options.name or choice.model
+    stores, shown = AnswerStores(root=choice.out, cache=choice.cache), options.name or choice.model
     estimates = []
     for backend, of_backend in _opened(plans, choice, options):
         # A dry run asks an endpoint nothing, not even what a probe would.

@@ -141,6 +141,7 @@ def prune(path: Path, *, model: str | None = None, before: int | None = None, dr
                 connection.execute(
                     "DELETE FROM heads WHERE id NOT IN (SELECT head_id FROM responses WHERE head_id IS NOT NULL)"
                 )
+        # Until it is written anew, the file keeps the pages of removed rows.
         connection.execute("VACUUM")
     return Pruned(removed, n_bytes, _size(path))
 

@@ -163,12 +163,14 @@ class ResponseStore:
             self._thread.shutdown()
 
     def _close(self) -> None:
+        # What is committed lies in the log; where it cannot be merged, the next process that opens the store does.
         with suppress(sqlite3.DatabaseError):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
     def sent(self, sent: Sent) -> None:
         """Record the number and cost of requests that are being sent."""
+        # An error of the disk ends the run here, without a wait for what is still being written.
         while self._writing and self._writing[0].done():
             self._writing.pop(0).result()
         self._write_later("INSERT INTO usage VALUES (?, 0, ?)", sent)
@@ -265,6 +267,7 @@ class ResponseStore:
         (totals,) = self._read(
             lambda connection: connection.execute(
                 "SELECT COALESCE(SUM(n_attempts), 0), COALESCE(SUM(seconds), 0.0), "
+                # SUM would leave unknown costs out, and the sum would look complete.
                 "CASE WHEN COUNT(cost_usd) = COUNT(*) THEN SUM(cost_usd) END FROM usage"
             )
         )

@@ -13,7 +13,7 @@ import pytest
 
 from evaluators.backend import TokenCount
 from evaluators.runs.ask.pipeline import run
-from evaluators.runs.plan.earlier_answers import StoredAnswers
+from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import Estimate, estimate
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
@@ -41,7 +41,7 @@ def selected(dataset: Path, limit: int | None = None) -> Selection:
 
 
 def estimated(dataset: Path, tmp_path: Path, cache: Path | None = None, limit: int | None = None) -> Estimate:
-    stores = StoredAnswers(root=tmp_path / "runs", cache=cache)
+    stores = AnswerStores(root=tmp_path / "runs", cache=cache)
     return estimate(
         Plan(selected(dataset, limit), TASK, PROMPT), LoggingBackend(tmp_path / "dry.log"), stores, "unused"
     )
@@ -65,7 +65,7 @@ def test_what_is_left_to_ask_is_told_exactly_and_nothing_is_touched(dataset: Pat
     known_to_cache = estimated(dataset, tmp_path, cache)
     known_to_run = estimated(dataset, tmp_path, limit=20)
     known_to_part = estimated(dataset, tmp_path)
-    elsewhere = StoredAnswers(root=tmp_path / "elsewhere", cache=None)
+    elsewhere = AnswerStores(root=tmp_path / "elsewhere", cache=None)
     unknown = estimate(Plan(selected(dataset), TASK, PROMPT), backend, elsewhere, "unused")
     assert (known_to_cache.n_answered, known_to_cache.n_to_ask) == (40, N_REQUESTS - 40)
     assert known_to_cache.n_prompt_tokens == 10 * (N_REQUESTS - 40)
@@ -159,7 +159,7 @@ def test_what_a_run_would_refuse_is_refused(dataset: Path, tmp_path: Path) -> No
         assert message in told.stderr
     with pytest.raises(Exception, match="cannot do option_logprobs"):
         unable = LoggingBackend(tmp_path / "log", capabilities=frozenset())
-        estimate(Plan(selected(dataset), TASK, PROMPT), unable, StoredAnswers(tmp_path / "none", None), "unused")
+        estimate(Plan(selected(dataset), TASK, PROMPT), unable, AnswerStores(tmp_path / "none", None), "unused")
 
 
 class Counting(BaseHTTPRequestHandler):

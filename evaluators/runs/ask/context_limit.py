@@ -12,7 +12,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import progress
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request
-from evaluators.runs.plan.earlier_answers import StoredAnswers, unanswered
+from evaluators.runs.plan.earlier_answers import AnswerStores, unanswered
 from evaluators.runs.plan.plan import Plan, PlannedPart, can_ask
 from evaluators.task import Prompt, prompt_names
 
@@ -79,7 +79,7 @@ class Ruler:
 
 
 def check_context(
-    plans: Sequence[Plan], backend: Backend, stores: StoredAnswers, max_failure_rate: float, *, probe: bool = True
+    plans: Sequence[Plan], backend: Backend, stores: AnswerStores, max_failure_rate: float, *, probe: bool = True
 ) -> None:
     """Check that the model's context holds what is to be asked, before anything is asked.
 
@@ -88,7 +88,7 @@ def check_context(
     Args:
         plans: All plans that the backend is to answer.
         backend: The model that would answer.
-        stores: Places where responses may be stored already; answered requests are not counted.
+        stores: Stores that may hold responses already; answered requests are not counted.
         max_failure_rate: Share of requests that may fail.
         probe: False if a remote backend must not be probed; then only what it already knows is checked.
 
@@ -103,7 +103,12 @@ def check_context(
         return
     ruler = Ruler(backend, backend.context_tokens)
     for plan in plans:
-        short = _Short.joined([_short_of(plan, part, backend, stores, ruler) for part in plan.parts])
+        of_parts = []
+        for part in plan.parts:
+            missing = unanswered(plan, [part], backend, stores).requests.values()
+            wanted = frozenset(request.sha256 for request in missing)
+            of_parts.append(_short(part.requests, ruler.for_part(part), wanted))
+        short = _Short.joined(of_parts)
         if short.n_requests > round(max_failure_rate * short.n_distinct):
             refusals.append(_refusal(plan, backend, ruler, short, max_failure_rate))
         elif short.n_requests or short.n_cut:
@@ -144,12 +149,6 @@ def other_prompts(
             if total.n_requests <= round(max_failure_rate * total.n_distinct):
                 fitting.append(prompt)
     return fitting
-
-
-def _short_of(plan: Plan, part: PlannedPart, backend: Backend, stores: StoredAnswers, ruler: Ruler) -> _Short:
-    """Compare the requests of a part that have no answer yet with the context."""
-    missing = unanswered(plan, [part], backend, stores).requests.values()
-    return _short(part.requests, ruler.for_part(part), frozenset(request.sha256 for request in missing))
 
 
 def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozenset[str] | None) -> _Short:

@@ -18,9 +18,9 @@ from evaluators.runs.ask.context_limit import other_prompts
 from evaluators.runs.measure.finish import Origin, environment, finish_run, held, scoring_after, write_parts
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.records import FailureCount, records_of, whole
-from evaluators.runs.measure.unread_answers import AskedPart, are_many, early_look, is_chat, remedy
+from evaluators.runs.measure.unread_answers import are_many, early_look, is_chat, remedy
 from evaluators.runs.plan.earlier_answers import earlier_answers
-from evaluators.runs.plan.plan import Plan, run_folder
+from evaluators.runs.plan.plan import AskedPart, Plan, distinct_requests, run_folder
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.stores.store import STORE, ResponseStore
 from schemas.documents.result import AdaptersFile, Result, Usage
@@ -170,7 +170,7 @@ class _Asking:
         """
         chat = self.backend.model.chat_template_sha256 is not None
         for group in self.plan.groups(alone=self.backend.model.endpoint == "baseline"):
-            asked = [AskedPart(part, part.keys(self.backend)) for part in group]
+            asked = [AskedPart.of(part, self.backend) for part in group]
             responses = self._responses(asked, advance)
             for part, keys in asked:
                 answers = [[responses[key] for key in of_item] for of_item in keys]
@@ -181,13 +181,7 @@ class _Asking:
 
     def _responses(self, asked: Sequence[AskedPart], advance: Advance) -> dict[bytes, Response]:
         """Return the responses to all requests of some parts by their keys, and ask for those that are missing."""
-        # A request that several items share is asked once.
-        unique = {
-            key: request
-            for part, keys in asked
-            for pair in zip(keys, part.requests, strict=True)
-            for key, request in zip(*pair, strict=True)
-        }
+        unique = distinct_requests(asked)
         responses = self.stores.run.responses(unique)
         shared = self.stores.shared
         if shared is not None:
@@ -237,6 +231,7 @@ class _Asking:
                     continue
                 answers = {index: whole(answer) for index, answer in event.responses.items()}
                 new = {order[index]: (requests[index], answer) for index, answer in answers.items()}
+                # Stored first: whatever fails below, these answers are paid for and kept.
                 self.stores.add(new, event.seconds)
                 responses.update((order[index], answer) for index, answer in answers.items())
                 self.stores.note_runtime(self.backend.runtime)

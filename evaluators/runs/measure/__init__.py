@@ -4,7 +4,7 @@
 
     responses ──records──> records.parquet ──measuring──> metrics ──finish──> result.json
                                   │              ^                                 │
-                           unread_answers        └──────── rescore, stored_results ┘
+                           unread_answers        └────── rescoring, stored_results ┘
                         (what the console says)       (the same again, from the folder)
 
 *baseline_gate* compares a result with what baselines achieve on its items, by *baseline_answers*; *index_values* and

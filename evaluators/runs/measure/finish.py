@@ -127,6 +127,7 @@ def write_parts(folder: Path, parts: Iterable[Sequence[Record]]) -> WrittenRecor
     only: RecordColumns | None = None
     n_parts = 0
     path = folder / RECORDS
+    # Of a run that was killed while it wrote.
     remove_unfinished(path)
     with writing_records(path) as add:
         for records in parts:

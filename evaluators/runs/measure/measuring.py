@@ -146,6 +146,7 @@ class Measurement:
         for definition in metric_definitions(self._task):
             if definition.name in names and self.source.facts(definition).undefined is None:
                 sums = self.source.statistics(definition, {}).cluster_sums
+                # A mean has two columns: a sum and a number.
                 if sums.shape[1] == 2:
                     values[definition.name] = ratio(sums[:, 0], sums[:, 1])
         return values
@@ -258,6 +259,7 @@ def write_corrections(folder: Path, corrections: Sequence[FittedCorrection]) -> 
     """
     path = folder / CORRECTIONS
     if not corrections:
+        # No result would name the file of an earlier scoring, and nothing would check it.
         path.unlink(missing_ok=True)
         return None
     document = Corrections(schema_version=SCHEMA_VERSION, corrections=tuple(corrections))

@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Response
 from evaluators.runs.measure.records import exchange_of
-from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.runs.plan.plan import AskedPart, Plan
 from evaluators.task import Prompt, load_task
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Counts, Model, Result
@@ -65,14 +64,6 @@ def remedy(prompt: Prompt, others: Sequence[Prompt], *, in_chat: bool) -> str:
 def is_chat(model: Model, command: str) -> bool:
     """Return True if prompts were sent as chat messages, by a template here or by the endpoint's own."""
     return model.chat_template_sha256 is not None or "--api chat" in command
-
-
-class AskedPart(NamedTuple):
-    """A part of a plan, and the store keys of its requests."""
-
-    part: PlannedPart
-    keys: Sequence[Sequence[bytes]]
-    """Keys of the requests of each item."""
 
 
 def early_look(

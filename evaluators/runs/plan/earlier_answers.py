@@ -12,7 +12,15 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Backend, Request, Response, Runtime
-from evaluators.runs.plan.plan import Plan, PlannedPart, like_runs, run_folder, runs_of_prompt
+from evaluators.runs.plan.plan import (
+    AskedPart,
+    Plan,
+    PlannedPart,
+    distinct_requests,
+    like_runs,
+    run_folder,
+    runs_of_prompt,
+)
 from evaluators.stores.read_only import Pace, is_begun, kept, known, pace
 from evaluators.stores.store import STORE
 from schemas.documents.result import Model, Signature
@@ -21,8 +29,8 @@ _BUSY_SECONDS = 2.0
 """Seconds to wait for another run's store; it is left out then, since its answers only save time."""
 
 
-class StoredAnswers(NamedTuple):
-    """The places where responses may be stored already."""
+class AnswerStores(NamedTuple):
+    """The stores that may hold responses already: those of all runs, and a cache."""
 
     root: Path
     """Folder of all runs."""
@@ -52,10 +60,7 @@ def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterab
     responses: dict[bytes, Response] = {}
     runtimes: list[Runtime] = []
     left_out = []
-    own = run_folder(root, signature, model)
-    for path in _askable(root, signature, model.id) if wanted else ():
-        if path.parent == own:
-            continue
+    for path in _other_stores(root, signature, model) if wanted else ():
         try:
             held = kept(path, wanted, model, busy_seconds=_BUSY_SECONDS)
         except RunError as error:
@@ -79,43 +84,40 @@ class Unanswered(NamedTuple):
     """One line for each store of another run that could not be read."""
 
 
-def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: StoredAnswers) -> Unanswered:
+def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: AnswerStores) -> Unanswered:
     """Find the requests of some parts that a run would send, without changing a file.
 
     Args:
         plan: The plan that the parts belong to.
         parts: The items, and how they are asked.
         backend: The model that would answer.
-        stores: Places where responses may be stored already.
+        stores: Stores that may hold responses already.
 
     Raises:
         RunError: the store of the run, or the cache, cannot be read.
     """
-    keys = (key for part in parts for item_keys in part.keys(backend) for key in item_keys)
-    unique = dict(zip(keys, (request for part in parts for asked in part.requests for request in asked), strict=True))
-    n_distinct = len(unique)
-    own = run_folder(stores.root, plan.signature, backend.model) / STORE
+    requests = distinct_requests(AskedPart.of(part, backend) for part in parts)
+    n_distinct = len(requests)
     left_out = []
-    for path in (own, *([stores.cache] if stores.cache else [])):
-        unique = _without(unique, known(path, unique))
-    for path in _askable(stores.root, plan.signature, backend.model.id) if unique else ():
-        if path == own:
-            continue
+    for path in (run_folder(stores.root, plan.signature, backend.model) / STORE, stores.cache):
+        if path is not None:
+            requests = _without(requests, known(path, requests))
+    for path in _other_stores(stores.root, plan.signature, backend.model) if requests else ():
         try:
-            unique = _without(unique, known(path, unique, busy_seconds=_BUSY_SECONDS))
+            requests = _without(requests, known(path, requests, busy_seconds=_BUSY_SECONDS))
         except RunError as error:
             left_out.append(_left_out(error))
-    return Unanswered(unique, n_distinct - len(unique), tuple(left_out))
+    return Unanswered(requests, n_distinct - len(requests), tuple(left_out))
 
 
-def pace_of(plan: Plan, model: Model | None, name: str, stores: StoredAnswers) -> Pace | None:
+def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) -> Pace | None:
     """Return how fast a model answered such requests before; None if it is not known.
 
     Args:
         plan: The items, and how they are asked.
         model: Model that would answer; None if it is known only by its name.
         name: Name of the model.
-        stores: Places where its answers may be stored.
+        stores: Stores that may hold its answers.
     """
     identity = None if model is None else model.identity_sha256
     total = Pace(0, 0.0)
@@ -133,10 +135,11 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: StoredAnswers) -
     return total if total.n_answers else None
 
 
-def _askable(root: Path, signature: Signature, model_id: str) -> list[Path]:
-    """Return the stores of runs that may hold answers to the same requests, those of the same config first."""
+def _other_stores(root: Path, signature: Signature, model: Model) -> list[Path]:
+    """Return the stores of other runs that may hold answers to the same requests, those of the same config first."""
     # A config is also asked as a part of its suite, in a run of another name.
-    folders = dict.fromkeys([*like_runs(root, signature, model_id), *runs_of_prompt(root, signature, model_id)])
+    folders = dict.fromkeys([*like_runs(root, signature, model.id), *runs_of_prompt(root, signature, model.id)])
+    folders.pop(run_folder(root, signature, model), None)
     return [folder / STORE for folder in folders if is_begun(folder / STORE)]
 
 

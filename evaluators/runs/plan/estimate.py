@@ -12,7 +12,7 @@ from rich.table import Table
 
 from biasboard.ground import strict_json
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
-from evaluators.runs.plan.earlier_answers import StoredAnswers, pace_of, unanswered
+from evaluators.runs.plan.earlier_answers import AnswerStores, pace_of, unanswered
 from evaluators.runs.plan.plan import Plan, PlannedPart, check_unprobed
 from evaluators.stores.read_only import Pace
 from evaluators.stores.store import Heads, request_bytes
@@ -73,13 +73,13 @@ class Estimate:
         return None if self.pace is None else self.n_to_ask * self.pace.seconds / self.pace.n_answers
 
 
-def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> Estimate:
+def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> Estimate:
     """Estimate what :func:`evaluators.runs.ask.pipeline.run` would ask.
 
     Args:
         plan: The items, and how they are asked.
         backend: The model that would answer.
-        stores: Places where responses may be stored already.
+        stores: Stores that may hold responses already.
         name: Name to show for a model that is known only after it was asked something.
 
     Raises:
@@ -129,11 +129,12 @@ class _Group(NamedTuple):
     store_bytes: int
 
 
-def _group(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: StoredAnswers) -> _Group:
+def _group(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: AnswerStores) -> _Group:
     asked = [request for part in parts for of_item in part.requests for request in of_item]
     n_answered = 0
     left_out: tuple[str, ...] = ()
     if backend.is_remote:
+        # The keys of stores hold the model's identity, which an endpoint would have to be asked for.
         to_ask = list({(request.sha256, request.adapter): request for request in asked}.values())
     else:
         left = unanswered(plan, parts, backend, stores)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Backend, GenerateRequest, Request, backends_with
@@ -85,12 +86,32 @@ class PlannedPart:
     def _positions(self) -> dict[str, int]:
         return {example.item_id: position for position, example in enumerate(self.examples)}
 
-    def keys(self, backend: Backend) -> list[list[bytes]]:
-        """Return the store keys of the requests of each item."""
-        return [
+
+class AskedPart(NamedTuple):
+    """A part, and the keys under which stores hold a model's answers to it."""
+
+    part: PlannedPart
+    keys: Sequence[Sequence[bytes]]
+    """Keys of the requests of each item."""
+
+    @classmethod
+    def of(cls, part: PlannedPart, backend: Backend) -> AskedPart:
+        """Return a part with the keys of the model of a backend."""
+        keys = [
             [store_key(backend.model, request, with_facts=backend.reads_facts) for request in requests]
-            for requests in self.requests
+            for requests in part.requests
         ]
+        return cls(part, keys)
+
+
+def distinct_requests(asked: Iterable[AskedPart]) -> dict[bytes, Request]:
+    """Return the requests of some parts by their keys. One that several items share is there once, and asked once."""
+    return {
+        key: request
+        for part, keys in asked
+        for pair in zip(keys, part.requests, strict=True)
+        for key, request in zip(*pair, strict=True)
+    }
 
 
 def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[Item, ...]:
@@ -279,6 +300,7 @@ def run_folder(root: Path, signature: Signature, model: Model) -> Path:
 
 def model_folder(root: Path, signature: Signature, model_id: str) -> Path:
     """Return the folder of all runs of the models of one id on a version of a dataset."""
+    # An id of the Hub has a slash.
     return root / f"{signature.dataset}@{signature.dataset_version}" / model_id.replace("/", "__")
 
 

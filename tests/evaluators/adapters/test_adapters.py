@@ -16,7 +16,7 @@ from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.measure.rescoring import rescore
-from evaluators.runs.plan.earlier_answers import StoredAnswers, unanswered
+from evaluators.runs.plan.earlier_answers import AnswerStores, unanswered
 from evaluators.stores.answer_files import export
 from evaluators.stores.store import store_key
 from schemas import validate
@@ -133,7 +133,7 @@ def test_answers_of_the_base_and_of_other_adapters_are_not_found(
 ) -> None:
     (plan, _) = twin_plans(dataset)
     root = runs[NO_EXAMPLES].folder.parents[2]
-    stores = StoredAnswers(root=root, cache=root.parent / "cache")
+    stores = AnswerStores(root=root, cache=root.parent / "cache")
     same, base = opened(model, lora=adapters), opened(model)
     assert not unanswered(plan.for_backend(same), list(plan.for_backend(same).parts), same, stores).requests
     # Under the name of the model with adapters, in the same folders.
