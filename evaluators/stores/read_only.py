@@ -59,7 +59,7 @@ def is_begun(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
 
 
-def known(path: Path, keys: Iterable[bytes], *, busy_seconds: float = BUSY_SECONDS) -> set[bytes]:
+def answered_keys(path: Path, keys: Iterable[bytes], *, busy_seconds: float = BUSY_SECONDS) -> set[bytes]:
     """Return those of the keys that a store holds a response to.
 
     If there is no store, the result is empty. No file is created.
@@ -78,7 +78,7 @@ def known(path: Path, keys: Iterable[bytes], *, busy_seconds: float = BUSY_SECON
         return {key for (key,) in stored_rows(connection, "key", list(keys))}
 
 
-class Kept(NamedTuple):
+class StoredResponses(NamedTuple):
     """Responses in a store, and where they were computed."""
 
     responses: dict[bytes, Response]
@@ -86,7 +86,9 @@ class Kept(NamedTuple):
     """Each distinct runtime of the model that gave them."""
 
 
-def kept(path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float = BUSY_SECONDS) -> Kept:
+def stored_responses(
+    path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float = BUSY_SECONDS
+) -> StoredResponses:
     """Read the responses to some keys of a model from a store that is left as it is.
 
     Args:
@@ -102,12 +104,12 @@ def kept(path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float
     with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
         responses = {key: decode_response(text) for key, text in stored_rows(connection, "key, response", list(keys))}
         if not responses:
-            return Kept({}, ())
+            return StoredResponses({}, ())
         rows = connection.execute(
             "SELECT runtime FROM runtimes JOIN models ON models.id = model_id WHERE model_sha256 = ? ORDER BY runtime",
             (model.identity_sha256,),
         )
-        return Kept(responses, tuple(decode_runtime(text) for (text,) in rows.fetchall()))
+        return StoredResponses(responses, tuple(decode_runtime(text) for (text,) in rows.fetchall()))
 
 
 class Pace(NamedTuple):

@@ -18,7 +18,7 @@ from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.stores.maintenance import summarise
-from evaluators.stores.read_only import known
+from evaluators.stores.read_only import answered_keys
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
@@ -259,13 +259,13 @@ def test_a_store_is_read_while_a_run_writes_it_and_leaves_no_file_behind(tmp_pat
     requests = [choice("one"), choice("two")]
     model = model_named("tests/one")
     keys = [store_key(model, one, with_facts=False) for one in requests]
-    assert known(path, keys) == set()
+    assert answered_keys(path, keys) == set()
     with ResponseStore(path, model) as store:
         store.add({keys[0]: (requests[0], SOUND)})
         assert store.responses(keys).keys() == {keys[0]}
-        assert known(path, keys) == {keys[0]}
+        assert answered_keys(path, keys) == {keys[0]}
         assert summarise(path).n_answers == 1
-    assert known(path, keys) == {keys[0]}
+    assert answered_keys(path, keys) == {keys[0]}
     assert [file.name for file in tmp_path.iterdir()] == ["cache.sqlite"]
 
 

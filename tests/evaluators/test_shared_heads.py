@@ -15,7 +15,7 @@ from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.plan.estimate import _store_bytes
 from evaluators.stores.answer_files import export
 from evaluators.stores.maintenance import prune, summarise
-from evaluators.stores.read_only import known, read_answers
+from evaluators.stores.read_only import answered_keys, read_answers
 from evaluators.stores.store import LEAST_HEAD, Heads, ResponseStore, store_key
 from schemas.documents.result import Model
 from tests.evaluators.logging_backend import LoggingBackend
@@ -134,7 +134,7 @@ def test_a_store_of_the_format_before_is_read_and_goes_on(tmp_path: Path) -> Non
     assert summarise(path).n_answers == 1
     export(path, tmp_path / "old.jsonl")
     assert json.loads((tmp_path / "old.jsonl").read_text(encoding="ascii"))["prompt"] == first.prompt
-    assert known(path, [store_key(model(), first, with_facts=False)])
+    assert answered_keys(path, [store_key(model(), first, with_facts=False)])
     assert path.read_bytes() == before
     stored(path, others, model())
     assert set(read_answers(path)) == {request.sha256 for request in (first, *others)}

@@ -22,7 +22,7 @@ from biasboard.ground.progress import note, progress
 from biasboard.ground.strict_json import JsonValue
 from evaluators.adapter_set import SETTINGS, WEIGHTS, AdapterSet, checked_folder, open_adapters
 from evaluators.backend import ChoiceRequest
-from evaluators.runs.measure.finish import held
+from evaluators.runs.measure.finish import locked_folder
 from evaluators.runs.plan.plan import Plan, shown_examples
 from evaluators.runs.plan.selection import SelectedPart
 from evaluators.trainer import Context, Lesson, Trainer
@@ -50,7 +50,7 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
         RunError: a training gives no numbers, or another process holds the folder. Complete adapters are kept.
     """
     setup = _setup(plans[0], trainer)
-    with held(out):
+    with locked_folder(out):
         _check_folder(out, setup)
         adapters = _complete(out)
         n_complete = 0

@@ -12,7 +12,7 @@ from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
 from evaluators.harness import AskedRequest, CountOptionTokens, HarnessLog, LoggedAnswer, OptionTokens
 from evaluators.runs.ask.pipeline import Finished
-from evaluators.runs.measure.finish import Origin, environment, finish_run, held, scoring_after, write_parts
+from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.records import records_of, whole
 from evaluators.runs.plan.exported_questions import question_id, requests_sha256
 from evaluators.runs.plan.plan import Plan, PlannedPart, run_folder
@@ -118,7 +118,7 @@ def write_imported(
         environment=environment([runtime]),
     )
     folder = run_folder(root, plan.signature, model)
-    with held(folder):
+    with locked_folder(folder):
         scoring = scoring_after(folder, scorers, keep=keep_scores)
         return Finished(folder, finish_run(folder, write_parts(folder, records), origin, scoring))
 

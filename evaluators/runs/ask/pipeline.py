@@ -15,7 +15,7 @@ from biasboard.ground.files import replacing
 from biasboard.ground.progress import Advance, progress
 from evaluators.backend import Backend, Request, Response, RunContext, Runtime, Sent
 from evaluators.runs.ask.context_limit import other_prompts
-from evaluators.runs.measure.finish import Origin, environment, finish_run, held, scoring_after, write_parts
+from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.records import FailureCount, records_of, whole
 from evaluators.runs.measure.unread_answers import are_many, early_look, is_chat, remedy
@@ -60,7 +60,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
     if not metric_definitions(plan.task.name) and not plan.task.measures_nothing:
         raise ConfigError(f"task '{plan.task.name}' has no metric; add one in a file NAME_metrics.py of its family")
     folder = run_folder(options.root, plan.signature, backend.model)
-    with held(folder), ExitStack() as open_stores:
+    with locked_folder(folder), ExitStack() as open_stores:
         store = open_stores.enter_context(ResponseStore(folder / STORE, backend.model))
         cache = options.cache
         shared = None if cache is None else open_stores.enter_context(ResponseStore(cache, backend.model))

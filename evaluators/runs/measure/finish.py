@@ -72,7 +72,7 @@ class TextScoring:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def locked_folder(folder: Path) -> Iterator[None]:
     """Create the folder of a run and keep other processes from writing into it.
 
     A folder that was created and in which nothing was written is removed again.

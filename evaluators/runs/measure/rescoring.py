@@ -16,7 +16,7 @@ from evaluators.runs.measure.finish import (
     WrittenRecords,
     are_known_to_follow,
     finish_run,
-    held,
+    locked_folder,
     write_parts,
 )
 from evaluators.runs.measure.records import FailureCount
@@ -112,7 +112,7 @@ def rescore(
     target = folder if stays else run_folder(root or folder.parents[2], signature, result.model)
     scoring = TextScoring(scorers or (), known, result.scores if stays and scorers is None else None)
     # Records first, then the result, which names their hash: a stopped rescoring leaves no result beside other records.
-    with held(target):
+    with locked_folder(target):
         if result.adapters is not None and not stays:
             shutil.copyfile(folder / result.adapters.path, target / result.adapters.path)
         if written is None:

@@ -21,7 +21,7 @@ from evaluators.runs.plan.plan import (
     run_folder,
     runs_of_prompt,
 )
-from evaluators.stores.read_only import Pace, is_begun, kept, known, pace
+from evaluators.stores.read_only import Pace, answered_keys, is_begun, pace, stored_responses
 from evaluators.stores.store import STORE
 from schemas.documents.result import Model, Signature
 
@@ -62,13 +62,13 @@ def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterab
     left_out = []
     for path in _other_stores(root, signature, model) if wanted else ():
         try:
-            held = kept(path, wanted, model, busy_seconds=_BUSY_SECONDS)
+            stored = stored_responses(path, wanted, model, busy_seconds=_BUSY_SECONDS)
         except RunError as error:
             left_out.append(_left_out(error))
             continue
-        responses |= held.responses
-        runtimes += [runtime for runtime in held.runtimes if runtime not in runtimes]
-        wanted = {key: None for key in wanted if key not in held.responses}
+        responses |= stored.responses
+        runtimes += [runtime for runtime in stored.runtimes if runtime not in runtimes]
+        wanted = {key: None for key in wanted if key not in stored.responses}
         if not wanted:
             break
     return EarlierAnswers(responses, tuple(runtimes), tuple(left_out))
@@ -101,10 +101,10 @@ def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, store
     left_out = []
     for path in (run_folder(stores.root, plan.signature, backend.model) / STORE, stores.cache):
         if path is not None:
-            requests = _without(requests, known(path, requests))
+            requests = _without(requests, answered_keys(path, requests))
     for path in _other_stores(stores.root, plan.signature, backend.model) if requests else ():
         try:
-            requests = _without(requests, known(path, requests, busy_seconds=_BUSY_SECONDS))
+            requests = _without(requests, answered_keys(path, requests, busy_seconds=_BUSY_SECONDS))
         except RunError as error:
             left_out.append(_left_out(error))
     return Unanswered(requests, n_distinct - len(requests), tuple(left_out))

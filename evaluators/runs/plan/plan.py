@@ -360,10 +360,10 @@ def check_unprobed(task: Task, prompt: Prompt, backend: Backend) -> None:
         raise _no_message(prompt, others, "; or --api completions where the endpoint has it")
 
 
-def _no_message(prompt: Prompt, others: Sequence[str], ways: str) -> ConfigError:
+def _no_message(prompt: Prompt, others: Sequence[str], other_remedies: str) -> ConfigError:
     return ConfigError(
         f"prompt '{prompt.id}' is a text to continue, and this endpoint is sent messages of a chat; take --prompt "
-        f"{' or '.join(others)}{ways}"
+        f"{' or '.join(others)}{other_remedies}"
     )
 
 
