@@ -18,7 +18,7 @@ from schemas.documents.run_files import FittedCorrection
 
 
 class MetricInputs(NamedTuple):
-    """What lies beside the records of a run and what may be done with it."""
+    """What the metrics of a run need besides its records."""
 
     scores: TextScores = NO_SCORES
     """Scores of the texts; metrics that need a missing kind of score are null."""
@@ -199,7 +199,7 @@ class MetricDefinition(Generic[T]):
     def _interval(self, value: Value, sums: FloatArray | None) -> tuple[Interval | None, str | None]:
         if value.value is None or sums is None:
             return None, "there is no value" if value.value is None else self.no_interval
-        # A slice keeps all clusters; those without a unit in it add nothing to the sums and tell nothing.
+        # A slice keeps all clusters; those without a unit in it add nothing to the sums, and make no interval surer.
         n_clusters = int(np.count_nonzero(np.any(value.statistics.cluster_sums != 0, axis=1)))
         interval, reason = interval_of(value.value, self.aggregate(sums), n_clusters, method=self.interval_method)
         if interval is not None:

@@ -253,7 +253,7 @@ class Task(ABC):
         return numpy.zeros(len(records), dtype=numpy.bool_)
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the facts for baselines that the requests of an item carry, told again from its record."""
+        """Return the facts for baselines that the requests of an item carry, from those that its record keeps."""
         return {}
 
     def texts(self, records: Sequence[Any]) -> Sequence[str]:
@@ -270,8 +270,8 @@ class Task(ABC):
     ) -> RecordTable:
         """Return the records of a run as arrays, with what their metrics need besides.
 
-        A task states how where its metrics need scores or corrections, or where its suites do not fit into memory: it
-        then keeps of each part what the metrics need.
+        A task overrides this if its metrics need scores or corrections, or if its suites do not fit into memory; then
+        it keeps of each part only what the metrics need.
 
         Args:
             parts: The records of each part, one part after the other.

@@ -57,7 +57,7 @@ def index_command(
         print(strict_json.dumps([_as_json(of_model, computed) for of_model, computed in indices]))
     else:
         for of_model, computed in indices:
-            # Where no model has an index, the error below tells what is missing.
+            # Where no model has an index, the error below says what is missing.
             if obstacle is None or not of_model.missing:
                 _print(of_model, computed)
     # Without an index, a script must not go on as if there were one.

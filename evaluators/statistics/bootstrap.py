@@ -69,7 +69,7 @@ def _sums(cluster_sums: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArra
 
 
 def exact_product(draws: FloatArray, table: FloatArray) -> FloatArray:
-    """Return a matrix product whose entries are the same on every processor, whatever other columns stand beside.
+    """Return a matrix product whose entries depend neither on the processor nor on the other columns.
 
     BLAS adds in an order that depends on the processor and on the shape, so that its last digits do too. Here each
     column is split into multiples of two units that are so coarse that all sums of them are exact in any order; only

@@ -1,10 +1,10 @@
 """Measures of how evenly a classifier is right over its classes, as functions of the accuracy of each class.
 
 All functions take arrays of shape (..., n_classes) and reduce the last axis. An accuracy of nan marks a class without
-items, which is left out. A measure that does not exist, as the Gini index where nothing is right, is nan.
+items, which is left out. A measure that is undefined, such as the Gini index where nothing is right, is nan.
 
 With N classes of accuracies A, mean Ā and the mean difference D (half of the mean of abs(A_i - A_j) over all ordered
-pairs, equal ones included), the measures hang together: Gini = D / Ā, COBias = D · 2N / (N - 1), Sen welfare = Ā - D.
+pairs, equal ones included), the measures are related: Gini = D / Ā, COBias = D · 2N / (N - 1), Sen welfare = Ā - D.
 
 References:
     "Discovering the Hidden Role of Gini Index In Prompt-based Classification", arXiv:2603.15654, equations 2 to 6.

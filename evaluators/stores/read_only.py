@@ -120,9 +120,9 @@ class Pace(NamedTuple):
 
 
 def pace(path: Path, identity_sha256: str | None, *, busy_seconds: float = BUSY_SECONDS) -> Pace | None:
-    """Return how fast a model gave the answers of a store; None if the store does not tell.
+    """Return how fast a model gave the answers of a store; None if it is unknown.
 
-    A store adds up the times of all its models, so that it tells nothing about one of several.
+    A store adds up the times of all its models, so that those of one of several are unknown.
 
     Args:
         path: File of the store.

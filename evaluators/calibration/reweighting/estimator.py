@@ -188,7 +188,7 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def load(cls, path: Path | str) -> Self:
         """Return an estimator with the rules of a file, which predicts like the one that wrote it.
 
-        Of its parameters it has those that the file tells; fitted again, it has the defaults of the others.
+        The file holds some of its parameters; the others are the defaults, which matters only if it is fitted again.
 
         Raises:
             DataError: the file is no such JSON.
@@ -235,7 +235,7 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
 
 def paper_preset(**parameters: Any) -> Reweighter:
-    """Return an estimator with the choices of the paper, as far as it tells them.
+    """Return an estimator with the choices of the paper, as far as it states them.
 
     They are the Gini index alone, membership functions and 30 linear weights, and simulated annealing without a floor.
     The mean accuracy can fall below that before the correction, and often does.

@@ -112,7 +112,7 @@ def _is_whole(number: object, least: int) -> bool:
 
 
 PAPER = Settings(objective="gini", min_mean=None, correction="full", n_weights=30, grid="linear", solver="anneal")
-"""The choices of the paper (arXiv:2603.15654, equation 10), as far as it tells them."""
+"""The choices of the paper (arXiv:2603.15654, equation 10), as far as it states them."""
 
 
 class FittedCandidate(NamedTuple):

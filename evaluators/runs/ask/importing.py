@@ -201,7 +201,7 @@ def _check_choice(asked: ChoiceRequest, request: ChoiceRequest, where: str, *, i
 
 
 def _check_text(asked: GenerateRequest, request: GenerateRequest, where: str) -> None:
-    """Check the prompt and the settings of a generation, but for its sample, which the id of the question tells."""
+    """Check the prompt and the settings of a generation, except its sample, which is part of the question's id."""
     if replace(asked, sample=request.sample, seed=request.seed).sha256 == request.sha256:
         return
     if asked.prompt != request.prompt:

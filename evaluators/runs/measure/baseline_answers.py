@@ -57,7 +57,7 @@ class BaselineAnswers:
 
     @cached_property
     def known_facts(self) -> frozenset[str]:
-        """The names of the facts that every record tells.
+        """The names of the facts that every record has.
 
         Raises:
             DataError: some records lack a fact that others have; a baseline would then be left out unseen.

@@ -40,8 +40,8 @@ class ScoredResult(NamedTuple):
     resamples: Mapping[str, FloatArray]
     """Values on the resamples of the clusters by name of the metric, at least for the metrics of the index."""
     by_part: Mapping[str, FloatArray] = MappingProxyType({})
-    """Values in each part of a suite by name of the metric, shape (n_parts,); nan where a part has none. They are told
-    for the metrics that are compared over sets of examples."""
+    """Values in each part of a suite by name of the metric, shape (n_parts,); nan where a part has none. Only
+    metrics that are compared over sets of examples have them."""
 
 
 class Index(NamedTuple):
@@ -84,7 +84,7 @@ class ModelResults(NamedTuple):
     @property
     def asked(self) -> str:
         """The protocol by the prompts that were really asked: a prompt of another name is named with its config."""
-        # Results that differ in their examples, and belong to one index, are told by the protocol.
+        # Results that belong to one index and differ in their examples are named by the protocol.
         named = {id(scored.result) for source, scored in self.scored.items() if source.context is not None}
         results = [result for result in self.results if id(result) not in named]
         prompts = [(result.signature.config, result.signature.prompt) for result in results]

@@ -1,4 +1,4 @@
-"""The rules of a run that its plan does not tell: folder, cache, scorers, and how many requests may fail."""
+"""The rules of a run besides its plan: folder, cache, scorers, and how many requests may fail."""
 
 from __future__ import annotations
 

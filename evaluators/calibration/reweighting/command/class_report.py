@@ -115,7 +115,7 @@ _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 # The largest accuracy over their mean is 1 or more; all other measures lie in [0, 1].
 _RANGES = {"top_class_dominance": (1.0, math.inf)}
-# What the line of changes tells. All but the Gini index are better when larger, and its rise lowers the Sen welfare.
+# The measures in the line of changes. Larger is better, except for the Gini index, whose rise shows in the Sen welfare.
 _MAIN = ("mean_class_accuracy", "accuracy", "gini", "sen_welfare", "smallest_class_accuracy")
 
 

@@ -3,9 +3,9 @@
 A file becomes a :class:`Table`, and a table or a run becomes :class:`Rows`, whose faults are then the same::
 
     CSV, Parquet   columns with names, some of them classes   ─┐
-    NPZ, DCS       columns without names: they are told by    ─┴─ Table ── classes are told ──┐
-                   --classes, the file, or the labels                                         ├── Rows ── faults
-    run            records, each with the names of its outcomes ──────────────────────────────┘
+    NPZ, DCS       columns without names: these come from     ─┴─ Table ── classes named ──┐
+                   --classes, the file, or the labels                                      ├── Rows ── faults
+    run            records, each with the names of its outcomes ───────────────────────────┘
 """
 
 from __future__ import annotations

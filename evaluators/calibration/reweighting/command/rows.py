@@ -100,7 +100,7 @@ class Rows:
 
     @property
     def without_rows(self) -> tuple[str, ...]:
-        """The classes of which no row is, which may be other numbers than probabilities; none without labels."""
+        """The classes without a row, whose columns may hold other numbers than probabilities; none without labels."""
         occurring = {*(self.classes if self.labels is None else self.labels)}
         return tuple(name for name in self.classes if name not in occurring)
 
@@ -158,7 +158,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def first_twice(names: Sequence[str]) -> str | None:
-    """Return the first name that stands several times; None if each stands once."""
+    """Return the first name that occurs several times; None if each occurs once."""
     return next((name for name, n in Counter(names).items() if n > 1), None)
 
 

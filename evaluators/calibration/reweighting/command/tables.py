@@ -1,7 +1,7 @@
 """Reads files of class probabilities: CSV, Parquet, NPZ and the vectors of DCS.
 
-The columns of a CSV or Parquet file have names, of which some are classes. Those of the other two have none: their
-classes are told by ``--classes``, by the file, by rules that are applied, or by the labels.
+The columns of a CSV or Parquet file have names, some of which are classes. Those of the other two have none: their
+classes are named by ``--classes``, by the file, by rules that are applied, or by the labels.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DCS_CELLS = ("id", "label", "pred")
 
 
 class Table(NamedTuple):
-    """The cells of a file, of which the classes are not told yet."""
+    """The cells of a file, whose classes are not known yet."""
 
     columns: dict[str, Sequence[object]]
     """Values of each row, by the name of their column."""
@@ -53,9 +53,9 @@ class Table(NamedTuple):
     shares: FloatArray | None = None
     """Probabilities whose columns have no names, shape (n, n_columns); None if they are among the columns."""
     classes: tuple[str, ...] | None = None
-    """Names of their classes, if the file tells them."""
+    """Names of their classes, if the file holds them."""
     are_sorted: bool = False
-    """True if they are those of the sorted labels, as scikit-learn has them, where nothing tells them."""
+    """True if unnamed columns are in the order of the sorted labels, as scikit-learn writes them."""
 
 
 def is_dcs(line: str) -> bool:
@@ -82,13 +82,13 @@ def _text(path: Path) -> str:
 def _read_csv(choice: InputChoice) -> Table:
     """Read a CSV file with a header; its separator is a comma, a semicolon or a tab.
 
-    pandas would fill short lines up, rename a column that stands twice, and not tell the line of a faulty cell; it also
+    pandas would fill short lines up, rename a column that is there twice, and not give the line of a faulty cell. It
     takes 0.6 s to load, nearly as long as the whole command.
     """
     path, text = choice.path, _text(choice.path)
     delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    # A quoted cell can hold line breaks, so that the number of a row does not tell its line.
+    # A quoted cell can hold line breaks, so that the line of a row does not follow from its number.
     lines: list[int] = []
     cells: list[list[str]] = []
     try:
@@ -244,7 +244,7 @@ def _label(value: object) -> str | None:
 
 
 def rows_of(table: Table, choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> Rows:
-    """Return the rows of a table, whose classes are told by the choice, the file, the rules or the labels."""
+    """Return the rows of a table; the choice, the file, the rules or the labels name its classes."""
     path, columns = choice.path, dict(table.columns)
     if table.shares is None and not len(next(iter(columns.values()))):
         raise DataError(f"{path}: has a header and no row; give at least one row")
@@ -335,7 +335,7 @@ def _holds_probabilities(source: str, name: str, values: Sequence[object]) -> bo
 def _named_columns(
     table: Table, choice: InputChoice, wanted: Sequence[str] | None, labels: Sequence[str | None] | None
 ) -> tuple[str, ...]:
-    """Return the class of each column without a name: a given one, or that which the labels tell.
+    """Return the class of each column without a name: a given one, or one that the labels imply.
 
     Labels that are numbers below the number of columns count from 0.
     """
