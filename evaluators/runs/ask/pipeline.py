@@ -27,6 +27,7 @@ from schemas.documents.result import AdaptersFile, Result, Usage
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import hash_problems
 
+# What is under way elsewhere, such as batches at a provider, which the same command collects after a stop.
 _STATE = "pending.json"
 
 
