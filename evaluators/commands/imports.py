@@ -16,6 +16,7 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
+from biasboard.ground.options import option, with_options
 from biasboard.ground.progress import progress, steps, working
 from evaluators.backend import ChoiceRequest, GenerateRequest, Runtime, check_model_id
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
@@ -43,9 +44,6 @@ from schemas.folders.dataset_folder import MANIFEST, read_manifest
 if TYPE_CHECKING:
     from evaluators.models.tokenizer import ModelTokenizer
 
-_TOKENIZER = typer.Option(
-    help="Folder or Hub id of the model's tokenizer, which counts the tokens of options. Only for logs of a harness."
-)
 _ADDED = 32
 """Number of tokens that a tokenizer may add to a text; all others have at least one byte."""
 _UNCHECKED = (
@@ -54,78 +52,66 @@ _UNCHECKED = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportChoice:
+    """The choices of the command ``import``: the answers, what they belong to, and how they are read."""
+
+    input: Path = option("Folder with the files of answers, or the log of a harness.", default=...)
+    model: str = option("Name of the model in the names of the files; for a harness, model id in results.", default=...)
+    dataset: Path | None = option("Folder of the dataset that the answers belong to; by default where it is built.")
+    name: str | None = option("Model id in results; by default the name in the file names, or --model.")
+    out: Path = option("Folder of all runs.", default=Path("out/runs"))
+    scorers: tuple[str, ...] | None = option(SCORER_HELP, flag="--scorer")
+    tokenizer: str | None = option(
+        "Folder or Hub id of the model's tokenizer, which counts the tokens of options. Only for logs of a harness."
+    )
+    normalisation: str | None = option(NORMALISATION_HELP)
+    max_failure_rate: float = option(MAX_FAILURES_HELP, default=MAX_FAILURE_RATE, min=0, max=1)
+
+    @property
+    def model_id(self) -> str:
+        """The id of the model in results, for answers that were logged."""
+        return self.name or self.model
+
+
 @one_line_errors("stopped; finished runs are kept, and the same command writes the others")
+@with_options
 def import_command(
     source: Annotated[
         str, typer.Argument(help="Benchmark that published the answers, or harness that asked exported questions.")
     ],
-    input_path: Annotated[
-        Path, typer.Option("--input", help="Folder with the files of answers, or the log of a harness.")
-    ],
-    model: Annotated[
-        str, typer.Option(help="Name of the model in the names of the files; for a harness, model id in results.")
-    ],
-    dataset: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the dataset that the answers belong to; by default where it is built."),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Model id in results; by default the name in the file names, or --model.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
-    scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
-    tokenizer: Annotated[str | None, _TOKENIZER] = None,
-    normalisation: Annotated[str | None, typer.Option(help=NORMALISATION_HELP)] = None,
-    max_failure_rate: Annotated[float, typer.Option(min=0, max=1, help=MAX_FAILURES_HELP)] = MAX_FAILURE_RATE,
+    choice: ImportChoice,
 ) -> None:
     """Turn answers that were given elsewhere into records and results, one run for each config."""
     if source in harness_names():
-        choice = LogChoice(
-            input=input_path,
-            model=name or model,
-            dataset=dataset,
-            out=out,
-            tokenizer=tokenizer,
-            normalisation=normalisation_named(normalisation),
-            max_failure_rate=max_failure_rate,
-            scorers=None if scorer is None else tuple(scorer),
-        )
         import_logs(load_harness(source), choice)
         return
-    for option, value in (("tokenizer", tokenizer), ("normalisation", normalisation)):
+    for flag, value in (("tokenizer", choice.tokenizer), ("normalisation", choice.normalisation)):
         if value is not None:
-            raise ConfigError(f"--{option}: published texts have no use for it; leave it out")
-    _import_published(source, input_path, model, dataset, name, out, scorer)
+            raise ConfigError(f"--{flag}: published texts have no use for it; leave it out")
+    _import_published(source, choice)
 
 
-def _import_published(
-    source: str,
-    input_path: Path,
-    model: str,
-    dataset: Path | None,
-    name: str | None,
-    out: Path,
-    scorer: Sequence[str] | None,
-) -> None:
+def _import_published(source: str, choice: ImportChoice) -> None:
     """Import the answers that a benchmark published."""
     importer = _importer(source)
-    folder = dataset or Path("out/datasets") / importer.dataset
-    files = importer.files(input_path, model)
+    folder = choice.dataset or Path("out/datasets") / importer.dataset
+    files = importer.files(choice.input, choice.model)
     if not (folder / MANIFEST).is_file():
         raise DataError(f"{folder}: no {MANIFEST} here; build one: {importer.build_command} --out {folder}")
     manifest = read_manifest(folder)
     # The files stand for the model, of which nothing else is known.
     hashes = {file.config: sha256_file(file.path) for file in files}
-    model_of_files = imported_model(check_model_id(name or files[0].model), {"backend": BACKEND} | hashes)
+    model_of_files = imported_model(check_model_id(choice.name or files[0].model), {"backend": BACKEND} | hashes)
     command = f"import {source} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
-    command = with_scorers(command + (f" --name {name}" if name else ""), scorer or ())
+    command = with_scorers(command + (f" --name {choice.name}" if choice.name else ""), choice.scorers or ())
     # Read all files before writing anything, so that a broken file leaves nothing behind.
     read = []
     with steps() as step:
         for number, file in enumerate(files):
             step("reading files", number, len(files))
             read.append(_read(file, importer, folder, manifest))
-    scorers = opened_scorers(scorer)
+    scorers = opened_scorers(choice.scorers)
     results: list[Result] = []
     with progress(f"importing {model_of_files.id}", len(files)) as advance:
         for imported in read:
@@ -137,16 +123,16 @@ def _import_published(
                 model_of_files,
                 [imported.records],
                 Runtime(settings=settings),
-                root=out,
+                root=choice.out,
                 command=command,
                 scorers=scorers,
-                keep_scores=not scorer,
+                keep_scores=not choice.scorers,
             )
             results.append(finished.result)
             advance(1)
             _report(imported, results[-1])
-    print(f"wrote {len(read)} runs below {out}")
-    print_next(out, results)
+    print(f"wrote {len(read)} runs below {choice.out}")
+    print_next(choice.out, results)
 
 
 def _importer(source: str) -> AnswerImporter:
@@ -175,23 +161,7 @@ def _report(imported: Imported, result: Result) -> None:
         print(f"  warning: the file looks corrupted: {imported.answers.corruption}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogChoice:
-    """The choices of the command ``import`` for the log of a harness."""
-
-    input: Path
-    model: str
-    dataset: Path | None
-    """Folder of the dataset; None for the place where it is built."""
-    out: Path
-    tokenizer: str | None
-    normalisation: Normalisation | None
-    max_failure_rate: float
-    scorers: tuple[str, ...] | None
-    """Scorers of the texts; None for the default ones that are installed."""
-
-
-def import_logs(harness: Harness, choice: LogChoice) -> None:
+def import_logs(harness: Harness, choice: ImportChoice) -> None:
     """Turn the logs of a model into records and results, one run for each task.
 
     Args:
@@ -202,7 +172,8 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
         ConfigError: there is no log of ours, or an option cannot be used.
         DataError: a log is damaged, or answers other questions than the dataset's. Nothing was written.
     """
-    check_model_id(choice.model)
+    normalisation = normalisation_named(choice.normalisation)
+    check_model_id(choice.model_id)
     _check_options(harness, choice)
     with working(f"reading {choice.input}"):
         logs, left_out = harness.read(choice.input)
@@ -217,7 +188,7 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
     with steps() as step:
         for number, log in enumerate(logs):
             step("matching answers", number, len(logs))
-            matched.append(_matched(log, choice, _counter(harness, log, tokenizer)))
+            matched.append(_matched(log, choice, normalisation, _counter(harness, log, tokenizer)))
     for name in left_out:
         print(f"left out: {name}, whose task biasboard did not export")
     scorers = scorers_of([plan for plan, *_ in matched], choice.scorers)
@@ -229,7 +200,7 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
         identity = log.identity
         finished = write_imported(
             plan,
-            imported_model(choice.model, identity, revision=identity["commit"], precision=identity["precision"]),
+            imported_model(choice.model_id, identity, revision=identity["commit"], precision=identity["precision"]),
             parts,
             runtime,
             root=choice.out,
@@ -245,7 +216,7 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
     print_next(choice.out, results)
 
 
-def _check_options(harness: Harness, choice: LogChoice) -> None:
+def _check_options(harness: Harness, choice: ImportChoice) -> None:
     if choice.tokenizer is not None and not harness.scores_options:
         raise ConfigError(f"--tokenizer: {harness.name} scores no options, whose tokens it would count; leave it out")
     if choice.normalisation == "sum_with_end":
@@ -273,11 +244,11 @@ def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None
 
 
 def _matched(
-    log: HarnessLog, choice: LogChoice, count: CountOptionTokens | None
+    log: HarnessLog, choice: ImportChoice, normalisation: Normalisation | None, count: CountOptionTokens | None
 ) -> tuple[Plan, list[list[Record]], int]:
     """Return the plan of a log, the records of its parts, and the number of questions that it does not answer."""
     dataset = choice.dataset or Path("out/datasets") / log.exported.signature.dataset
-    plan = plan_again(log.exported, dataset, read_manifest(dataset), choice.normalisation)
+    plan = plan_again(log.exported, dataset, read_manifest(dataset), normalisation)
     parts, n_missing = match_log(log, plan, count)
     records = [record for part in parts for record in part]
     failed = [record for record in records if record.status == "failed"]
@@ -297,7 +268,7 @@ def _matched(
     return plan, parts, n_missing
 
 
-def _command(harness: Harness, choice: LogChoice, plan: Plan) -> str:
+def _command(harness: Harness, choice: ImportChoice, plan: Plan) -> str:
     """Return the command that reproduces an import, without paths of this machine."""
     tokenizer = choice.tokenizer
     if tokenizer is not None:
@@ -306,7 +277,7 @@ def _command(harness: Harness, choice: LogChoice, plan: Plan) -> str:
         tokenizer = local_name(tokenizer)
     parts: Sequence[tuple[str, str | None]] = (
         ("input", "DIR"),
-        ("model", choice.model),
+        ("model", choice.model_id),
         ("dataset", f"out/datasets/{plan.selection.manifest.name}"),
         ("tokenizer", tokenizer),
         ("normalisation", choice.normalisation),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow
 
-from evaluators.commands.imports import LogChoice, import_logs
+from evaluators.commands.imports import ImportChoice, import_logs
 from evaluators.harness import load_harness
 from tests.commands import run
 
@@ -184,16 +184,7 @@ def import_log(dataset: Path, log: Path, out: Path, *arguments: str) -> subproce
 
 def import_here(dataset: Path, log: Path, out: Path, max_failure_rate: float = 0.05) -> None:
     """Import a log in this process: the command calls the same function."""
-    choice = LogChoice(
-        input=log,
-        model="lab/made",
-        dataset=dataset,
-        out=out,
-        tokenizer=None,
-        normalisation=None,
-        max_failure_rate=max_failure_rate,
-        scorers=None,
-    )
+    choice = ImportChoice(input=log, model="lab/made", dataset=dataset, out=out, max_failure_rate=max_failure_rate)
     import_logs(load_harness("inspect-ai"), choice)
 
 
