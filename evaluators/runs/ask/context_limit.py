@@ -109,6 +109,7 @@ def check_context(
             wanted = frozenset(request.sha256 for request in missing)
             of_parts.append(_short(part.requests, ruler.for_part(part), wanted))
         short = _Short.joined(of_parts)
+        # As the run itself counts: with more failures it would end without a result.
         if short.n_requests > round(max_failure_rate * short.n_distinct):
             refusals.append(_refusal(plan, backend, ruler, short, max_failure_rate))
         elif short.n_requests or short.n_cut:

@@ -58,6 +58,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         RunError: too many requests failed, or another process holds the run. The answers so far are kept.
     """
     plan.check(backend)
+    # A missing or misnamed metric would be found only after everything was asked.
     if not metric_definitions(plan.task.name) and not plan.task.measures_nothing:
         raise ConfigError(f"task '{plan.task.name}' has no metric; add one in a file NAME_metrics.py of its family")
     folder = run_folder(options.root, plan.signature, backend.model)
@@ -225,6 +226,7 @@ class _Asking:
         max_failures = round(self.options.max_failure_rate * n_in_all)
         look = early_look(self.plan, asked, self.backend.model, lambda: _advice(self.plan, self.backend, self.options))
         self.has_looked = self.has_looked or look(responses)
+        # Closed when the run ends early: a backend then stops what is under way.
         with closing(self.backend.ask(requests, missing)) as events:
             for event in events:
                 if isinstance(event, Sent):

@@ -63,8 +63,8 @@ def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetT
     for n_examples, of_number in sorted(sources.items()):
         results = [of_model.scored[source] for source in sorted(of_number, key=lambda scored: str(scored.context))]
         signatures = {(scored.result.signature.items_sha256, scored.result.signature.parts) for scored in results}
-        is_told = all(scored.by_part.keys() >= ideals.keys() for scored in results)
-        if len(results) < _LEAST_SETS or len(signatures) > 1 or not is_told or not results[0].result.signature.parts:
+        are_known = all(scored.by_part.keys() >= ideals.keys() for scored in results)
+        if len(results) < _LEAST_SETS or len(signatures) > 1 or not are_known or not results[0].result.signature.parts:
             continue
         values = {name: np.vstack([scored.by_part[name] for scored in results]) for name in ideals}
         n_parts = len(results[0].result.signature.parts)

@@ -183,6 +183,7 @@ def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: T
         )
     result = replace(draft, metrics=computed.metrics, scores=computed.scores, corrections=computed.corrections)
     write_result(folder, result)
+    # The present code has just made these readings, so that a rescoring need not make them again.
     machine_memory().put(_FOLLOWED, _depends_on(written.file, signature), True)
     return result
 

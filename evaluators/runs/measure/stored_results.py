@@ -236,6 +236,7 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
         DataError: the run is damaged, holds no generated texts, or is not complete.
     """
     result = read_complete_result(run)
+    # What the metrics rest on besides the records.
     for file in (result.adapters, result.corrections):
         if file is not None:
             shutil.copyfile(place_of(run, file), target / file.path)

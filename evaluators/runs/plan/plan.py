@@ -226,7 +226,8 @@ class Plan:
     def groups(self, *, alone: bool = False) -> Iterator[Sequence[PlannedPart]]:
         """Yield parts that are asked together: small parts fill up a group, so that a backend has much to do at once.
 
-        The parts of a group depend on all requests and never on which of them are answered already.
+        The parts of a group depend on all requests and never on which of them are answered already, so that a resumed
+        run computes exactly the same numbers.
 
         Args:
             alone: True for a group of its own for each part, as baselines need it: they may give a request the answer

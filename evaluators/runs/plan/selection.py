@@ -122,6 +122,7 @@ def shape_listed(manifest: Manifest, name: str) -> str:
     Raises:
         ConfigError: there is no such config or suite.
     """
+    # All configs of a suite have one shape.
     configs = manifest.parts(name) or (name,)
     item_shape = next((entry.item_shape for entry in manifest.splits if entry.config == configs[0]), None)
     if item_shape is None:
