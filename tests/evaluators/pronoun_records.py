@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluators.backend import GenerateRequest, Response
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.runs.measure.records import exchange_of
+from evaluators.runs.measure.recording import exchange_of
 from evaluators.task import Prompt, Task
 from schemas.documents.record import Record
 from schemas.documents.result import Metric

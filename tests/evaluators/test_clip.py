@@ -19,7 +19,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends import clip
 from evaluators.backends.clip import ClipBackend
 from evaluators.backends.clip import open_backend as open_clip
-from evaluators.runs.measure.records import exchange_of
+from evaluators.runs.measure.recording import exchange_of
 from evaluators.runs.plan.plan import check_capability
 from evaluators.stores.store import STORE, ResponseStore
 from evaluators.tasks.images.image_classification_task import TASK

@@ -12,7 +12,7 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.runs.measure.records import exchange_of
+from evaluators.runs.measure.recording import exchange_of
 from evaluators.statistics.bootstrap import cluster_draws, exact_product, quantiles, resampled_sums
 from evaluators.statistics.option_scores import option_probabilities, option_probabilities_of
 from evaluators.tasks.coreference.coreference_table import UNDETERMINED

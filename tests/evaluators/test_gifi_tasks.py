@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evaluators.backend import GenerateRequest, Response
-from evaluators.runs.measure.records import exchange_of
+from evaluators.runs.measure.recording import exchange_of
 from evaluators.task import load_task
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION

@@ -18,7 +18,7 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, choice_sha256
 from evaluators.backend_options import BackendOptions
-from evaluators.runs.measure.records import exchange_of
+from evaluators.runs.measure.recording import exchange_of
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import filled
 from schemas.documents.result import Normalisation

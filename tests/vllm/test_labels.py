@@ -12,7 +12,7 @@ from evaluators.backend import Backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers import transformers_backend as transformers
 from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
-from evaluators.runs.measure.records import records_of
+from evaluators.runs.measure.recording import records_of
 from evaluators.runs.plan.plan import Plan
 from schemas.documents.record import Record
 from schemas.documents.result import Normalisation

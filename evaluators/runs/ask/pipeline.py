@@ -17,7 +17,7 @@ from evaluators.backend import Backend, Request, Response, RunContext, Runtime, 
 from evaluators.runs.ask.context_limit import other_prompts
 from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.runs.measure.records import FailureCount, records_of, whole
+from evaluators.runs.measure.recording import FailureCount, records_of, whole
 from evaluators.runs.measure.unread_answers import are_many, early_look, is_chat, remedy
 from evaluators.runs.plan.earlier_answers import earlier_answers
 from evaluators.runs.plan.plan import AskedPart, Plan, distinct_requests, run_folder

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluators.backend import Response
-from evaluators.runs.measure.records import records_of
+from evaluators.runs.measure.recording import records_of
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import SelectedPart, Selection
 from evaluators.task import load_task, prompt_of

@@ -19,7 +19,7 @@ from evaluators.runs.measure.finish import (
     locked_folder,
     write_parts,
 )
-from evaluators.runs.measure.records import FailureCount
+from evaluators.runs.measure.recording import FailureCount
 from evaluators.runs.plan.plan import run_folder
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.scorer import TextScorer, with_scorers

@@ -12,7 +12,7 @@ import numpy as np
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Response
-from evaluators.runs.measure.records import exchange_of
+from evaluators.runs.measure.recording import exchange_of
 from evaluators.runs.plan.plan import AskedPart, Plan
 from evaluators.task import Prompt, load_task
 from schemas.documents.record import Exchange, Record
