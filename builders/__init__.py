@@ -2,7 +2,8 @@
 
 A builder reads its sources, makes items of a shape of ``schemas/items``, notes every candidate that it drops, and
 hands a draft to *dataset*, which writes and checks all files. *build_command* and *description* are what all command
-lines share; *publish* sends a folder to the Hugging Face Hub.
+lines share, and *pronoun_case* tells the cases of *her* and *his* apart; *publish* sends a folder to the
+Hugging Face Hub.
 
 This file imports no builder: ``python -m`` would run it twice.
 """

@@ -16,9 +16,10 @@ The way of an item::
 
 The lower half needs no model: ``rescore`` and every verification start from ``records.parquet``.
 
-A file at the root is an interface (``backend.py``) or what several families share, and a folder holds what fits it
-(``backends/``); all that is one family's own lies in ``tasks/``. ``runs/`` takes the three acts in turn: plan, ask,
-measure.
+The files at the root are interfaces: *task*, *metric*, *benchmark* and *baseline* (for ``tasks/``), *backend* with
+*backend_options* and *trainer* (``backends/``), *calibrator* (``calibration/``), *scorer* with *text_scores*
+(``scorers/``), *harness* (``harnesses/``); *adapter_set* reads trained adapters. ``runs/`` takes the three
+acts in turn: plan, ask, measure; ``commands/`` is the command line.
 """
 
 from biasboard.ground.plugins import search_path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -203,6 +204,20 @@ def test_folders_of_plug_ins_hold_plug_ins_alone() -> None:
                 assert any(isinstance(value, MetricDefinition) for value in values), f"{name} defines no metric"
             else:
                 assert plug_ins.defines, f"{plug_ins.package}: any file there is taken for a {plug_ins.word}"
+
+
+def test_the_docstring_of_a_package_names_its_files() -> None:
+    # Plug-ins and commands are known by their names alone.
+    ends = ("_task", "_metrics", "_benchmark", "_calibration")
+    unnamed = []
+    for path in sources(*PACKAGES):
+        if path.name == "__init__.py":
+            text = ast.get_docstring(ast.parse(path.read_bytes())) or ""
+            stems = {file.stem for file in path.parent.glob("*.py") if not file.stem.startswith("__")}
+            left = [stem for stem in sorted(stems) if not stem.endswith(ends) and not re.search(rf"\b{stem}\b", text)]
+            if len(stems) > 1 and path.parent.name != "commands" and "found by its name" not in text:
+                unnamed += [f"{path.parent.relative_to(REPOSITORY)}: {stem}" for stem in left]
+    assert unnamed == []
 
 
 def test_no_module_hides_behind_an_underscore() -> None:

@@ -9,6 +9,13 @@ configs ask one question each:
 * math: does it solve problems about people of all pronouns equally well?
 
 The benchmark covers English only, and a good score does not show that people are treated well.
+
+::
+
+    source (embedded, published, tango, tagged_sources with tagging) ──> templates with slots for pronouns
+        |  variants    eleven items of each template, one per pronoun family
+        v
+    drafts             the draft of a dataset from each source, with the texts of cards ──> builders/dataset
 """
 
 from __future__ import annotations

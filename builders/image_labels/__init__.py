@@ -9,6 +9,9 @@ one config, whose splits are:
 * content_free: images of one colour and of noise, from which contextual calibration reads the prior.
 
 CIFAR-100 with CLIP is measured so in arXiv:2603.15654. The builder measures classes of images, not groups of people.
+
+*folder* and *cifar* read the sources, *images* what cannot be shown or stands twice, *items* draws the splits, and
+*drafts* puts them together with the texts of the card.
 """
 
 from __future__ import annotations

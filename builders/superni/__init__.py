@@ -9,6 +9,16 @@ Super-NaturalInstructions (Wang et al. 2022, arXiv:2204.07705). Each config is o
 * content_free: inputs without content, on which calibrations are fitted.
 
 It measures how evenly a model treats the labels of a task, not how it treats people, and it covers English only.
+
+::
+
+    source (embedded, natural_instructions, hub_copy) ──> content: instruction, inputs and outputs of each task
+        |  task_choice     which tasks are built
+        |  survey          each chosen task is looked at once, before anything is written
+        v
+    items                  labels, flags and splits of a task; content_free: inputs without content
+        v
+    drafts                 the draft of a dataset from each source, with the texts of cards ──> builders/dataset
 """
 
 from __future__ import annotations

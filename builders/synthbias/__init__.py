@@ -4,6 +4,22 @@ This is the benchmark of UCerF (Wang et al. 2025, arXiv:2505.23996). Its items a
 differ in the gender of one pronoun. Type 1 sentences leave open whom the pronoun means, type 2 sentences settle it. The
 benchmark measures how a language model resolves *he* and *she* next to occupations that are held mostly by men or
 mostly by women. It measures nothing about people who use other pronouns, nor about languages other than English.
+
+::
+
+    source
+      embedded       frames (texts/), as frame_readings say that people understood them
+      generation/    sentences that a language model writes
+      published      the published SynthBias (published_csv); winobias: the original WinoBias (winobias_text)
+        |  mentions   which occupations and pronouns a sentence has;  checks/: what may be wrong with it
+        v
+    minimal_pairs    identity of a pair, its two items, its split
+        |  cards      texts of the card that the sources share
+        v
+    dataset folder ──annotation/: people vote──> dataset of the accepted pairs
+
+Commands beside the build: *lint* checks anybody's sentences, *position_lean* (``lean``) measures how often models
+choose the occupation mentioned first.
 """
 
 from __future__ import annotations

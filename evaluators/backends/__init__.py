@@ -1,4 +1,4 @@
-"""One file per way of calling a model; found by name."""
+"""The ways of calling a model: one file or package each, found by its name."""
 
 from biasboard.ground.plugins import search_path
 

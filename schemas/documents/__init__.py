@@ -4,7 +4,12 @@
 
     base         annotated types, and Document, which every file extends
       |
-    result, record, dataset, ...     the fields of each file on disk
+    dataset        dataset.json, and rejected candidates
+    record         a row of records.parquet
+    result         result.json
+    run_files      what lies beside the records: scores of texts, sums, corrections
+    adapters       adapters.json of LoRA adapters;  reweighting: a file of fitted rules
+    board          submissions, the register, answer keys
       |
     item_shape   finds the kinds of items (schemas/items), whose fields a dataset brings
 

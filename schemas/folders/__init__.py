@@ -1,1 +1,1 @@
-"""Folders on disk: those of a dataset and of a run, which files belong to them, and how runs are found."""
+"""Folders on disk: *dataset_folder* and *run_folder*, which files belong to them, and how runs are found."""

@@ -1,4 +1,7 @@
-"""The item shapes: one file each, found by its name. The JSON Schemas beside them are generated."""
+"""The item shapes, which are the rows of datasets: one file each, found by its name.
+
+The JSON Schemas beside them are generated.
+"""
 
 from biasboard.ground.plugins import search_path
 

@@ -2,6 +2,16 @@
 
 The protocol is that of SynthBias (Wang et al. 2025, arXiv:2505.23996): three questions with the answers yes and no
 about each sentence, four to ten annotators, and thresholds at 75 and 25 percent.
+
+::
+
+    dataset ──annotated──> sentences ──planning──> batch ──platforms, vote_page (session), model_votes──> annotators
+                                          ^                                                              │
+                                       deciding <── votes, state <── vote_intake (safe_csv) <────────────┘
+                                          │ entrance: who may vote
+                                          └── accepted ──> dataset of the accepted pairs;  agreement: the report
+
+*commands* are those of ``annotate``, but for ``report`` and ``serve``.
 """
 
 from __future__ import annotations

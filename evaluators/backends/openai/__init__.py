@@ -7,6 +7,9 @@ The way of a request, and of the test calls that ``probe`` sends before the firs
                    │                       └─▶ costs          what was sent and spent, and the limit on it
                    └─▶ batch_api ────────────▶ client         or all calls as a file, answered within a day
     protocol: routes, calls and the reading of replies, for all of them
+
+*client* makes one call and says what its failure means, with what the endpoint says about waiting (``Retry-After``);
+*pacing* decides how long to wait and when to give up; *probe* finds out what an endpoint can do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Runs another backend on the machines of a Ray cluster."""
+"""Runs another backend on the machines of a Ray cluster.
+
+*ray_backend* deals out blocks of requests, a *worker* answers them, and *cluster* is the only user of the library.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Calls any causal language model through vLLM."""
+"""Calls any causal language model through vLLM.
+
+*vllm_backend* turns requests into what *engine*, the only user of the library, computes; *pool* runs several engines.
+"""
 
 from __future__ import annotations
 

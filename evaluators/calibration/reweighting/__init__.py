@@ -10,10 +10,10 @@ A correction is one weight (or membership function) per class, and the largest c
 The way from rows with known classes to such weights::
 
     array_checks    what cannot be a probability or a class is refused, by row and column
-    problem         rows + objective (how even the class accuracies are) + rules to choose from
+    problem         rows + objective (how even the class accuracies are) + the rules (rules) that may be chosen
     solvers         candidates: a balanced logistic model, points on a path, searches; top_two ranks classes meanwhile
     fitting         of those that keep the floor under the mean accuracy, the candidate with the best objective
-    rules           applies the rule of each class, or keeps a row that no rule reaches
+    rules           levels of weights and membership functions; applies the rule of each class, or keeps a row
     rules_file      a JSON file that ten lines of NumPy apply
 
 *gini_calibration* fits the weights of labels to the answers of a run, *command* does so for any file of probabilities,

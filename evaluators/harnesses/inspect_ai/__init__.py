@@ -1,4 +1,7 @@
-"""The harness inspect_ai: questions as tasks of its own, answers from its logs."""
+"""The harness inspect_ai: questions as tasks of its own (*python_tasks*), answers from its logs.
+
+*eval_logs* reads a log, *eval_samples* the samples in it, and *archive* the entries of an ``.eval`` file.
+"""
 
 from __future__ import annotations
 

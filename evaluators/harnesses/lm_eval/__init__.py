@@ -1,4 +1,8 @@
-"""The harness lm-evaluation-harness: questions as tasks of its own, answers from the samples that it logs."""
+"""The harness lm-evaluation-harness: questions as tasks of its own, answers from the samples that it logs.
+
+*yaml_tasks* writes the questions, and *sample_logs* reads the answers. *loader* is copied beside the
+questions, for the harness to read them with.
+"""
 
 from __future__ import annotations
 

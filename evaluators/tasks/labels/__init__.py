@@ -16,6 +16,8 @@ From items to metrics::
         v
     classification_metrics
 
+*label_baselines* are rules that read no input.
+
 Only the splits *test* and *bias* are measured; *pool* and *content_free* are what examples and calibrations come from.
 """
 

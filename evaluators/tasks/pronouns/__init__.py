@@ -15,6 +15,7 @@
         word_problem     is the number right?                                        PE
         assignment       which family does the model choose by itself?               SA, OF
     family_rates: how uniform the rates of the families are, and rates of refusals and echoes
+    published_generations: the answers that were published with GIFI, read as ours are
 """
 
 from biasboard.ground.plugins import search_path

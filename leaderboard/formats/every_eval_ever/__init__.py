@@ -8,6 +8,8 @@ A result becomes ``data/<benchmark>/<developer>/<model>/<uuid>.json`` and, if it
 * Every metric must say whether lower is better. Where the ideal value is neither end of the range, the field is false
   and ``direction`` in the details of the metric says what holds.
 * A row must say whether its answer is correct. Records without a verdict have no row, and are counted.
+
+*aggregate* writes the document, *samples* the rows, and *identity* the names that both use.
 """
 
 from __future__ import annotations
