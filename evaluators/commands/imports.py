@@ -29,6 +29,7 @@ from evaluators.commands.shared_options import (
     opened_scorers,
 )
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, harness_names, load_harness
+from evaluators.runs.ask.context_limit import SPARE_TOKENS, longest_bytes
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
 from evaluators.runs.plan.exported_questions import plan_again
 from evaluators.runs.plan.plan import Plan
@@ -44,8 +45,6 @@ from schemas.folders.dataset_folder import MANIFEST, read_manifest
 if TYPE_CHECKING:
     from evaluators.models.tokenizer import ModelTokenizer
 
-_ADDED = 32
-"""Number of tokens that a tokenizer may add to a text; all others have at least one byte."""
 _UNCHECKED = (
     "not checked: a tokenizer that merges the end of a context with an option makes the harness leave tokens out; "
     "--tokenizer FOLDER tells"
@@ -295,9 +294,6 @@ def _unchecked(log: HarnessLog, tokenizer: ModelTokenizer | None) -> Iterator[st
     if log.exported.tokenizer_sha256 is None:
         yield _UNCHECKED
     room = log.context_tokens
-    if room is not None:
-        sizes = (
-            len(asked.prompt.encode()) + max(len(option.encode()) for option in asked.options) for asked in choices
-        )
-        if n_long := sum(size + _ADDED > room for size in sizes):
-            yield f"{n_long} questions may not have fitted the model's context; --tokenizer FOLDER tells"
+    n_long = 0 if room is None else sum(longest_bytes(asked) + SPARE_TOKENS > room for asked in choices)
+    if n_long:
+        yield f"{n_long} questions may not have fitted the model's context; --tokenizer FOLDER tells"

@@ -19,7 +19,7 @@ from evaluators.task import Prompt, prompt_names
 _AT_A_TIME = 1024
 _SHOWN_FROM = 4 * _AT_A_TIME
 """Number of texts from which counting their tokens takes long enough for a bar."""
-_SPARE = 32
+SPARE_TOKENS = 32
 """Tokens added to the bound of every text, for those that a tokenizer puts at its ends."""
 
 
@@ -54,10 +54,10 @@ class Ruler:
     def needs(self, requests: Sequence[Request]) -> list[int]:
         """Return the number of tokens that each request needs, counted once for each distinct text.
 
-        A token has at least one byte. The bytes of a short text are therefore an upper bound that spares counting it.
+        The bytes of a short text are an upper bound that spares counting it.
         """
         frame = self._frame() if requests else 0
-        bounds = [frame + _n_bytes(request) for request in requests]
+        bounds = [frame + longest_bytes(request) for request in requests]
         long = [
             request
             for request, bound in zip(requests, bounds, strict=True)
@@ -75,7 +75,7 @@ class Ruler:
     def _frame(self) -> int:
         """Return an upper bound on the tokens around a prompt, such as those of a chat template."""
         (n_tokens,) = self.backend.needed_tokens([GenerateRequest(prompt="a", max_tokens=1)])
-        return n_tokens + _SPARE
+        return n_tokens + SPARE_TOKENS
 
 
 def check_context(
@@ -226,7 +226,8 @@ def _text(request: Request) -> tuple[str, tuple[str, ...]]:
     return request.prompt, request.options if isinstance(request, ChoiceRequest) else ()
 
 
-def _n_bytes(request: Request) -> int:
+def longest_bytes(request: Request) -> int:
+    """Return the bytes of a prompt and its longest option. Every token has a byte at least, so there are no more."""
     options = request.options if isinstance(request, ChoiceRequest) else ()
     return len(request.prompt.encode()) + max((len(option.encode()) for option in options), default=0)
 
