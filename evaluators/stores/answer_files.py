@@ -23,42 +23,40 @@ from schemas.documents.result import Model
 from schemas.files import contract
 
 _ROWS_AT_A_TIME = 10_000
-_SAMPLING = ("max_tokens", "temperature", "top_p", "stop", "sample", "seed")
-_ANSWER = (
-    "status",
-    "text",
-    "option_logprobs",
-    "option_is_bound",
-    "option_end_logprobs",
-    "option_token_counts",
-    "n_moved_tokens",
-    "n_prompt_tokens",
-    "n_completion_tokens",
-    "finish_reason",
-    "error",
-)
+# The fields of requests and of responses, by name, in the order of the columns.
+_ASKED: dict[str, pa.DataType] = {
+    "prompt": pa.string(),
+    "options": pa.list_(pa.string()),
+    "max_tokens": pa.int64(),
+    "temperature": pa.float64(),
+    "top_p": pa.float64(),
+    "stop": pa.list_(pa.string()),
+    "sample": pa.int64(),
+    "seed": pa.int64(),
+}
+_ANSWERED: dict[str, pa.DataType] = {
+    "status": pa.string(),
+    "text": pa.string(),
+    "option_logprobs": pa.list_(pa.float64()),
+    "option_is_bound": pa.list_(pa.bool_()),
+    "option_end_logprobs": pa.list_(pa.float64()),
+    "option_token_counts": pa.list_(pa.int64()),
+    "n_moved_tokens": pa.int64(),
+    "n_prompt_tokens": pa.int64(),
+    "n_completion_tokens": pa.int64(),
+    "finish_reason": pa.string(),
+    "error": pa.string(),
+}
 _SCHEMA = pa.schema(
     [
-        *((name, pa.string()) for name in ("model", "model_sha256", "kind", "request_sha256", "prompt")),
-        ("options", pa.list_(pa.string())),
-        ("max_tokens", pa.int64()),
-        ("temperature", pa.float64()),
-        ("top_p", pa.float64()),
-        ("stop", pa.list_(pa.string())),
-        ("sample", pa.int64()),
-        ("seed", pa.int64()),
-        ("status", pa.string()),
-        ("text", pa.string()),
-        ("option_logprobs", pa.list_(pa.float64())),
-        ("option_is_bound", pa.list_(pa.bool_())),
-        ("option_end_logprobs", pa.list_(pa.float64())),
-        ("option_token_counts", pa.list_(pa.int64())),
-        *((name, pa.int64()) for name in ("n_moved_tokens", "n_prompt_tokens", "n_completion_tokens")),
-        ("finish_reason", pa.string()),
-        ("error", pa.string()),
+        *((name, pa.string()) for name in ("model", "model_sha256", "kind", "request_sha256")),
+        *_ASKED.items(),
+        *_ANSWERED.items(),
         ("adapter", pa.string()),
     ]
 )
+_TEXTS = {"prompt", "options", "stop"}
+"""Fields that may quote a dataset whose licence forbids passing on its sentences."""
 
 
 def export(path: Path, out: Path, *, model: str | None = None, with_prompts: bool = True) -> int:
@@ -128,17 +126,16 @@ def _rows(connection: sqlite3.Connection, chosen: Mapping[int, Model], with_prom
 
 
 def _row(model: Model, request: Request, response: Response, with_prompts: bool) -> dict[str, Any]:
-    choice = isinstance(request, ChoiceRequest)
-    fields = ("options",) if choice else _SAMPLING
-    shown = [name for name in ("prompt", *fields) if with_prompts or name not in ("prompt", "options", "stop")]
-    asked = {name: getattr(request, name) if name in shown else None for name in ("prompt", "options", *_SAMPLING)}
+    is_choice = isinstance(request, ChoiceRequest)
+    shown = {"prompt", "options"} if is_choice else {*_ASKED} - {"options"}
+    shown -= set() if with_prompts else _TEXTS
     return {
         "model": model.id,
         "model_sha256": model.identity_sha256,
-        "kind": "choice" if choice else "generate",
+        "kind": "choice" if is_choice else "generate",
         "request_sha256": request.sha256,
-        **asked,
-        **{name: getattr(response, name) for name in _ANSWER},
+        **{name: getattr(request, name) if name in shown else None for name in _ASKED},
+        **{name: getattr(response, name) for name in _ANSWERED},
         "adapter": request.adapter,
     }
 
