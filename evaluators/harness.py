@@ -147,10 +147,11 @@ class OptionTokens(NamedTuple):
 
 
 class AskedRequest(NamedTuple):
-    """A request of our task, and the same with the border between context and options where it was asked."""
+    """A request of our task, and what a log says was asked for it."""
 
     request: ChoiceRequest
     asked: ChoiceRequest
+    """The same texts, perhaps with another border between context and options."""
 
 
 CountOptionTokens: TypeAlias = Callable[[Sequence[AskedRequest]], Sequence[OptionTokens | str]]
@@ -179,7 +180,8 @@ class HarnessLog:
     end_id: int | None = None
     """Id of the end token of the tokenizer; None if unknown."""
     doubt: str | None = None
-    """Reason why the log is not as the harness wrote it, told if no answer by itself is wrong; None if it is."""
+    """Why the log cannot be as the harness wrote it, although no single answer is wrong; None if nothing says so. An
+    answer that is wrong by itself is reported instead."""
     remarks: Sequence[str] = ()
     """Sentences about how the harness asks that whoever imports the log should know."""
 

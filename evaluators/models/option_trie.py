@@ -11,7 +11,7 @@ and the options " the engineer" and " the nurse", two nodes are asked::
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from evaluators.models.tokenizer import Rows
@@ -64,13 +64,6 @@ def split_wide(asked: Iterable[TokenQuestion], most: int = MOST_TOKEN_IDS) -> li
         for node, tokens in asked
         for start in range(0, len(tokens), most)
     ]
-
-
-def paths(asked: Sequence[TokenQuestion]) -> list[Node]:
-    """Return the fewest texts that contain every edge. None of them is the beginning of another."""
-    whole = sorted((*question.node, token) for question in asked for token in question.tokens)
-    # In sorted order, a text that is the beginning of others stands right before one of them.
-    return [path for path, after in zip(whole, [*whole[1:], ()], strict=True) if after[: len(path)] != path]
 
 
 def option_logprobs(rows: Rows, edges: EdgeLogprobs) -> tuple[float, ...]:

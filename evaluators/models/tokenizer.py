@@ -44,7 +44,7 @@ class Rows(NamedTuple):
     n_context: int
     """Number of leading tokens that all options share with the context."""
     n_moved: int
-    """Number of tokens of the context that are not among these, and are scored with every option."""
+    """Number of last context tokens that the tokenizer merges with an option; they are scored with every option."""
 
     @property
     def token_counts(self) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import pytest
 
@@ -11,7 +10,6 @@ from evaluators.models.option_trie import (
     TokenQuestion,
     end_logprobs,
     option_logprobs,
-    paths,
     questions,
     split_wide,
 )
@@ -52,13 +50,6 @@ def test_wide_nodes_are_split() -> None:
     parts = split_wide([wide, TokenQuestion((1, 2), (3,))], 128)
     assert [len(part.tokens) for part in parts] == [128, 128, 44, 1]
     assert sorted(token for part in parts[:3] for token in part.tokens) == list(range(300))
-
-
-def test_paths_run_over_every_edge_and_none_begins_another() -> None:
-    asked = questions(ALL, end_id=None, room=10)
-    found = paths(asked)
-    assert found == [(1, 3, 5, 6), (1, 3, 7, 8), (1, 3, 9), (1, 4, 5), (1, 4, 6)]
-    assert not any(other[: len(one)] == one for one, other in pairwise(found))
 
 
 @pytest.mark.slow

@@ -165,16 +165,6 @@ def test_chat_asks_through_the_template(made_llama: Path, engine: VllmBackend, n
     )
 
 
-def test_the_fallback_gives_the_same_and_says_so(made_llama: Path, engine: VllmBackend) -> None:
-    opened = open_backend(str(made_llama), BackendOptions(dtype="float32", end_logprobs=True))
-    fallback = replace(opened, settings=replace(opened.settings, option_scoring="prompt_logprobs"))
-    asked = choices(40)
-    for one, other in zip(all_answers_of(engine, asked), all_answers_of(fallback, asked), strict=True):
-        assert one.option_logprobs == pytest.approx(other.option_logprobs, abs=TOLERANCE)
-        assert one.option_end_logprobs == pytest.approx(other.option_end_logprobs, abs=TOLERANCE)
-    assert fallback.runtime.settings["option_scoring"] == "prompt_logprobs"
-
-
 def test_a_model_that_the_engine_cannot_compute_is_one_clear_line(tmp_path: Path) -> None:
     folder = save_tiny_llama(tmp_path / "small-heads")
     backend = open_backend(str(folder), BackendOptions())

@@ -185,7 +185,7 @@ def _unload(network: PreTrainedModel, adapted: Any) -> None:
 
 
 def linear_layers(network: PreTrainedModel) -> tuple[str, ...]:
-    """Return the names of all linear layers of a model but the output layer, sorted, each without its place.
+    """Return the last names of all linear layers but the output layer, such as ``q_proj``, sorted.
 
     The code of Reif & Schwartz adapts the output layer too. QLoRA, which they follow, leaves it out, and so does this:
     in many models it shares its weights with the input embeddings, and engines cannot adapt it there.

@@ -9,14 +9,13 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, RunError, import_extra
 from evaluators.backend import Runtime
-from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, TokenQuestion, paths, split_wide
+from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, TokenQuestion, split_wide
 from evaluators.models.pretrained import SERVE_IT
 
-OptionScoring: TypeAlias = Literal["option_trie", "prompt_logprobs"]
 _CPU_BLOCK = 32
 """Number of tokens per block of the cache on a CPU, the minimum there. The default of 128 would leave most contexts out
 of the prefix cache."""
@@ -48,8 +47,6 @@ class EngineSettings:
     lora_folder: str | None = None
     lora_rank: int = 0
     """Largest rank of the adapters that the engine computes with; 0 for none."""
-    option_scoring: OptionScoring | None = None
-    """Way to score options; None for the trie if the installed vLLM can score chosen tokens."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of a worker process, which give it its devices or cores."""
 
@@ -111,9 +108,9 @@ def specs_of(settings: EngineSettings) -> ModelSpecs:
         ConfigError: vLLM refuses the model or an option.
         MissingExtraError: vLLM is not installed.
     """
-    vllm = _import_vllm("vllm")
+    _import_vllm("vllm")
     platform = _import_vllm("vllm.platforms").current_platform
-    arguments = _arguments(settings, vllm, platform)
+    arguments = _arguments(settings, platform)
     with _refusals(settings.model):
         config = _import_vllm("vllm.engine.arg_utils").EngineArgs(**arguments).create_model_config()
         if config.runner_type != "generate":
@@ -140,8 +137,7 @@ class Engine:
         os.environ.update(settings.environment)
         self._vllm = _import_vllm("vllm")
         platform = _import_vllm("vllm.platforms").current_platform
-        self.option_scoring = settings.option_scoring or _best_scoring(self._vllm)
-        arguments = _arguments(settings, self._vllm, platform)
+        arguments = _arguments(settings, platform)
         with _refusals(settings.model):
             self._llm = self._vllm.LLM(**arguments)
             self._default_adapter = settings.lora_folder
@@ -154,7 +150,7 @@ class Engine:
             device="cpu" if platform.is_cpu() else platform.get_device_name(),
             packages=_packages(self._vllm),
             settings={
-                "option_scoring": self.option_scoring,
+                "option_scoring": "option_trie",
                 "batch_invariant": os.environ.get("VLLM_BATCH_INVARIANT", "0"),
                 "prefix_caching": str(arguments["enable_prefix_caching"]).lower(),
                 "enforce_eager": str(arguments["enforce_eager"]).lower(),
@@ -183,8 +179,7 @@ class Engine:
         # has had other batches before.
         self._llm.reset_prefix_cache()
         self._lora = self._lora_request(work.adapter or self._default_adapter)
-        score = self._score_trie if self.option_scoring == "option_trie" else self._score_prompts
-        edges = score(work.questions) if work.questions else {}
+        edges = self._score(work.questions) if work.questions else {}
         return Done(edges, self._generate(work.continuations) if work.continuations else [])
 
     def _lora_request(self, folder: str | None) -> Any:
@@ -197,7 +192,8 @@ class Engine:
             self._loras[folder] = request(f"adapter{number}", number, folder)
         return self._loras[folder]
 
-    def _score_trie(self, asked: Sequence[TokenQuestion]) -> dict[Node, dict[int, float]]:
+    # Every vLLM that the extra takes, 0.29 and newer, gives log-probabilities of chosen tokens.
+    def _score(self, asked: Sequence[TokenQuestion]) -> dict[Node, dict[int, float]]:
         narrow = split_wide(asked)
         parameters = {
             tokens: self._parameters(max_tokens=1, logprob_token_ids=list(tokens), detokenize=False)
@@ -210,16 +206,6 @@ class Engine:
         for (node, tokens), output in zip(narrow, outputs, strict=True):
             logprobs = output.outputs[0].logprobs[0]
             edges.setdefault(node, {}).update((token, logprobs[token].logprob) for token in tokens)
-        return edges
-
-    def _score_prompts(self, asked: Sequence[TokenQuestion]) -> dict[Node, dict[int, float]]:
-        whole = paths(asked)
-        parameters = self._parameters(max_tokens=1, prompt_logprobs=0, detokenize=False)
-        edges: dict[Node, dict[int, float]] = {question.node: {} for question in asked}
-        for path, output in zip(whole, self._ask(whole, [parameters] * len(whole)), strict=True):
-            for index in range(1, len(path)):
-                if path[:index] in edges:
-                    edges[path[:index]][path[index]] = output.prompt_logprobs[index][path[index]].logprob
         return edges
 
     def _generate(self, wanted: Sequence[Continuation]) -> list[Generated]:
@@ -276,11 +262,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _best_scoring(vllm: Any) -> OptionScoring:
-    return "option_trie" if hasattr(vllm.SamplingParams, "logprob_token_ids") else "prompt_logprobs"
-
-
-def _arguments(settings: EngineSettings, vllm: Any, platform: Any) -> dict[str, Any]:
+def _arguments(settings: EngineSettings, platform: Any) -> dict[str, Any]:
     """Return the engine's arguments, including those that would otherwise come from the model or a default of vLLM."""
     arguments: dict[str, Any] = {
         "model": settings.model,
@@ -295,9 +277,9 @@ def _arguments(settings: EngineSettings, vllm: Any, platform: Any) -> dict[str, 
         "generation_config": "vllm",
         "logprobs_mode": "raw_logprobs",
         "max_logprobs": MOST_TOKEN_IDS,
-        # Requests with prompt log-probabilities cannot read the cache.
-        # Forced on for them, it crashed or returned stale rows.
-        "enable_prefix_caching": (settings.option_scoring or _best_scoring(vllm)) == "option_trie",
+        # Log-probabilities of prompt tokens would score an option in one request, and cannot read this cache: forced on
+        # for them, it crashed or returned stale rows.
+        "enable_prefix_caching": True,
         "enforce_eager": platform.is_cpu(),
         "use_tqdm_on_load": False,
         "disable_log_stats": True,

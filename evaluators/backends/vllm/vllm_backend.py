@@ -2,8 +2,7 @@
 
 Prompts are sent as token ids. Options are scored edge by edge along the trie of all options: every inner node is one
 request for the log-probabilities of the tokens that follow it, so the engine can use its prefix cache.
-Log-probabilities are those of the model, at temperature 1 and in float32. If the installed vLLM cannot score chosen
-tokens, prompts with log-probabilities of all their tokens are used instead, and the settings of the result say so.
+Log-probabilities are those of the model, at temperature 1 and in float32.
 
 The model is loaded with the first request. Before that, only its configuration and tokenizer are loaded.
 """
