@@ -177,14 +177,14 @@ def _read_lines(path: Path) -> dict[str, Response]:
             first: Any = error.errors()[0]
             field = ".".join(map(str, first["loc"]))
             raise DataError(f"{where}: {field}: {first['msg']}; a line needs option_logprobs and a prompt") from error
-        key, response = _answer(line, where)
+        key, response = _read_line(line, where)
         if key in answers and answers[key] != response:
             raise DataError(f"{where}: an earlier line holds another answer to this request; keep one of them")
         answers[key] = response
     return answers
 
 
-def _answer(line: _Line, where: str) -> tuple[str, Response]:
+def _read_line(line: _Line, where: str) -> tuple[str, Response]:
     n = len(line.option_logprobs)
     if line.status == "failed":
         raise DataError(f"{where}: a failed request has no answer; leave the line out, it is asked again")

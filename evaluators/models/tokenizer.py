@@ -160,7 +160,7 @@ class ModelTokenizer:
         context, *options = texts
         # Not the length of the context: the tokenizer of TinyStories has tokens such as "to the", which reach across
         # the border.
-        n_common = _n_common([context, *options])
+        n_common = n_common_tokens([context, *options])
         if n_common == 0:
             return "context and options share no token, and the tokenizer adds none at the start"
         for option, ids in zip(request.options, options, strict=True):
@@ -271,7 +271,7 @@ def local_name(name: str) -> str:
     return folder.resolve().name if folder.is_dir() else name
 
 
-def _n_common(sequences: Sequence[Sequence[int]]) -> int:
-    """Return the length of the longest prefix that all sequences share."""
-    columns = enumerate(zip(*sequences, strict=False))
-    return next((index for index, tokens in columns if len(set(tokens)) > 1), min(map(len, sequences)))
+def n_common_tokens(texts: Sequence[Sequence[int] | Sequence[str]]) -> int:
+    """Return how many of their first tokens all texts share, each given by the ids or the words of its tokens."""
+    columns = enumerate(zip(*texts, strict=False))
+    return next((index for index, tokens in columns if len(set(tokens)) > 1), min(map(len, texts)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.models.model_files import ModelFiles, find_model
@@ -23,17 +23,11 @@ _MAX_TOKENS = 512
 _ANOTHER = "name another model"
 
 
-class _Pinned(NamedTuple):
-    model: str
-    commit: str
-
-
-_DEFAULTS: Mapping[str, _Pinned] = {
-    "sentiment": _Pinned(
-        "cardiffnlp/twitter-roberta-base-sentiment-latest", "3216a57f2a0d9c45a2e6c20157c20c49fb4bf9c7"
-    ),
-    "toxicity": _Pinned("unitary/unbiased-toxic-roberta", "36295dd80b422dc49f40052021430dae76241adc"),
+_DEFAULTS: Mapping[str, tuple[str, str]] = {
+    "sentiment": ("cardiffnlp/twitter-roberta-base-sentiment-latest", "3216a57f2a0d9c45a2e6c20157c20c49fb4bf9c7"),
+    "toxicity": ("unitary/unbiased-toxic-roberta", "36295dd80b422dc49f40052021430dae76241adc"),
 }
+"""Model and commit by the kind of score."""
 _SENTIMENTS = ("negative", "neutral", "positive")
 _TOXIC = ("toxicity", "toxic")
 

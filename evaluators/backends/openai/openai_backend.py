@@ -216,18 +216,17 @@ class OpenAIBackend(Backend):
         if not missing:
             return
         self._check_names()
+        run: BatchRun | ConcurrentRun
+        if self.options.batch:
+            identity = self.model.identity_sha256
+            run = BatchRun(self.connection, methods, self._ledger, identity, self.state_path, self.batch_limits)
+        else:
+            run = ConcurrentRun(self.connection, methods, self._ledger, self.patience)
         # Closed with the caller's iterator: calls under way are cancelled then, and not when garbage is collected.
-        with closing(self._events(methods, requests, missing)) as events:
+        with closing(run.ask(requests, missing)) as events:
             for event in events:
                 yield event
                 self._check_names()
-
-    def _events(self, methods: Methods, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        if not self.options.batch:
-            return ConcurrentRun(self.connection, methods, self._ledger, self.patience).ask(requests, missing)
-        identity = self.model.identity_sha256
-        run = BatchRun(self.connection, methods, self._ledger, identity, self.state_path, self.batch_limits)
-        return run.ask(requests, missing)
 
     def _check_names(self) -> None:
         """Warn once if the endpoint answers in the name of another model; results record the name."""

@@ -42,7 +42,7 @@ from evaluators.backends.openai.protocol import (
     total_usage,
 )
 from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, TokenQuestion, edges_of, split_wide
-from evaluators.models.tokenizer import ModelTokenizer, Rows
+from evaluators.models.tokenizer import ModelTokenizer, Rows, n_common_tokens
 
 # Temperature 1 leaves log-probabilities unchanged even if a server applies the sampling parameters to them.
 # llama-cpp-python takes max_tokens 0 for no limit, so that even an echo generates a token.
@@ -242,9 +242,7 @@ class EchoText:
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Sum the log-probabilities of the tokens after those that the context and all options have in common."""
         context, *options = self.echoed(request, replies)
-        columns = enumerate(zip(context.tokens, *(option.tokens for option in options), strict=False))
-        shortest = min(len(echoed.tokens) for echoed in (context, *options))
-        n_common = next((position for position, tokens in columns if len(set(tokens)) > 1), shortest)
+        n_common = n_common_tokens([echoed.tokens for echoed in (context, *options)])
         if n_common == 0:
             raise AnswerError("context and options share no token")
         for option, given in zip(request.options, options, strict=True):

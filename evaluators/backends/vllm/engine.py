@@ -148,7 +148,9 @@ class Engine:
             self._compute(Work([TokenQuestion((0,), (0,))], []))
         self.runtime = Runtime(
             device="cpu" if platform.is_cpu() else platform.get_device_name(),
-            packages=_packages(self._vllm),
+            # The CPU build is a different distribution of the same module, so ask the module for its version.
+            packages={"vllm": self._vllm.__version__}
+            | {name: importlib.metadata.version(name) for name in ("torch", "transformers", "tokenizers")},
             settings={
                 "option_scoring": "option_trie",
                 "batch_invariant": os.environ.get("VLLM_BATCH_INVARIANT", "0"),
@@ -336,9 +338,3 @@ def _first_line(error: BaseException) -> str:
         lines = [lines[1].removeprefix("Value error, ").partition(" [type=")[0], *lines[2:]]
     message = lines[0] if lines else type(error).__name__
     return message[:300].rstrip(".")
-
-
-def _packages(vllm: Any) -> dict[str, str]:
-    versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "tokenizers")}
-    # The CPU build is a different distribution of the same module, so ask the module for its version.
-    return {"vllm": vllm.__version__, **versions}
