@@ -112,6 +112,7 @@ class Generation:
             **self.extra,
             **self.form.parameters(request.json_schema),
         }
+        # Some endpoints refuse an empty list.
         if request.stop:
             body["stop"] = list(request.stop)
         for name in self.unknown:

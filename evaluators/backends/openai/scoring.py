@@ -308,6 +308,7 @@ class FirstToken:
         (choice,) = choices(replies[0], 1)
         check_refusal(choice)
         alternatives = _first_tokens(choice)
+        # A token that was not returned is no more probable than the last one that was, or than all that is left.
         rest = max(0.0, 1.0 - sum(map(math.exp, alternatives.values()))) + _ROUNDING
         unseen = min(min(alternatives.values()), math.log(rest))
         options = [option.lstrip() for option in request.options]

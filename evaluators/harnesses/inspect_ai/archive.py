@@ -114,5 +114,6 @@ class Archive:
             _, n_name, n_extra = _LOCAL_HEADER.unpack(head)
             file.seek(n_name + n_extra, 1)
             packed = file.read(entry.compress_size)
+        # As a stream, because inspect_ai writes a large entry as several frames.
         with pyarrow.input_stream(pyarrow.BufferReader(packed), compression="zstd") as stream:
             return bytes(stream.read(entry.file_size + 1))
