@@ -61,7 +61,7 @@ class AdapterSet:
         return checked_folder(self.folder, adapter)
 
     def check_base(self, identity: str, *, tokenizer_sha256: str | None, chat_template_sha256: str | None) -> None:
-        """Check that the adapters were trained for a model, as it is shown prompts.
+        """Check that the adapters were trained for a model, with the same tokenizer and chat template.
 
         Args:
             identity: Exact version of the files of the model.

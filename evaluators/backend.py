@@ -261,7 +261,7 @@ class Backend(ABC):
 
         @property
         def is_remote(self) -> bool:
-            """True if an endpoint answers: its exact model is known only after it was asked, and it may want money."""
+            """True if an endpoint answers: its exact model is known only after it was asked, and answers may cost."""
 
         @property
         def needed_facts(self) -> frozenset[str]:
@@ -316,7 +316,7 @@ class Backend(ABC):
         return None
 
     def most_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """Return an upper bound on the tokens that the requests take, from the bytes of their texts; None without."""
+        """Return an upper bound on the tokens that the requests take, by the bytes of their texts; None if unknown."""
         return None
 
     def cost_usd(self, tokens: TokenCount) -> float | None:
@@ -335,8 +335,11 @@ class Backend(ABC):
         """Return True if that is known without asking the endpoint anything."""
         return False
 
-    def other_ways(self) -> Sequence[str]:
-        """Return options with which the same model continues texts and scores options; it may be asked to find out."""
+    def completion_options(self) -> Sequence[str]:
+        """Return options with which the same model would continue texts and score options, where it now takes messages.
+
+        The endpoint may be asked to find out.
+        """
         return ()
 
 

@@ -53,7 +53,7 @@ class ChosenAdapters(NamedTuple):
         return files.revision if self.single is None else self.single.files.revision
 
     def check_base(self, files: ModelFiles, *, tokenizer_sha256: str | None, chat_template_sha256: str | None) -> None:
-        """Check that the adapters of contexts were trained for a model, as it is shown prompts.
+        """Check that the adapters of contexts were trained for a model, with the same tokenizer and chat template.
 
         Raises:
             ConfigError: they were trained for another model, tokenizer or chat template.

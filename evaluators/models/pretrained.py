@@ -80,7 +80,7 @@ def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_c
 
 
 def refuse_hub_attention(location: str, commit: str | None, *, what: str, own_code: str = SERVE_IT) -> None:
-    """Refuse a model whose configuration names a repository of the Hub that its attention is to be computed with.
+    """Refuse a model whose configuration has its attention computed by code from a repository of the Hub.
 
     Where the library ``kernels`` is installed, transformers fetches and runs the compiled code of a repository that
     ``attn_implementation`` names, and asks nobody if it is one of ``kernels-community``.

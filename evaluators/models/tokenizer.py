@@ -272,6 +272,6 @@ def local_name(name: str) -> str:
 
 
 def n_common_tokens(texts: Sequence[Sequence[int] | Sequence[str]]) -> int:
-    """Return how many of their first tokens all texts share, each given by the ids or the words of its tokens."""
+    """Return how many of their first tokens all texts share, where tokens are ids or texts."""
     columns = enumerate(zip(*texts, strict=False))
     return next((index for index, tokens in columns if len(set(tokens)) > 1), min(map(len, texts)))

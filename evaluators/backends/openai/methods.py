@@ -40,7 +40,7 @@ _FORM_REFUSED = (400, 404, 422, 501)
 
 @dataclass
 class JsonForm:
-    """The strictest way to hold texts to a JSON Schema that the endpoint accepts, and the same from then on.
+    """The strictest form in which the endpoint holds texts to a JSON Schema, as far as is known.
 
     Some endpoints accept a schema, some only the wish for any JSON object, some neither, and those that refuse say so
     in the answer to a call. The first call tries the strictest; a refusal that names it leads to the next one.

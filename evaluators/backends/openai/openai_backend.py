@@ -197,7 +197,7 @@ class OpenAIBackend(Backend):
         """Return True if the options or the address leave nothing but a chat."""
         return all(possible.api == "chat" for possible in self._possible())
 
-    def other_ways(self) -> Sequence[str]:
+    def completion_options(self) -> Sequence[str]:
         """Return ``--api completions`` if the user chose chat, and completions return log-probabilities of options."""
         if self._api != "chat":
             return ()  # Completions were tried first.

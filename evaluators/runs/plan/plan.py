@@ -384,11 +384,11 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
         raise ConfigError(
             f"backend '{model.backend}' cannot do {prompt.requires}, which prompt '{prompt.id}' needs; "
             f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
-            f"prompts for that: {', '.join(others) or 'none'}{_other_ways(backend)}{why}{others_can}"
+            f"prompts for that: {', '.join(others) or 'none'}{_completion_options(backend)}{why}{others_can}"
         )
     if backend.sends_messages() and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat and other.requires in backend.capabilities]
-        raise _no_message(prompt, others, _other_ways(backend))
+        raise _no_message(prompt, others, _completion_options(backend))
     if model.chat_template_sha256 is not None and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat]
         raise ConfigError(
@@ -397,6 +397,6 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
         )
 
 
-def _other_ways(backend: Backend) -> str:
-    ways = backend.other_ways() if backend.sends_messages() else ()
-    return f"; or take {' or '.join(ways)}" if ways else ""
+def _completion_options(backend: Backend) -> str:
+    options = backend.completion_options() if backend.sends_messages() else ()
+    return f"; or take {' or '.join(options)}" if options else ""
