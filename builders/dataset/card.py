@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -67,6 +68,16 @@ class Card:
     citation: str
     task_categories: tuple[str, ...]
     tags: tuple[str, ...]
+
+
+class SourceTexts(NamedTuple):
+    """The texts of a card that depend on the source, where a builder has several."""
+
+    title: str
+    how_built: str
+    licence_terms: str
+    known_limits: str
+    citation: str
 
 
 def render_card(card: Card, manifest: Manifest) -> str:
@@ -209,6 +220,7 @@ def _lead(manifest: Manifest) -> str:
 
 
 def _how_to_load(manifest: Manifest) -> str:
+    # The last split may hold inputs without content, which nobody wants to see first.
     evaluated = (entry for entry in reversed(manifest.splits) if entry.split == _EVALUATED)
     entry = next(evaluated, manifest.splits[-1])
     return (

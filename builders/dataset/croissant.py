@@ -1,8 +1,9 @@
 """Renders the croissant.json of a dataset folder: its files, columns and limits in the Croissant vocabulary.
 
-The format is Croissant 1.0 of MLCommons, with the terms on responsible data (RAI) for annotation, bias and limits. It
-is written as plain JSON, so that building a dataset needs no further library; tests read it with mlcroissant. It has no
-date of publishing: two builds give the same bytes.
+The format is Croissant 1.0 of MLCommons, with the terms on responsible data (RAI) for annotation, bias and limits: the
+Hub makes a file without these by itself. Ours is written as plain JSON, since the writer of mlcroissant would bring ten
+packages to everybody who builds; tests read it with mlcroissant. It has no date of publishing: two builds give the same
+bytes.
 """
 
 from __future__ import annotations

@@ -144,6 +144,7 @@ def downloading(hub_id: str, what: str, needed: Sequence[str], *, revision: str 
     Raises:
         DataError: the dataset cannot be had.
     """
+    # Looked for once and briefly, before the client, which tries again and again.
     obstacle = hub_obstacle(hub_id, needed, revision=revision, repo_type="dataset")
     if obstacle is not None:
         raise DataError(f"--input {hub_id}: {what} cannot be had: {obstacle}")
@@ -152,6 +153,7 @@ def downloading(hub_id: str, what: str, needed: Sequence[str], *, revision: str 
     try:
         yield
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        # The client raises errors without a message too.
         reason = (str(error).splitlines() or ["no message"])[0]
         raise DataError(
             f"--input {hub_id}: {what} cannot be downloaded from the Hub ({reason}); go online, or give a local {kind}"

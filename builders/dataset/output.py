@@ -130,6 +130,7 @@ def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[D
         raise ConfigError(f"--limit {limit}: one template from each of {places} needs at least {least} items; raise it")
     room = limit
     kept: set[str] = set()
+    # In an order that no position in the source decides; a larger limit keeps all that a smaller one keeps.
     queues = [sorted(of_split, key=lambda unit: hashlib.sha256(unit.encode()).digest()) for of_split in sizes]
     by_unit = {unit: n for of_split in sizes for unit, n in of_split.items()}
     for unit in round_robin(queues):
@@ -225,7 +226,7 @@ def write_dataset(
         n_items = sum(len(split.items) for split in draft.splits)
         for split in draft.splits:
             report(f"writing {split.config}/{split.split}", sum(entry.n_items for entry in entries), n_items)
-            # Read once and not kept: a builder may make the items of a split only now.
+            # Read once and not kept: a suite has hundreds of tasks, and their items are made one task at a time.
             items = list(split.items)
             ids.update(item.item_id for item in items)
             flags.update(flag for item in items for flag in item.flags)

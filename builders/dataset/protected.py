@@ -75,6 +75,7 @@ def holds_protected(text: str, known: frozenset[bytes]) -> bool:
 
 def _parts(text: str) -> Iterator[str]:
     yield text
+    # A model that is asked for sentences may recite one; prompts, tables and JSON hold it among other text.
     if _BORDER.search(text) is not None:
         yield from text.splitlines()
         yield from _BORDER.split(text)

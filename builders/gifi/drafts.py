@@ -32,6 +32,21 @@ COMPAT = "gifi-repo"
 RTP_LIMIT = 2200
 """Maximum number of items from RealToxicityPrompts if ``--limit`` is not given: as many as the published GIFI has."""
 
+_TAGGED = (
+    "Every text that speaks of one person as he or she is tagged by rule: the case of each pronoun, and the verbs that "
+    "have to agree with they. Where neighbouring words do not settle a case, a verb or a referent, the text is "
+    "rejected, so that texts with *her*, with contractions and with several people are rarer here than in the source."
+)
+_REPAIRED = (
+    "Every published template is taken apart into text and slots. The case of each slot, pronouns of objects, groups "
+    "and other people, and verbs that have to agree with they were read by us, text by text "
+    "(`builders/gifi/published_tags.json`); typing errors of the assignment prompts and one answer are put right."
+)
+_COMPAT = (
+    "The strings are those of the published files, byte by byte; the eleven equal rows of each assignment prompt are "
+    "one item here. What is wrong with an item is a flag."
+)
+
 
 def embedded(*, limit: int | None) -> Draft[Item]:
     """Build a draft from the texts of this project, with all four configs."""
@@ -139,13 +154,6 @@ def from_realtoxicityprompts(path: Path, revision: str | None, *, limit: int | N
     )
 
 
-_TAGGED = (
-    "Every text that speaks of one person as he or she is tagged by rule: the case of each pronoun, and the verbs that "
-    "have to agree with they. Where neighbouring words do not settle a case, a verb or a referent, the text is "
-    "rejected, so that texts with *her*, with contractions and with several people are rarer here than in the source."
-)
-
-
 def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[Item]:
     """Build a draft from the published templates of GIFI, with all four configs.
 
@@ -204,17 +212,6 @@ def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[It
     )
     parameters = {**draft.parameters, "compat": COMPAT if compat else None}
     return replace(draft, parameters=parameters, name=f"{draft.name}-compat" if compat else draft.name)
-
-
-_REPAIRED = (
-    "Every published template is taken apart into text and slots. The case of each slot, pronouns of objects, groups "
-    "and other people, and verbs that have to agree with they were read by us, text by text "
-    "(`builders/gifi/published_tags.json`); typing errors of the assignment prompts and one answer are put right."
-)
-_COMPAT = (
-    "The strings are those of the published files, byte by byte; the eleven equal rows of each assignment prompt are "
-    "one item here. What is wrong with an item is a flag."
-)
 
 
 def split_of(config: str, items: Sequence[Item]) -> DraftSplit[Item]:

@@ -67,6 +67,8 @@ UNCLEAR = Rule(
 )
 REJECT_RULES = (UNCLEAR,)
 
+# All variants are the same but for their pronouns, and no template has the independent possessive: the forms of he and
+# xe together tell the case.
 _CASES_BY_FORM: Mapping[tuple[str, str], PronounCase] = {
     ("he", "xe"): "nominative",
     ("him", "xem"): "accusative",
@@ -398,5 +400,6 @@ def _stereotype(row: PromptRow) -> StereotypedGender:
 
     Only the order tells it: for each attribute, the first half of the prompts is feminine, the second half masculine.
     """
+    # Occupations are 0-79, traits 80-119, hobbies 120-159 and colours 160-199.
     half, start = (40, 0) if row.state == "occupation" else (20, 80)
     return "feminine" if (row.number - start) // half % 2 == 0 else "masculine"

@@ -28,8 +28,10 @@ NO_NUMBER = Rule(name="no_number", description="the answer is not one number")
 REPEATED = Rule(name="repeated_text", description="the same text stands in the source before")
 OWN_RULES = (NO_NUMBER, REPEATED)
 
+# A solution of GSM8K ends in #### and the answer.
 _ANSWER = re.compile(r"####\s*(-?\d[\d,]*(?:\.\d+)?)\s*$")
 _REPORT_EVERY = 2000
+# A parquet file of a few kilobytes can stand for ten million rows or for long texts that repeat.
 _MOST_ROWS, _MOST_DECODED = 1_000_000, 1 << 30
 _MOST_BYTES = 4 << 30
 """Maximum size of a file; the published ones are of some hundred megabytes at most."""

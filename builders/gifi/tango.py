@@ -40,6 +40,7 @@ _ANTECEDENTS: Mapping[str, Antecedent] = {
     "ante_nongendered": "neutral_name",
     "distal": "distal",
 }
+# Possessive, because a pattern that goes back takes minutes on a few kilobytes of signs.
 _LEADING = re.compile(r"\W*+")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.progress import Report
-from builders.dataset.card import Annotation, Card, CardTable
+from builders.dataset.card import Annotation, Card, CardTable, SourceTexts
 from builders.dataset.output import Draft, DraftSplit
 from builders.image_labels import BUILDER
 from builders.image_labels.cifar import HUB_ID, read_cifar
@@ -76,16 +76,6 @@ class Built(NamedTuple):
     warnings: tuple[str, ...]
 
 
-class _Texts(NamedTuple):
-    """The texts of a card that depend on the source."""
-
-    title: str
-    how_built: str
-    licence_terms: str
-    known_limits: str
-    citation: str
-
-
 def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built:
     """Return the draft of a dataset of the images of a folder.
 
@@ -99,7 +89,7 @@ def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built
         DataError: the folder or one of its labels cannot be used.
     """
     content = read_folder(folder, licence)
-    texts = _Texts(
+    texts = SourceTexts(
         title=f"Images of {content.name}",
         how_built="Taken from a folder of images with one folder for each label.",
         licence_terms=(
@@ -137,7 +127,7 @@ def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
         DataError: the files cannot be had or used.
     """
     content = read_cifar(path, revision)
-    texts = _Texts(
+    texts = SourceTexts(
         title="CIFAR-100",
         how_built=(
             f"CIFAR-100 as `{HUB_ID}` on the Hub has it: fine labels, with the superclass of each as its category. "
@@ -158,7 +148,7 @@ def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
 
 
 def _built(
-    source: str, content: Content, options: Options, texts: _Texts, licence: str, publish_refusal: str | None
+    source: str, content: Content, options: Options, texts: SourceTexts, licence: str, publish_refusal: str | None
 ) -> Built:
     described = BUILDER.source(source)
     checked = check_images(content, options.report)
@@ -205,7 +195,7 @@ def _built(
     return Built(draft, drawn, labels, tuple(_warnings(content, drawn, labels)))
 
 
-def _card(drawn: Drawn, labels: Sequence[str], texts: _Texts) -> Card:
+def _card(drawn: Drawn, labels: Sequence[str], texts: SourceTexts) -> Card:
     """Return a card, adding the parts that all sources share."""
     parts = {"test": drawn.test, "bias": drawn.bias, "pool": drawn.pool}
     counts = [Counter(image.candidate.label for image in images) for images in parts.values()]

@@ -81,6 +81,7 @@ def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
         rest = "" if len(faults) == 1 else f" (and {len(faults) - 1} more; biasboard validate {folder} lists them)"
         raise DataError(f"{faults[0]}{rest}")
     files = {file.name: file for file in _files(folder)}
+    # An edited manifest may name other sources.
     for protected in _protected():
         if set(protected.file_sha256s) & {file.sha256 for file in files.values()}:
             raise DataError(f"{folder}: holds the published file of {protected.name}; remove it: {protected.refusal}")
@@ -183,6 +184,7 @@ def _check_version(folder: Path, manifest: Manifest) -> None:
         )
     for problem in croissant_problems(folder, manifest):
         raise DataError(problem)
+    # Looked for by itself, since results name the version of what they measured: no other fault is as grave.
     if f"`{manifest.name}`, version {manifest.version}," not in (folder / CARD).read_text(encoding="utf-8"):
         raise DataError(
             f"{folder / CARD}: does not name version {manifest.version} of {manifest.name}, as {MANIFEST} does; "

@@ -19,6 +19,7 @@ from schemas.folders.dataset_folder import CARD, MANIFEST
 
 _MOST_TRIES = 6
 _MOST_SECONDS = 16.0
+"""Longest wait before a repetition; beginning at one second, all waits together take at most 47."""
 _OF_THE_HUB = (".gitattributes",)
 """Files that the Hub puts into a repository and needs there."""
 _MOST_NAMES = 3

@@ -115,6 +115,7 @@ def sort_rows(rows: list[Row], make_id: Callable[[str, int], str]) -> Sorted:
 
 def _outputs(value: object) -> tuple[str, ...] | None:
     """Return the outputs of a row, given as one text or as a list of texts; None if they are neither."""
+    # The repository's old schema has one text where the present one has a list.
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list | tuple) or not all(isinstance(output, str) for output in values):
         return None

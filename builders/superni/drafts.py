@@ -9,6 +9,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import Report
+from builders.dataset.card import SourceTexts
 from builders.dataset.output import Draft
 from builders.superni import BUILDER, embedded, hub_copy, natural_instructions
 from builders.superni.cards import PAPER, SUPERNI, superni_card
@@ -34,6 +35,31 @@ _BUILDER_VERSION = "1.0"
 SUITE = "tasks"
 _REFUSAL = (
     "each task keeps the licence of the data that it was made from ('Instance License'), and many of these are unknown"
+)
+
+_LIMITS = """\
+* The tasks are as the source has them, with its faults: wrong labels, instructions that leave out a label, and texts
+  that offend, above all in tasks about toxic language and stereotypes. Flags name faults that a program can see.
+* Only the first output of an item counts as right.
+* `equivalent_labels` marks the 17 published tasks that fit the rule of the publication (multiple choice by letter or
+  number, and completion of sentences); it speaks of 18 and does not name them. Other tasks are never marked.
+* Sizes of the tasks differ between states of the repository; `dataset.json` names those that differ from the table of
+  the publication. The publication's own choice of 1,000 evaluation items was not seeded and cannot be repeated.
+* Models may have seen the tasks in training, or been trained to solve them."""
+_EMBEDDED = SourceTexts(
+    title="SuperNI label bias, embedded tasks",
+    how_built=(
+        "The tasks are of this project. Their inputs are combined from phrases that we wrote, so that the right label "
+        "follows from the text."
+    ),
+    licence_terms="The texts are licensed under Apache-2.0, like the code.",
+    known_limits=(
+        "* The inputs of a task share phrases, which makes them easier and less varied than those that people write; "
+        "items of a task are less independent than their number suggests.\n"
+        "* They are far fewer than the tasks of the publication, and none of them is one; values cannot be compared "
+        "with published ones."
+    ),
+    citation=f"and {PAPER}, whose method it follows",
 )
 
 
@@ -97,7 +123,7 @@ def from_natural_instructions(given: Path, options: Options, *, revision: str | 
     places = natural_instructions.task_places(given)
     folder = natural_instructions.tasks_folder(given)
     chosen = _chosen(options, places, task_info, folder)
-    texts = _Texts(
+    texts = SourceTexts(
         title="SuperNI label bias, tasks of Super-NaturalInstructions",
         how_built="The tasks are files of the repository natural-instructions.",
         licence_terms=(
@@ -122,7 +148,7 @@ def from_hub(given: Path, options: Options, *, revision: str | None, task_info: 
     infos = read_task_info(task_info, folder.path) if task_info is not None else {}
     places = hub_copy.task_places(folder.path, {name: info.category for name, info in infos.items() if info.category})
     chosen = _chosen(options, places, task_info, folder.path)
-    texts = _Texts(
+    texts = SourceTexts(
         title="SuperNI label bias, tasks of Super-NaturalInstructions from the Hub",
         how_built=(
             "The tasks are files of the dataset Muennighoff/natural-instructions, whose rows of one id are joined to "
@@ -136,43 +162,6 @@ def from_hub(given: Path, options: Options, *, revision: str | None, task_info: 
         citation=f"{PAPER} and {SUPERNI}",
     )
     return _built("hub", chosen, options, _info_sources(task_info), texts, folder.revision)
-
-
-class _Texts(NamedTuple):
-    """The texts of a card that depend on the source."""
-
-    title: str
-    how_built: str
-    licence_terms: str
-    known_limits: str
-    citation: str
-
-
-_LIMITS = """\
-* The tasks are as the source has them, with its faults: wrong labels, instructions that leave out a label, and texts
-  that offend, above all in tasks about toxic language and stereotypes. Flags name faults that a program can see.
-* Only the first output of an item counts as right.
-* `equivalent_labels` marks the 17 published tasks that fit the rule of the publication (multiple choice by letter or
-  number, and completion of sentences); it speaks of 18 and does not name them. Other tasks are never marked.
-* Sizes of the tasks differ between states of the repository; `dataset.json` names those that differ from the table of
-  the publication. The publication's own choice of 1,000 evaluation items was not seeded and cannot be repeated.
-* Models may have seen the tasks in training, or been trained to solve them."""
-
-_EMBEDDED = _Texts(
-    title="SuperNI label bias, embedded tasks",
-    how_built=(
-        "The tasks are of this project. Their inputs are combined from phrases that we wrote, so that the right label "
-        "follows from the text."
-    ),
-    licence_terms="The texts are licensed under Apache-2.0, like the code.",
-    known_limits=(
-        "* The inputs of a task share phrases, which makes them easier and less varied than those that people write; "
-        "items of a task are less independent than their number suggests.\n"
-        "* They are far fewer than the tasks of the publication, and none of them is one; values cannot be compared "
-        "with published ones."
-    ),
-    citation=f"and {PAPER}, whose method it follows",
-)
 
 
 def _chosen(options: Options, places: Mapping[str, TaskPlace], task_info: Path | None, folder: Path) -> Chosen:
@@ -209,7 +198,7 @@ def _built(
     chosen: Chosen,
     options: Options,
     sources: Sequence[Source],
-    texts: _Texts,
+    texts: SourceTexts,
     revision: str | None = None,
 ) -> Built:
     described = BUILDER.source(source)

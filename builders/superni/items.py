@@ -21,7 +21,7 @@ SPLITS = ("test", "bias", "pool", "content_free")
 N_BIAS = 32
 N_POOL = 64
 N_SUPPORT = N_BIAS + N_POOL
-"""Number of items that are not evaluated."""
+"""Number of items that are not evaluated; all three are those of the publication."""
 N_CONTENT_FREE = len(PLACEHOLDERS) + N_RANDOM
 N_TEST = 1000
 """Maximum number of evaluation items per task, as in the publication."""
@@ -49,6 +49,7 @@ FLAG_RULES = (PERIOD, ALIKE, UNNAMED, SPACES, SEVERAL, REPEATED, CONFLICT, UNCLE
 
 def labels_of(content: TaskContent) -> tuple[str, ...]:
     """Return the sorted labels of a task: the first outputs of all its items, as the source spells them."""
+    # The release looks at the items to evaluate alone, so that a demonstration may have a label that is none of them.
     return tuple(sorted({instance.label for instance in content.instances}))
 
 

@@ -103,6 +103,7 @@ def made_id(name: str, text: str, n_before: int) -> str:
     >>> made_id("task156_codah", "Why?", 0), made_id("task156_codah", "Why?", 1)[-2:]
     ('task156_codah-d77989c1e3c0e0ace735631597dc367f', '-2')
     """
+    # As long as the ids that the repository gives; instances of its old schema have none.
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:32]
     return f"{name}-{digest}" + (f"-{n_before + 1}" if n_before else "")
 

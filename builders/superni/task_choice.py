@@ -80,7 +80,7 @@ class TaskFacts:
     equivalent_labels: bool
     """True if the labels only name places: 17 tasks fit the rule of the publication, which has 18 and names none."""
     own_candidates: bool
-    """True if the items offer different numbers of options."""
+    """True if the items offer different numbers of options, such as the four or five answers of task633."""
 
 
 @cache
@@ -130,6 +130,7 @@ def _resolved(word: str, places: Mapping[str, TaskPlace]) -> str:
     if word in places:
         return word
     number = _NUMBER.fullmatch(word)
+    # Five numbers belong to two tasks each, such as 184.
     same = [name for name in places if number and (own := _NUMBER.match(name)) and int(own[1]) == int(number[1])]
     if len(same) > 1:
         raise ConfigError(f"--tasks {word}: several tasks have this number; give the name: {', '.join(same)}")

@@ -48,9 +48,11 @@ class PronounFamily:
     pronoun_class: Literal["binary", "neutral", "neo"]
     forms: MappingProxyType[PronounCase, str]
     variants: MappingProxyType[PronounCase, tuple[str, ...]]
-    """Other spellings that count as this family when pronouns are detected; no template is filled with them."""
+    """Other spellings that count as this family when pronouns are detected, such as *themselves*; no template is filled
+    with them."""
     gifi_repo: MappingProxyType[PronounCase, str]
-    """Forms that the published GIFI templates use instead, for the cases in which they differ from ``forms``."""
+    """Forms that the published GIFI templates use instead, where they differ from ``forms``: *aer* for the nominative
+    *ae*."""
 
 
 def _data(name: str) -> dict[str, Any]:
