@@ -9,7 +9,7 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError, import_extra
-from biasboard.ground.plain_text import visible
+from biasboard.ground.plain_text import one_line, visible
 from biasboard.ground.strict_json import JsonValue
 
 FONT_SIZE = 12
@@ -78,8 +78,7 @@ def svg_of(whole: Mapping[str, JsonValue]) -> str:
     try:
         svg: str = converter.vegalite_to_svg(dict(whole))
     except ValueError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ConfigError(f"a chart could not be drawn: {reason}; reinstall the extra 'site'") from error
+        raise ConfigError(f"a chart could not be drawn: {one_line(error)}; reinstall the extra 'site'") from error
     return svg
 
 

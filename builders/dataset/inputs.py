@@ -12,6 +12,7 @@ from pathlib import Path
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.hub import hub_obstacle
+from biasboard.ground.plain_text import one_line
 
 
 def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) -> dict[str, bytes]:
@@ -153,8 +154,7 @@ def downloading(hub_id: str, what: str, needed: Sequence[str], *, revision: str 
     try:
         yield
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        # The client raises errors without a message too.
-        reason = (str(error).splitlines() or ["no message"])[0]
         raise DataError(
-            f"--input {hub_id}: {what} cannot be downloaded from the Hub ({reason}); go online, or give a local {kind}"
+            f"--input {hub_id}: {what} cannot be downloaded from the Hub ({one_line(error)}); go online, or give a "
+            f"local {kind}"
         ) from error

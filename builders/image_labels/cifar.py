@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
+from biasboard.ground.plain_text import one_line
 from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
 from builders.image_labels.images import Candidate, Content, check_labels, label_words
 from schemas.documents.dataset import Source
@@ -110,8 +111,7 @@ def _candidates(path: Path, part: str) -> list[Candidate]:
         names = _label_names(parquet.read_schema(path).metadata)
         images, fine, coarse = (table.column(name).to_pylist() for name in _COLUMNS)
     except (arrow.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
-        reason = (str(error).splitlines() or ["no message"])[0]
-        raise DataError(f"{path}: is no file of CIFAR-100 as the Hub has it ({reason}); {_REMEDY}") from error
+        raise DataError(f"{path}: is no file of CIFAR-100 as the Hub has it ({one_line(error)}); {_REMEDY}") from error
     return [
         _candidate(
             f"{part}/{number}", image, _named(names["fine_label"], label, path), _named(names["coarse_label"], of, path)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.pages import plots
@@ -233,8 +234,7 @@ def named_without_rank(names: Sequence[str]) -> str:
     """Return a sentence that names the first models without a rank, and ends with a space; empty if there are none."""
     if not names:
         return ""
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"Without a rank, for reasons that the table gives: {', '.join(names[:_MOST_NAMES])}{more}. "
+    return f"Without a rank, for reasons that the table gives: {listed(names, most=_MOST_NAMES)}. "
 
 
 def make_sections(board: Board) -> tuple[Section, ...]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from biasboard.ground.plain_text import listed
 from leaderboard.pages.markup import interval_text, metric_number, number
 from schemas.documents.result import TOLERANCE, Metric
 
@@ -85,7 +86,7 @@ def claim(label: str, metric: Metric, rivals: Sequence[Rival]) -> Claim:
         verdict = "badly"
     parts = [
         _against_ideal(own, metric),
-        f"baselines with an ideal value: {_named(trivial)}" if trivial else "",
+        f"baselines with an ideal value: {listed(trivial, most=_MOST_NAMES)}" if trivial else "",
         _against(baselines, "baseline"),
         _against(models, "other model"),
     ]
@@ -143,11 +144,6 @@ def _is_ideal(metric: Metric) -> bool:
     return metric.value is not None and metric.ideal is not None and abs(metric.value - metric.ideal) <= TOLERANCE
 
 
-def _named(names: Sequence[str]) -> str:
-    """Return the first names, and how many there are besides."""
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
-
-
 def _split(own: tuple[float, float], rivals: Sequence[Rival]) -> _Split:
     split = _Split([], [], [])
     for rival in rivals:
@@ -198,7 +194,7 @@ def _against(split: _Split, kind: str) -> str:
 
 def _counted(names: Sequence[str], n: int, kind: str) -> str:
     """Return how many of the n rivals are meant, and the first names."""
-    shown = _named(names)
+    shown = listed(names, most=_MOST_NAMES)
     if n == 1:
         return f"the only {kind} ({shown})"
     if len(names) == n:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biasboard.ground.errors import DataError
+from biasboard.ground.plain_text import one_line
 from schemas.documents.base import EncodedImage
 
 SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -144,8 +145,9 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
         raise  # The file may be sound.
     # The names of columns may be no UTF-8.
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = (str(error).splitlines() or ["no message"])[0]
-        raise DataError(f"{path}: not a readable parquet file (truncated?): {reason}; make it again") from error
+        raise DataError(
+            f"{path}: not a readable parquet file (truncated?): {one_line(error)}; make it again"
+        ) from error
 
 
 def _check_size(path: Path, file: pq.ParquetFile, groups: Sequence[int]) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from biasboard.ground.errors import BiasboardError, DataError, import_extra
+from biasboard.ground.plain_text import one_line
 
 MOST_PIXELS = 64_000_000
 """Largest number of pixels of a picture; a file of a few bytes can claim any."""
@@ -65,8 +66,7 @@ def decoded(content: bytes) -> Any:
         raise
     # The library may raise any exception here, and each concerns the file.
     except Exception as error:
-        reason = (str(error).splitlines() or ["no message"])[0][:200]
-        raise DataError(f"cannot be decoded ({reason}); take it out, or get it again") from error
+        raise DataError(f"cannot be decoded ({one_line(error, most=200)}); take it out, or get it again") from error
 
 
 def _check(image: Any) -> None:
