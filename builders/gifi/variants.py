@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
 from builders.dataset.output import Rule
@@ -33,8 +33,6 @@ class VariantFrame(NamedTuple):
     antecedent: Antecedent | None = None
     topic: str | None = None
     answer: str | None = None
-    flags: tuple[str, ...] = ()
-    """Flags that hold for every variant."""
 
 
 class FramesAndRejects(NamedTuple):
@@ -44,28 +42,22 @@ class FramesAndRejects(NamedTuple):
     rejects: list[Reject]
 
 
-class _Variant(NamedTuple):
-    family: PronounFamilyName
-    text: str
-    flags: tuple[str, ...]
-
-
 def text_items(frames: Iterable[VariantFrame]) -> list[PronounTextItem]:
     """Return all variants of every frame as items of shape recognition or continuation."""
     return [
         PronounTextItem(
-            item_id=f"{frame.template_id}-{variant.family}",
+            item_id=f"{frame.template_id}-{family}",
             template_id=frame.template_id,
-            text=variant.text,
-            family=variant.family,
+            text=text,
+            family=family,
             cases=frame.template.cases,
             antecedent=frame.antecedent,
             topic=frame.topic,
             source_row=frame.source_row,
-            flags=variant.flags,
+            flags=flags,
         )
         for frame in frames
-        for variant in _variants(frame)
+        for family, text, flags in _variants(frame)
     ]
 
 
@@ -73,29 +65,25 @@ def problem_items(frames: Iterable[VariantFrame]) -> list[WordProblemItem]:
     """Return all variants of every frame as items of shape word_problem. Each frame must have an answer."""
     return [
         WordProblemItem(
-            item_id=f"{frame.template_id}-{variant.family}",
+            item_id=f"{frame.template_id}-{family}",
             template_id=frame.template_id,
-            text=variant.text,
-            family=variant.family,
+            text=text,
+            family=family,
             cases=frame.template.cases,
             answer=cast(str, frame.answer),
             source_row=frame.source_row,
-            flags=variant.flags,
+            flags=flags,
         )
         for frame in frames
-        for variant in _variants(frame)
+        for family, text, flags in _variants(frame)
     ]
 
 
-def _variants(frame: VariantFrame) -> list[_Variant]:
+def _variants(frame: VariantFrame) -> Iterator[tuple[PronounFamilyName, str, tuple[str, ...]]]:
+    """Yield the family, the text and the flags of each variant."""
     texts = {family: frame.template.fill(family) for family in pronoun_families()}
-    times = Counter(texts.values())
-    return [
-        _Variant(cast(PronounFamilyName, family), text, frame.flags + _flags(frame.template, times[text]))
-        for family, text in texts.items()
-    ]
-
-
-def _flags(template: Template, n_same: int) -> tuple[str, ...]:
-    flags: Mapping[str, bool] = {SAME_TEXT.name: n_same > 1, ENDS_IN_PRONOUN.name: template.ends_in_slot}
-    return tuple(name for name, holds in flags.items() if holds)
+    n_same = Counter(texts.values())
+    ends_in_pronoun = (ENDS_IN_PRONOUN.name,) if frame.template.ends_in_slot else ()
+    for family, text in texts.items():
+        same_text = (SAME_TEXT.name,) if n_same[text] > 1 else ()
+        yield cast(PronounFamilyName, family), text, same_text + ends_in_pronoun

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
@@ -112,17 +112,19 @@ def _candidates(path: Path, part: str) -> list[Candidate]:
         images, fine, coarse = (table.column(name).to_pylist() for name in _COLUMNS)
     except (arrow.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
         raise DataError(f"{path}: is no file of CIFAR-100 as the Hub has it ({one_line(error)}); {_REMEDY}") from error
-    return [
-        _candidate(
-            f"{part}/{number}", image, _named(names["fine_label"], label, path), _named(names["coarse_label"], of, path)
+    candidates = []
+    for number, (image, label, superclass) in enumerate(zip(images, fine, coarse, strict=True)):
+        place = f"{part}/{number}"
+        content = image.get("bytes") if isinstance(image, dict) else None
+        candidates.append(
+            Candidate(
+                place,
+                label_words(_named(names["fine_label"], label, path), place),
+                label_words(_named(names["coarse_label"], superclass, path), place),
+                partial(bytes, content or b""),
+            )
         )
-        for number, (image, label, of) in enumerate(zip(images, fine, coarse, strict=True))
-    ]
-
-
-def _candidate(place: str, image: Any, label: str, category: str) -> Candidate:
-    content = image.get("bytes") if isinstance(image, dict) else None
-    return Candidate(place, label_words(label, place), label_words(category, place), partial(bytes, content or b""))
+    return candidates
 
 
 def _label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[str]]:

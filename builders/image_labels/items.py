@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -128,8 +128,13 @@ def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: s
     """
     counts = Counter((image.width, image.height) for image in test)
     width, height = (min(side, _MOST_SIDE) for side in min(counts, key=lambda size: (-counts[size], size)))
+    rng = rng_for(seed, "noise")
+    empty: list[tuple[NoContent, np.ndarray[Any, np.dtype[np.uint8]]]] = [
+        *((kind, np.full((height, width, 3), value, dtype=np.uint8)) for kind, value in _PLAIN.items()),
+        *(("noise", rng.integers(0, 256, (height, width, 3), dtype=np.uint8)) for _ in range(N_NOISE)),
+    ]
     items = []
-    for number, (kind, pixels) in enumerate(_empty_pictures(width, height, rng_for(seed, "noise"))):
+    for number, (kind, pixels) in enumerate(empty):
         content = pictures.png(pixels)
         items.append(
             ImageItem(
@@ -147,12 +152,3 @@ def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: s
             )
         )
     return items
-
-
-def _empty_pictures(
-    width: int, height: int, rng: np.random.Generator
-) -> Iterator[tuple[NoContent, np.ndarray[tuple[int, ...], np.dtype[np.uint8]]]]:
-    for kind, value in _PLAIN.items():
-        yield kind, np.full((height, width, 3), value, dtype=np.uint8)
-    for _ in range(N_NOISE):
-        yield "noise", rng.integers(0, 256, (height, width, 3), dtype=np.uint8)

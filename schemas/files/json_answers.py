@@ -38,7 +38,8 @@ def find_json(text: str) -> JsonValue:
         try:
             value: JsonValue = json.loads(part, object_pairs_hook=_object, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            problem = _words(error) if number == 0 else problem
+            if number == 0:
+                problem = "is nested too deeply" if isinstance(error, RecursionError) else str(error)
             continue
         if isinstance(value, dict | list):
             return value
@@ -76,7 +77,3 @@ def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 
 def _refuse(name: str) -> JsonValue:
     raise ValueError(f"{name} is no JSON number")
-
-
-def _words(error: Exception) -> str:
-    return "is nested too deeply" if isinstance(error, RecursionError) else str(error)
