@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -50,6 +50,7 @@ class Rule:
 
 
 ItemT = TypeVar("ItemT", bound=Item, covariant=True)
+TakenT = TypeVar("TakenT", bound=Item)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +109,26 @@ class Draft(Generic[ItemT]):
     """Suites of configs that are measured together."""
 
 
-def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[DraftSplit[Item], ...]:
+def by_hash(split: DraftSplit[Item]) -> Sequence[str]:
+    """Return the units of a split in an order that no place in the source decides."""
+    return sorted({item.unit for item in split.items}, key=lambda unit: hashlib.sha256(unit.encode()).digest())
+
+
+def take_units(
+    splits: Sequence[DraftSplit[TakenT]],
+    limit: int | None,
+    *,
+    unit_name: str = "template",
+    order: Callable[[DraftSplit[TakenT]], Sequence[str]] = by_hash,
+) -> tuple[DraftSplit[TakenT], ...]:
     """Keep at most ``limit`` items: whole units, such as all variants of a template, equally many per split.
 
     Args:
         splits: Splits in which every unit is complete.
         limit: Maximum number of items. None keeps everything.
+        unit_name: Word for a unit, for the error message.
+        order: Function that returns the units of a split in the order in which they are taken. A larger limit keeps all
+            that a smaller one keeps.
 
     Returns:
         The splits with the kept items in their original order.
@@ -127,13 +142,13 @@ def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[D
     least = sum(min(of_split.values()) for of_split in sizes)
     if limit < least:
         places = ", ".join(f"{split.config}/{split.split}" for split in splits)
-        raise ConfigError(f"--limit {limit}: one template from each of {places} needs at least {least} items; raise it")
+        raise ConfigError(
+            f"--limit {limit}: one {unit_name} from each of {places} needs at least {least} items; raise it"
+        )
     room = limit
     kept: set[str] = set()
-    # In an order that no position in the source decides; a larger limit keeps all that a smaller one keeps.
-    queues = [sorted(of_split, key=lambda unit: hashlib.sha256(unit.encode()).digest()) for of_split in sizes]
     by_unit = {unit: n for of_split in sizes for unit, n in of_split.items()}
-    for unit in round_robin(queues):
+    for unit in round_robin([order(split) for split in splits]):
         if by_unit[unit] > room:
             break
         kept.add(unit)

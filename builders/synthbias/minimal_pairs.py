@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
-from biasboard.ground.errors import ConfigError
-from builders.dataset.output import DraftSplit, round_robin
+from builders.dataset.output import DraftSplit, round_robin, take_units
 from builders.synthbias.mentions import masked, mentions_in
 from schemas.items.coreference import CoreferenceItem, Stereotype
 from schemas.lexicon import PronounCase, PronounGender, cases_of, families_of, occupations, pronoun_families
@@ -184,20 +182,7 @@ def take_pairs(
     Raises:
         ConfigError: the limit is too small for one pair per split.
     """
-    if limit is None:
-        return tuple(splits)
-    if limit < 2 * len(splits):
-        places = ", ".join(f"{split.config}/{split.split}" for split in splits)
-        raise ConfigError(
-            f"--limit {limit}: one pair from each of {places} needs at least {2 * len(splits)} items; raise it"
-        )
-    queues = [_spread_pairs(split) for split in splits]
-    kept: set[str] = set()
-    for pair_id in round_robin(queues):
-        if 2 * len(kept) + 2 > limit:
-            break
-        kept.add(pair_id)
-    return tuple(replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in splits)
+    return take_units(splits, limit, unit_name="pair", order=_spread_pairs)
 
 
 def _spread_pairs(split: DraftSplit[CoreferenceItem]) -> list[str]:
