@@ -44,7 +44,7 @@ SHA256: Mapping[str, str] = {
 }
 
 _MOST_DIGITS = 9
-"""Maximum number of digits of a template's index."""
+"""Maximum number of digits of a template's index: Python refuses to read a number of thousands."""
 _PRONOUN_COLUMNS = ("template_index", "pronoun_family", "template")
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "recognition": _PRONOUN_COLUMNS,

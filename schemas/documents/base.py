@@ -62,6 +62,7 @@ Name: TypeAlias = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """A name that can be part of a path and of an address."""
 Sha256: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Version: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
+# Numbers have an end, because Python refuses to read one of thousands of digits.
 SemanticVersion: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}$")]
 Day: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 PathInFolder: TypeAlias = Annotated[
