@@ -44,7 +44,7 @@ class LabelAnswers(NamedTuple):
     """Name of each item's split, shape (n,)."""
     content_free: npt.NDArray[np.str_]
     """Kind of each input without content, shape (n,); "" for all others."""
-    places: IntArray
+    positions: IntArray
     """Position of each item among the examples that the prompt shows, shape (n,); -1 for all others."""
     n_shown: IntArray
     """Number of examples that each item's prompt shows, shape (n,); -1 if it is unknown."""
@@ -78,12 +78,12 @@ class LabelAnswers(NamedTuple):
 
         Neither are they examples of this context, nor was an adapter trained on them.
         """
-        return self.of_split("pool") & (self.places < 0) & ~self.is_trained
+        return self.of_split("pool") & (self.positions < 0) & ~self.is_trained
 
     @property
     def shown(self) -> BoolArray:
         """The mask of the examples of this context with a distribution, shape (n,)."""
-        return self.of_split("pool") & (self.places >= 0)
+        return self.of_split("pool") & (self.positions >= 0)
 
 
 class Correction(NamedTuple):

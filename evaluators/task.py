@@ -308,14 +308,14 @@ class Task(ABC):
         """
         return self.requests(item, prompt)
 
-    def facts_with(self, item: Any, prompt: Prompt, examples: Sequence[Any], place: int | None) -> ItemFacts:
+    def facts_with(self, item: Any, prompt: Prompt, examples: Sequence[Any], position: int | None) -> ItemFacts:
         """Return the facts that the record of an item keeps, with those about the examples that its prompt shows.
 
         Args:
             item: An item of the task's shape.
             prompt: The prompt that asks about it.
             examples: Items to show, in order; an item that is itself an example is not among them.
-            place: Place of the item among the examples of the prompt, from 0, if it is one of them; None if it is not.
+            position: Position of the item among the examples of the prompt, from 0; None if it is none of them.
         """
         return self.facts(item)
 

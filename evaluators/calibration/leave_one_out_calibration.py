@@ -25,7 +25,7 @@ class LeaveOneOutCalibration(Calibration):
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""
-        most = max(int(answers.n_shown.max()), int(answers.places.max()) + 1)
+        most = max(int(answers.n_shown.max()), int(answers.positions.max()) + 1)
         if most == 0:
             return "the prompt shows no examples"
         if not answers.shown.any():
@@ -38,7 +38,7 @@ class LeaveOneOutCalibration(Calibration):
 
     def _ratio(self, answers: LabelAnswers, n_shown: int) -> FloatArray:
         """Return the prior of the first examples over their uniform distributions, shape (1, k); nan without any."""
-        rows = answers.shown & (answers.places < n_shown)
+        rows = answers.shown & (answers.positions < n_shown)
         if not rows.any():
             return np.full((1, len(answers.labels)), np.nan)
         targets = answers.targets[rows]

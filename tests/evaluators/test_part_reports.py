@@ -30,7 +30,7 @@ def answers(
         targets=np.array(["abc".index(target) for target, _ in rows]),
         splits=np.array(["test"] * len(test) + ["bias"] * len(bias)),
         content_free=np.array([""] * n),
-        places=np.full(n, -1),
+        positions=np.full(n, -1),
         n_shown=np.zeros(n, dtype=np.int64),
         groups={"category": "Letters"},
         is_cut=np.zeros(n, dtype=np.bool_),

@@ -47,8 +47,8 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
                 continue
             first_file, first = definitions.setdefault(value.name, (file, value))
             if first is not value:
-                places = " and in ".join(dict.fromkeys(METRICS.module_name(name) for name in (first_file, file)))
-                raise ConfigError(f"metric '{value.name}' of task '{task}' is defined twice, in {places}; rename one")
+                modules = " and in ".join(dict.fromkeys(METRICS.module_name(name) for name in (first_file, file)))
+                raise ConfigError(f"metric '{value.name}' of task '{task}' is defined twice, in {modules}; rename one")
     return tuple(definition for _, definition in definitions.values())
 
 

@@ -83,7 +83,7 @@ class ClassificationTask(ReadsLabels):
         return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups=groups)
 
     def facts_with(
-        self, item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], place: int | None
+        self, item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], position: int | None
     ) -> ItemFacts:
         """Return the facts of an item, with the labels of the examples that its prompt shows.
 
@@ -92,8 +92,8 @@ class ClassificationTask(ReadsLabels):
         """
         facts = self.facts(item)
         groups = dict(facts.groups)
-        if place is not None:
-            groups[PLACE] = str(place)
+        if position is not None:
+            groups[PLACE] = str(position)
         if prompt.max_prompt_tokens is None:
             prompt_text = filled(item, prompt, examples)
             groups[SHOWN] = _labels(examples[: prompt_text.n_shown])

@@ -64,7 +64,7 @@ def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] 
         targets=targets,
         splits=np.array(records.columns["split"].texts, dtype=np.str_),
         content_free=np.array([group.get(CONTENT_FREE, "") for group in groups], dtype=np.str_),
-        places=_numbers([group.get(PLACE, "-1") for group in groups]),
+        positions=_numbers([group.get(PLACE, "-1") for group in groups]),
         n_shown=np.array([-1 if labels_shown is None else len(labels_shown) for labels_shown in shown], dtype=np.int64),
         groups=_of_task(groups, shown, labels),
         is_cut=np.array([CUT in group for group in groups], dtype=np.bool_),

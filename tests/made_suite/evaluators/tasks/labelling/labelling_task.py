@@ -72,7 +72,7 @@ class LabellingTask(Task):
         return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups={})
 
     def facts_with(
-        self, item: LabelledItem, prompt: Prompt, examples: Sequence[LabelledItem], place: int | None
+        self, item: LabelledItem, prompt: Prompt, examples: Sequence[LabelledItem], position: int | None
     ) -> ItemFacts:
         """Return the facts that the record keeps, whatever is shown."""
         return self.facts(item)
