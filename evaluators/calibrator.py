@@ -158,6 +158,18 @@ class PriorCalibration(Calibration):
         return Correction(prior_ratio(answers, rows)) if rows.any() else self.no_items
 
 
+class ContentFreeCalibration(PriorCalibration):
+    """A calibration whose prior is read from inputs without content of one kind."""
+
+    content_free: str
+    """The kind, such as ``placeholder``."""
+
+    def rows(self, answers: LabelAnswers) -> BoolArray:
+        """Return the mask of these items, each with a distribution, shape (n,)."""
+        mask: BoolArray = answers.has_reading & (answers.content_free == self.content_free)
+        return mask
+
+
 class StoredCalibration(Calibration):
     """A calibration whose correction is stored and applied from then on, and not fitted anew from the same answers.
 

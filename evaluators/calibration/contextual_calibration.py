@@ -7,11 +7,10 @@ References:
 
 from __future__ import annotations
 
-from biasboard.ground.columns import BoolArray
-from evaluators.calibrator import LabelAnswers, PriorCalibration
+from evaluators.calibrator import ContentFreeCalibration
 
 
-class ContextualCalibration(PriorCalibration):
+class ContextualCalibration(ContentFreeCalibration):
     """Division by the mean distribution over placeholders."""
 
     name = "cc"
@@ -20,11 +19,7 @@ class ContextualCalibration(PriorCalibration):
     description = "Calibrated by the mean distribution over inputs without content: N/A, [MASK] and an empty one."
     is_of_paper = True
     no_items = "there are no answers to placeholders"
-
-    def rows(self, answers: LabelAnswers) -> BoolArray:
-        """Return the mask of these items, each with a distribution, shape (n,)."""
-        mask: BoolArray = answers.has_reading & (answers.content_free == "placeholder")
-        return mask
+    content_free = "placeholder"
 
 
 CALIBRATION = ContextualCalibration()

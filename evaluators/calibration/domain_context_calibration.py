@@ -7,11 +7,10 @@ References:
 
 from __future__ import annotations
 
-from biasboard.ground.columns import BoolArray
-from evaluators.calibrator import LabelAnswers, PriorCalibration
+from evaluators.calibrator import ContentFreeCalibration
 
 
-class DomainContextCalibration(PriorCalibration):
+class DomainContextCalibration(ContentFreeCalibration):
     """Division by the mean distribution over inputs of random words."""
 
     name = "dc"
@@ -20,11 +19,7 @@ class DomainContextCalibration(PriorCalibration):
     description = "Calibrated by the mean distribution over inputs of random words of the task's own inputs."
     is_of_paper = True
     no_items = "there are no answers to inputs of random words"
-
-    def rows(self, answers: LabelAnswers) -> BoolArray:
-        """Return the mask of these items, each with a distribution, shape (n,)."""
-        mask: BoolArray = answers.has_reading & (answers.content_free == "random_words")
-        return mask
+    content_free = "random_words"
 
 
 CALIBRATION = DomainContextCalibration()
