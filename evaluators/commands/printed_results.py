@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.baseline_gate import why_no_rank
 from evaluators.runs.measure.unread_answers import notes
@@ -70,9 +71,8 @@ def _without_value(result: Result) -> list[str]:
 
 def _shortened(names: Sequence[str]) -> str:
     """Return the first names of a list, and the number of the others if there are many."""
-    if len(names) <= _MOST_NAMES:
-        return ", ".join(names)
-    return f"{', '.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
+    # "and 1 more" would take the room of the name.
+    return listed(names, most=_MOST_NAMES if len(names) <= _MOST_NAMES else _MOST_NAMES - 1)
 
 
 def _print_table(result: Result) -> None:

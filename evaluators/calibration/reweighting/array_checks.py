@@ -24,15 +24,6 @@ class Fault(NamedTuple):
     remedy: str
 
 
-class Coded(NamedTuple):
-    """Classes of rows as indices into their names."""
-
-    classes: npt.NDArray[np.generic]
-    """Names of the classes, in the order of the columns, shape (n_classes,)."""
-    targets: IntArray
-    """Index of the right class of each row, shape (n,)."""
-
-
 def checked_probabilities(probabilities: npt.ArrayLike, n_classes: int | None = None) -> FloatArray:
     """Return probabilities as an array of shape (n, n_classes).
 
@@ -132,8 +123,10 @@ def check_known(targets: npt.ArrayLike) -> None:
             )
 
 
-def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: Sequence[object] | None) -> Coded:
-    """Return the classes of rows as indices.
+def coded_targets(
+    targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: Sequence[object] | None
+) -> tuple[npt.NDArray[np.generic], IntArray]:
+    """Return the names of the classes in the order of the columns, and the index of the right class of each row.
 
     Args:
         targets: Name of the right class of each row.
@@ -172,7 +165,7 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
                 f"the probabilities have {n_columns} columns, and {len(occurring)} classes occur; name the class of "
                 "each column with 'classes'"
             )
-        return Coded(occurring, indices.astype(np.int64))
+        return occurring, indices.astype(np.int64)
     columns = np.asarray(list(classes))
     if columns.ndim != 1:
         raise ValueError(f"'classes' has {columns.ndim} dimensions; give one name per column")
@@ -188,4 +181,4 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
             f"the class of row {row} is {strange!r}, which is no column; have: {', '.join(map(repr, index_of))}"
         )
     columns_of = np.array([index_of[name] for name in occurring.tolist()], dtype=np.int64)
-    return Coded(columns, columns_of[indices])
+    return columns, columns_of[indices]

@@ -152,10 +152,9 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """
         X, y = self._validated(X, y)  # noqa: N806
         probabilities = checked_probabilities(X)
-        coded = coded_targets(y, len(probabilities), probabilities.shape[1], self.classes)
-        self.classes_ = coded.classes
-        self.fit_ = fit_rules(probabilities, coded.targets, self.settings, coded.classes.tolist())
-        self.rules_ = StoredRules.of(self.fit_, self.settings, coded.classes.tolist())
+        self.classes_, targets = coded_targets(y, len(probabilities), probabilities.shape[1], self.classes)
+        self.fit_ = fit_rules(probabilities, targets, self.settings, self.classes_.tolist())
+        self.rules_ = StoredRules.of(self.fit_, self.settings, self.classes_.tolist())
         for note in self.fit_.notes:
             warnings.warn(note, UserWarning, stacklevel=2)
         return self

@@ -15,13 +15,12 @@ from __future__ import annotations
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from evaluators.calibration.reweighting.array_checks import LEAST_CLASSES
 from evaluators.calibration.reweighting.fitting import FEW_ROWS, Settings, fit_rules
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration
 from evaluators.statistics.bootstrap import ratio
 from evaluators.statistics.class_accuracies import mean_accuracy, sen_welfare
 from evaluators.statistics.outcomes import predicted_share
-
-_LEAST_CLASSES = 2
 
 
 class GiniReweighting(StoredCalibration):
@@ -43,7 +42,7 @@ class GiniReweighting(StoredCalibration):
     def obstacle(self, answers: LabelAnswers) -> str | None:
         """Return the reason why nothing can be fitted; None if there is none."""
         n_classes = len(np.unique(answers.targets[self.fitted_items(answers)]))
-        if n_classes < _LEAST_CLASSES:
+        if n_classes < LEAST_CLASSES:
             return f"the labelled items beside the test have {n_classes} of {len(answers.labels)} labels"
         return None
 

@@ -6,11 +6,12 @@ import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
+from biasboard.ground import plain_text
 from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import option
@@ -22,7 +23,8 @@ PREDICTED = "predicted"
 """Name of the column with the predicted class, in files that are written."""
 PROBABILITIES, LABELS, CLASSES = "probabilities", "labels", "classes"
 """Names of the arrays of an NPZ file."""
-_MOST_LISTED = 12
+listed = partial(plain_text.listed, most=12)
+"""Function that joins names for messages, of many only the first ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,16 +147,6 @@ class Rows:
                 yield f"{self.where_of(row)}: {problem if self.labels[row] else 'has no label; leave it out'}"
             if len({*self.labels}) < LEAST_CLASSES:
                 yield f"all {len(self)} rows are of class '{self.labels[0]}'; give rows of two classes at least"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names separated by commas, of many only the first ones.
-
-    >>> listed([str(number) for number in range(20)])
-    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more'
-    """
-    shown = ", ".join(names[:_MOST_LISTED])
-    return shown if len(names) <= _MOST_LISTED else f"{shown} and {len(names) - _MOST_LISTED} more"
 
 
 def first_twice(names: Sequence[str]) -> str | None:
