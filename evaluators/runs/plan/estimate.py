@@ -188,9 +188,10 @@ def _time(estimates: Sequence[Estimate]) -> Iterator[str]:
         seconds = sum(estimated.seconds_left or 0.0 for estimated in timed)
         n_answers = sum(estimated.pace.n_answers for estimated in timed if estimated.pace is not None)
         of = " in all" if len(timed) == len(asking) else f" for {_configs(timed)}"
-        each = ", ".join(f"{estimated.config} {duration(estimated.seconds_left or 0.0)}" for estimated in timed)
+        each = ", ".join(f"{estimated.config} {rough_duration(estimated.seconds_left or 0.0)}" for estimated in timed)
         parts = f" ({each})" if len(timed) > 1 else ""
-        yield f"about {duration(seconds)}{of}{parts}, at the pace of {n_answers:,} answers that this model gave before"
+        pace = f"at the pace of {n_answers:,} answers that this model gave before"
+        yield f"about {rough_duration(seconds)}{of}{parts}, {pace}"
     if untimed := [estimated for estimated in asking if estimated.pace is None]:
         of = f" for {_configs(untimed)}" if timed else ""
         yield f"time unknown{of}: no earlier answers of this model; --limit 20 makes a pilot, whose answers are kept"
@@ -200,10 +201,10 @@ def _configs(estimates: Sequence[Estimate]) -> str:
     return ", ".join(dict.fromkeys(estimated.config for estimated in estimates))
 
 
-def duration(seconds: float) -> str:
-    """Return a rough duration in words.
+def rough_duration(seconds: float) -> str:
+    """Return a duration in words, as rough as an estimate is.
 
-    >>> [duration(seconds) for seconds in (0.2, 75, 200, 7000, 30000)]
+    >>> [rough_duration(seconds) for seconds in (0.2, 75, 200, 7000, 30000)]
     ['1 s', '75 s', '3 min', '117 min', '8.3 h']
     """
     if seconds < 120:
