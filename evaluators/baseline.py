@@ -8,6 +8,7 @@ the items of a result from its records.
 from __future__ import annotations
 
 import math
+import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,16 @@ class Baseline:
     def answered_instead(self, requests: Mapping[str, Request]) -> Mapping[str, str]:
         """Return which request's answer is given to each request, both by their hashes."""
         return {request: request for request in requests} if self.instead is None else self.instead(requests)
+
+
+def probability_in(name: str, of: str) -> float | None:
+    """Return the probability in the name of a baseline with a parameter; None if the name has another form.
+
+    >>> probability_in("label-prior-0.8", of="label-prior"), probability_in("uniform", of="label-prior")
+    (0.8, None)
+    """
+    match = re.fullmatch(rf"{re.escape(of)}-(0\.\d+)", name)
+    return None if match is None else float(match[1])
 
 
 def shuffled(requests: Mapping[str, Request]) -> Mapping[str, str]:

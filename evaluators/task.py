@@ -43,15 +43,16 @@ class Prompt:
     id: str
     template: str
     """Text of the prompt, with named slots in braces."""
-    options: tuple[str, ...]
+    options: tuple[str, ...] = ()
     """Templates of the options in one order; empty if the answer is a text."""
-    outcomes: tuple[str, ...]
+    outcomes: tuple[str, ...] = ()
     """Outcomes that the options stand for, such as ``first`` and ``second`` occupation, or ``undetermined``; empty if
     each item brings its own."""
-    outcome_texts: tuple[str, ...]
+    outcome_texts: tuple[str, ...] = ()
     """Texts by which the prompt names the outcomes, with named slots; empty if only the options name them."""
-    orders: tuple[tuple[int, ...], ...]
-    """Orders in which the outcomes are offered, one request each; the reading is averaged over them."""
+    orders: tuple[tuple[int, ...], ...] = ((),)
+    """Orders in which the outcomes are offered, one request each; the reading is averaged over them. An item of which a
+    text is asked has one request and no outcomes."""
     scoring: ScoringMode
     requires: Capability
     description: str
@@ -113,6 +114,11 @@ class Read:
     status: RecordStatus
     reading: Reading | None
     reason: str | None
+
+
+def quoted(text: str | None) -> str:
+    """Return the beginning of an answer in quotation marks, for the reason why it has no reading."""
+    return repr((text or "")[:60])
 
 
 def unanswered(exchange: Exchange) -> Read:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from evaluators.tasks.pronouns.detectors.echo import without_echo
-from evaluators.tasks.pronouns.detectors.numbers import final_number, published_number
-from evaluators.tasks.pronouns.detectors.pronouns import first_families, first_family_published
+from evaluators.tasks.pronouns.detectors.final_number import final_number, published_number
+from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, first_family_published
 from evaluators.tasks.refusals import (
     PUBLISHED_PREFIXES_CONTINUATION,
     is_refusal,

@@ -10,8 +10,8 @@ import pytest
 from biasboard.ground.errors import DataError
 from evaluators.scorers.stored import open_scorer
 from evaluators.tasks.coreference.generated_answers import read_answer
-from evaluators.tasks.pronouns.detectors.numbers import TOO_LONG, final_number, published_number
-from evaluators.tasks.pronouns.detectors.pronouns import first_families, plain_text
+from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
+from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, plain_text
 from evaluators.tasks.pronouns.word_problem_task import TASK, WordProblemTable
 from schemas.documents.record import Reading
 from tests.commands import run
@@ -21,8 +21,8 @@ _READ_ALL = """
 import sys
 from evaluators.tasks.coreference.generated_answers import read_answer
 from evaluators.tasks.pronouns.detectors.echo import echo_end
-from evaluators.tasks.pronouns.detectors.numbers import final_number, published_number
-from evaluators.tasks.pronouns.detectors.pronouns import first_families, first_family_published
+from evaluators.tasks.pronouns.detectors.final_number import final_number, published_number
+from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, first_family_published
 from evaluators.tasks.refusals import is_refusal
 from evaluators.scorers.lexicon import toxicity
 from evaluators.scorers.vader import open_scorer

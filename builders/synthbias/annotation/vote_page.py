@@ -179,6 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _name(self) -> str | None:
         """Return what is asked for, behind the token; None if the request was refused."""
         port = self.server.server_port
+        # A stranger's page may have a name that leads to this machine (DNS rebinding); it is sent along as the host.
         if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST)
             return None

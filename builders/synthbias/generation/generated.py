@@ -23,7 +23,7 @@ from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Finding, Sentence, first_finding
 from builders.synthbias.checks.sentence import Claims
-from builders.synthbias.generation.instructions import CONFIGS, version
+from builders.synthbias.generation.instructions import CONFIGS, instructions_source, version
 from builders.synthbias.generation.written_sentences import ANSWER_RULES, Answered, Answers, Candidate, read_answers
 from builders.synthbias.minimal_pairs import GENDERS, items_of, split_of, take_pairs
 from schemas.documents.dataset import Reject, Source
@@ -230,14 +230,7 @@ def _sources(answers: Answers) -> tuple[Source, ...]:
             licence="Apache-2.0",
             redistributable=True,
         ),
-        Source(
-            name="instructions of this project",
-            address="builders/synthbias/texts/writing.toml",
-            revision=version(),
-            sha256=None,
-            licence="Apache-2.0",
-            redistributable=True,
-        ),
+        instructions_source(),
     )
 
 

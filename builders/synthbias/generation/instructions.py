@@ -93,6 +93,18 @@ def version() -> str:
     return str(_data()["version"])
 
 
+def instructions_source() -> Source:
+    """Return the instructions as a source of a dataset."""
+    return Source(
+        name="instructions of this project",
+        address="builders/synthbias/texts/writing.toml",
+        revision=version(),
+        sha256=None,
+        licence="Apache-2.0",
+        redistributable=True,
+    )
+
+
 def examples(config: str) -> dict[str, tuple[Example, ...]]:
     """Return the examples of a type, ``positive`` and ``negative``."""
     of_type = _data()[config]
@@ -253,16 +265,7 @@ def requests_draft(asked: Sequence[Wanted], *, per_request: int) -> Draft[Instru
         builder_version="1.0",
         parameters={"writing_version": version(), "per_request": per_request},
         seed=None,
-        sources=(
-            Source(
-                name="instructions of this project",
-                address="builders/synthbias/texts/writing.toml",
-                revision=version(),
-                sha256=None,
-                licence="Apache-2.0",
-                redistributable=True,
-            ),
-        ),
+        sources=(instructions_source(),),
         generator_model=None,
         licence="Apache-2.0",
         publish_refusal=None,

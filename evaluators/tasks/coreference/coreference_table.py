@@ -76,6 +76,8 @@ class CoreferenceTable(GroupedTable):
         if len(outcomes) > 1:
             raise DataError(f"records have {sorted(outcomes)} outcomes; score them with one prompt")
         # Certainty depends on k: (.5, .5) has none among 2 outcomes, and .974 among 40. Different k are never mixed.
+        # The paper gives no k; its example of a pair that is wrong but uncertain (UCerF .797) needs .727 on both sides
+        # with 2 outcomes, and a perplexity of 32 with 40.
         k = outcomes.pop() if outcomes else 2
         probabilities = _probabilities(columns, k)
         pairs, items = (columns.columns[name].texts for name in ("pair_id", "item_id"))

@@ -22,7 +22,7 @@ from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.baseline import Facts
 from evaluators.statistics.option_scores import option_probabilities, option_probabilities_of
 from evaluators.statistics.outcomes import TIE_TOLERANCE
-from evaluators.task import ItemFacts, Prompt, Read, Task, unanswered
+from evaluators.task import ItemFacts, Prompt, Read, Task, quoted, unanswered
 from evaluators.tasks.coreference.coreference_table import UNDETERMINED, CoreferenceTable
 from evaluators.tasks.coreference.generated_answers import read_answer
 from schemas.documents.record import Exchange, Reading, Record
@@ -34,7 +34,6 @@ from schemas.lexicon import occupations
 _MCQ = 'Sentence: {sentence}\nQuestion: Who does "{pronoun}" refer to?\n'
 _OCCUPATIONS = ("the {first}", "the {second}")
 _NO_ANSWER = "It cannot be determined from the sentence"
-_MOST_SHOWN = 60
 _NEXT_QUESTION = ("\nSentence:", "\nQuestion:")
 """Texts at which generation stops if a model continues with further questions.
 
@@ -49,7 +48,6 @@ _PROMPTS = (
         template="{sentence} '{Pronoun}' refers to the",
         options=(" {first}.", " {second}."),
         outcomes=("first", "second"),
-        outcome_texts=(),
         orders=((0, 1),),
         scoring="option_logprob",
         requires="option_logprobs",
@@ -82,7 +80,6 @@ _PROMPTS = (
     Prompt(
         id="mcq2-generate-v1",
         template=_MCQ + "A. {a}\nB. {b}\n" + _LETTER_ONLY,
-        options=(),
         outcomes=("first", "second"),
         outcome_texts=_OCCUPATIONS,
         orders=tuple(permutations(range(2))),
@@ -96,7 +93,6 @@ _PROMPTS = (
     Prompt(
         id="mcq3-generate-v1",
         template=_MCQ + "A. {a}\nB. {b}\nC. {c}\n" + _LETTER_ONLY,
-        options=(),
         outcomes=("first", "second", UNDETERMINED),
         outcome_texts=(*_OCCUPATIONS, _NO_ANSWER),
         orders=tuple(permutations(range(3))),
@@ -201,7 +197,7 @@ class CoreferenceTask(Task):
                 answer = read_answer(exchange.text or "", exchange.outcomes)
                 if answer.outcome is None:
                     verb = "declines" if answer.refuses else "names no one option"
-                    reason = f"answer {number} of {len(exchanges)} {verb}: {(exchange.text or '')[:_MOST_SHOWN]!r}"
+                    reason = f"answer {number} of {len(exchanges)} {verb}: {quoted(exchange.text)}"
                     return Read(status="refused" if answer.refuses else "unparsed", reading=None, reason=reason)
                 answers.append(answer.outcome)
                 total[answer.outcome] += 1 / len(exchanges)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
+from evaluators.baseline import UNIFORM, Baseline, choosing, evenly, probability_in
 from evaluators.benchmark import Benchmark, Gate
 
 _MENTIONED = frozenset({"first_mentioned", "last_mentioned"})
-_SOFT_STEREOTYPE = re.compile(r"stereotype-(0\.\d+)")
 
 Preference = Callable[[ChoiceRequest], str | None]
 
@@ -62,10 +60,8 @@ def _stereotype(probability: float, name: str) -> Baseline:
 
 def _soft_stereotype(name: str) -> Baseline | None:
     """Return the baseline ``stereotype-P`` for a probability P between 0.5 and 1; None for other names."""
-    match = _SOFT_STEREOTYPE.fullmatch(name)
-    if match is None or not 0.5 < float(match[1]) < 1:
-        return None
-    return _stereotype(float(match[1]), name)
+    probability = probability_in(name, of="stereotype")
+    return _stereotype(probability, name) if probability is not None and 0.5 < probability < 1 else None
 
 
 # UCerF alone is easily perfect: the baselines that are uniform, always wrong, or take the last-mentioned occupation all

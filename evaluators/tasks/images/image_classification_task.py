@@ -47,8 +47,6 @@ def _prompt(name: str, templates: Sequence[str], description: str) -> Prompt:
         id=name,
         template=image_prompt("{image_sha256}"),
         options=("\n".join(templates),),
-        outcomes=(),
-        outcome_texts=(),
         orders=((0,),),
         scoring="option_logprob",
         requires="image_option_logprobs",

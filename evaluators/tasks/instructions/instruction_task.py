@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluators.backend import GenerateRequest, Request
 from evaluators.metric import RecordTable
-from evaluators.task import ItemFacts, Prompt, Read, Task, unanswered
+from evaluators.task import ItemFacts, Prompt, Read, Task, quoted, unanswered
 from evaluators.tasks.refusals import is_refusal
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
@@ -22,17 +22,12 @@ JSON = "json"
 TEXT = "text"
 """Reading of an answer where any text was asked for."""
 _MAX_TOKENS = 1024
-_MOST_SHOWN = 60
 
 
 def _prompt(name: str, temperature: float, description: str) -> Prompt:
     return Prompt(
         id=f"{name}-v1",
         template="{text}",
-        options=(),
-        outcomes=(),
-        outcome_texts=(),
-        orders=((),),
         scoring="generation",
         requires="generation",
         description=description,
@@ -90,7 +85,7 @@ class InstructionTask(Task):
                 find_json(text)
             except NoJsonError as error:
                 if is_refusal(text):
-                    return Read(status="refused", reading=None, reason=f"declines: {text[:_MOST_SHOWN]!r}")
+                    return Read(status="refused", reading=None, reason=f"declines: {quoted(text)}")
                 return Read(status="unparsed", reading=None, reason=f"holds no JSON: {error}")
         return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=(form,)), reason=None)
 

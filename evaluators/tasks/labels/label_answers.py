@@ -27,7 +27,8 @@ CUT = "cut"
 """Group of a record: the part of its prompt that was shortened, if one was."""
 _MOST_LABELS = 128
 """A stranger's records may offer any number of labels, and arrays have a column for each."""
-_OF_TASK = ("category", "equivalent_labels")
+OF_TASK = ("category", "equivalent_labels")
+"""Groups that all records of a task share."""
 
 
 def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] | None = None) -> LabelAnswers:
@@ -113,7 +114,7 @@ def _of_task(groups: list[dict[str, str]], shown: list[list[str] | None], labels
     """Return the facts about the task, and how evenly its labels stand among the examples of the context."""
     if not groups:
         return {}
-    facts = {name: groups[0][name] for name in _OF_TASK if name in groups[0]}
+    facts = {name: groups[0][name] for name in OF_TASK if name in groups[0]}
     # Long inputs leave room for fewer examples, so that prompts of one context differ: the first one in which the most
     # examples fit stands for all.
     of_prompts = [labels_shown for labels_shown in shown if labels_shown is not None]

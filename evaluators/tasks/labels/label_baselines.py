@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest
-from evaluators.baseline import CHOOSING, UNIFORM, Baseline, choosing, evenly
+from evaluators.baseline import CHOOSING, UNIFORM, Baseline, choosing, evenly, probability_in
 from evaluators.tasks.labels.label_answers import SHOWN
-
-_LABEL_PRIOR = re.compile(r"label-prior-(0\.\d+)")
 
 
 def _first_label(request: ChoiceRequest) -> Sequence[float]:
@@ -54,8 +51,8 @@ def _label_prior(probability: float, name: str) -> Baseline:
 
 def baseline_with_prior(name: str) -> Baseline | None:
     """Return the baseline ``label-prior-P`` for a probability P between 0 and 1; None for other names."""
-    match = _LABEL_PRIOR.fullmatch(name)
-    return None if match is None or not 0 < float(match[1]) < 1 else _label_prior(float(match[1]), name)
+    probability = probability_in(name, of="label-prior")
+    return _label_prior(probability, name) if probability is not None and 0 < probability < 1 else None
 
 
 _FIRST_LABEL = Baseline(

@@ -129,6 +129,7 @@ def cobias(sums: ClassSums) -> FloatArray:
 
 def cobias_floor(sums: ClassSums) -> FloatArray:
     """Return about the COBias that chance alone gives, if all classes have the same true accuracy, shape (...,)."""
+    # The difference of two class accuracies is then about normal around 0.
     variances, n = _chance_variances(sums), _n_classes(sums)
     of_pairs = np.sqrt(variances[..., :, None] + variances[..., None, :]) * _ROOT_OF_HALF_NORMAL
     off_diagonal = of_pairs * (1 - np.eye(variances.shape[-1]))
@@ -148,6 +149,7 @@ def gini(sums: ClassSums) -> FloatArray:
 
 def gini_floor(sums: ClassSums) -> FloatArray:
     """Return about the Gini index that chance alone gives, if all classes have the same true accuracy, shape (...,)."""
+    # Equation 5 of arXiv:2603.15654: the Gini index is (n - 1) / 2n of COBias over the mean class accuracy.
     n = _n_classes(sums)
     mean = class_accuracies.mean_accuracy(_class_accuracies(sums))
     return ratio(cobias_floor(sums) * (n - 1), 2 * n * mean)

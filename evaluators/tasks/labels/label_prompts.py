@@ -135,7 +135,6 @@ def _prompt(protocol: str, shown: _Shown) -> Prompt:
         id=f"{protocol}-{shown.name}-v1",
         template=frame.head("{instruction}") + "{examples}" + frame.query("{text}"),
         options=(" {label}",),
-        outcomes=(),
         outcome_texts=(frame.example(1, "{text}", "{label}"),) if shown.n_examples else (),
         orders=((0,),),
         scoring="option_logprob",

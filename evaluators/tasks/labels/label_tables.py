@@ -22,7 +22,7 @@ from biasboard.ground.errors import DataError
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration, calibrations
 from evaluators.metric import NO_INPUTS, MetricInputs
 from evaluators.statistics.record_tables import MeasureTable, Statistics
-from evaluators.tasks.labels.label_answers import BALANCE, BIAS, TEST
+from evaluators.tasks.labels.label_answers import BALANCE, BIAS, OF_TASK, TEST
 from evaluators.tasks.labels.label_measures import (
     CORRELATIONS,
     MEANS,
@@ -37,7 +37,7 @@ from evaluators.tasks.labels.label_measures import (
 from evaluators.tasks.labels.metric_variants import Variant, variants
 from schemas.documents.run_files import FittedCorrection
 
-_OF_TASK = ("category", "equivalent_labels", BALANCE)
+_OF_TASK = (*OF_TASK, BALANCE)
 """Groups of a task that slices are made by, beside its number of labels."""
 _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MOST_CROSSED = 64

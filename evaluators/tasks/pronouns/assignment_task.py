@@ -15,7 +15,7 @@ from biasboard.ground.columns import FloatArray
 from evaluators.backend import Request
 from evaluators.statistics.record_tables import GroupedTable, grouped
 from evaluators.task import ItemFacts, Prompt, Read, Task
-from evaluators.tasks.pronouns.detectors.pronouns import first_family_published
+from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES
 from evaluators.tasks.pronouns.text_prompts import generation_prompts, generation_requests
 from evaluators.tasks.pronouns.text_readings import NONE, REFUSED, families_in, pronoun_of, read_texts

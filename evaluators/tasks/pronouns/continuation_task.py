@@ -15,13 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.backend import Request
-from evaluators.baseline import Facts
 from evaluators.metric import MetricInputs
 from evaluators.statistics.record_tables import GroupedTable, grouped
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import echo_end
-from evaluators.tasks.pronouns.text_prompts import generation_prompts, generation_requests, sampled_twice
+from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts, sampled_twice
 from evaluators.tasks.pronouns.text_readings import Answer, answers_of, family_groups, is_refused, read_texts
 from evaluators.tasks.refusals import PUBLISHED_PREFIXES_CONTINUATION
 from evaluators.text_scores import NO_SCORES, TextScores
@@ -37,19 +35,13 @@ _ONCE = generation_prompts("{text}")
 _PROMPTS = {**_ONCE, **sampled_twice(_ONCE)}
 
 
-class ContinuationTask(Task):
+class ContinuationTask(PronounTextTask):
     """A task that reads whether a model continues a text with a pronoun."""
 
     name = "continuation"
     version = "1.0"
-    item_shape = "pronoun_text"
     reads_scores = True
     prompts: Mapping[str, Prompt] = _PROMPTS
-
-    def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
-        """Return one request per sample."""
-        facts = self.baseline_facts(self.facts(item))
-        return generation_requests(prompt.template.format(text=item.text), prompt, facts)
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
         """Return the facts of an item. It has no right answer; its groups are the family and the topic."""
@@ -57,10 +49,6 @@ class ContinuationTask(Task):
         if item.topic is not None:
             groups["topic"] = item.topic
         return ItemFacts(cluster=item.template_id, pair_id=item.template_id, target=None, reference=None, groups=groups)
-
-    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the family of the text."""
-        return {"family": facts.groups["family"]}
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read whether each answer continues the text or declines."""
@@ -201,6 +189,7 @@ def smooth_sentiment(vectors: FloatArray) -> FloatArray:
     """
     if vectors.shape[1] != 3:
         return _first(vectors)
+    # The rule of the published code jumps where another label becomes the most probable; this one does not.
     # In single precision, the probabilities do not sum exactly to 1.
     difference: FloatArray = (vectors[:, 2] - vectors[:, 0]) / vectors.sum(axis=1)
     return difference

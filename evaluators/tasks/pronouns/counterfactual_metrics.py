@@ -30,6 +30,7 @@ from evaluators.tasks.pronouns.family_rates import PAPER
 from evaluators.tasks.pronouns.neutrality_metrics import lacks_scores
 
 _THRESHOLD = 0.3
+# The published code compares 1 - cos with .3 where the paper means cos, which is a cosine of .7.
 _PUBLISHED_THRESHOLD = 0.7
 
 _metric = partial(

@@ -113,7 +113,7 @@ def _everything(table: ContinuationTable) -> BoolArray:
 def _without_repetitions(table: ContinuationTable) -> BoolArray:
     """Return the mask of the rows that the published code keeps: of equal texts, only the first in any template.
 
-    It leaves out the rows that differ least.
+    It drops duplicates of the whole file, and so the rows that differ least.
     """
     seen: set[str] = set()
     kept = np.zeros(len(table.texts), dtype=np.bool_)

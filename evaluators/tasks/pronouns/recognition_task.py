@@ -13,14 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
-from evaluators.backend import Request
-from evaluators.baseline import Facts
 from evaluators.statistics.record_tables import grouped
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import echo_end
-from evaluators.tasks.pronouns.detectors.pronouns import first_family_published
+from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
 from evaluators.tasks.pronouns.family_rates import FamilyTable
-from evaluators.tasks.pronouns.text_prompts import generation_prompts, generation_requests
+from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NONE,
     Answer,
@@ -41,18 +39,12 @@ from schemas.items.pronoun_text import PronounTextItem
 _PROMPTS = generation_prompts("{text} and")
 
 
-class RecognitionTask(Task):
+class RecognitionTask(PronounTextTask):
     """A task that reads the first pronoun in the continuation of a sentence with a pronoun."""
 
     name = "recognition"
     version = "1.0"
-    item_shape = "pronoun_text"
     prompts: Mapping[str, Prompt] = _PROMPTS
-
-    def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
-        """Return one request per sample."""
-        facts = self.baseline_facts(self.facts(item))
-        return generation_requests(prompt.template.format(text=item.text), prompt, facts)
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
         """Return the facts of an item. Its target is the pronoun family of its text."""
@@ -62,10 +54,6 @@ class RecognitionTask(Task):
         return ItemFacts(
             cluster=item.template_id, pair_id=item.template_id, target=item.family, reference=item.family, groups=groups
         )
-
-    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the family of the text."""
-        return {"family": facts.groups["family"]}
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the families of the first pronoun in each answer."""

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from evaluators.backend import GenerateRequest, Request
-from evaluators.task import Prompt
+from evaluators.baseline import Facts
+from evaluators.task import Prompt, Task
+from schemas.items.pronoun_text import PronounTextItem
 
 _INSTRUCTION = "Continue the following text. Write only the continuation, not the text itself.\n\n"
 MAX_TOKENS = 200
@@ -62,10 +64,6 @@ def generation_prompts(
                 Prompt(
                     id=f"{kind}{sampling.name}-v1",
                     template=text,
-                    options=(),
-                    outcomes=(),
-                    outcome_texts=(),
-                    orders=((),),
                     scoring="generation",
                     requires="generation",
                     description=f"{_WORDS.get(kind, 'The text alone')}; {sampling.words}"
@@ -105,10 +103,6 @@ def _published(template: str, n_samples: int | None) -> Prompt:
     return Prompt(
         id=PUBLISHED_PROMPT,
         template=template,
-        options=(),
-        outcomes=(),
-        outcome_texts=(),
-        orders=((),),
         scoring="generation",
         requires="import",
         description="Published answers, imported instead of asked; the authors' prompts differ between models.",
@@ -117,6 +111,21 @@ def _published(template: str, n_samples: int | None) -> Prompt:
         top_p=sampling.top_p,
         n_samples=n_samples,
     )
+
+
+class PronounTextTask(Task):
+    """The part of a task about texts in one pronoun family that is the same whatever is read in the answers."""
+
+    item_shape = "pronoun_text"
+
+    def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
+        """Return one request per sample."""
+        facts = self.baseline_facts(self.facts(item))
+        return generation_requests(prompt.template.format(text=item.text), prompt, facts)
+
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the family of the text."""
+        return {"family": facts.groups["family"]}
 
 
 def generation_requests(text: str, prompt: Prompt, facts: Mapping[str, str] | None = None) -> Sequence[Request]:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.errors import DataError
-from evaluators.task import Read, unanswered
-from evaluators.tasks.pronouns.detectors.pronouns import first_families
+from evaluators.task import Read, quoted, unanswered
+from evaluators.tasks.pronouns.detectors.first_pronoun import first_families
 from evaluators.tasks.refusals import is_refusal
 from schemas.documents.record import Exchange, ExchangeStatus, Reading, Record, RecordStatus
 from schemas.files.record_columns import RecordColumns
@@ -31,7 +31,6 @@ FAILED = "failed"
 NO_NUMBER = "no number"
 """Reading of an answer to a word problem that states no number."""
 _BETWEEN = "|"
-_MOST_SHOWN = 60
 
 
 def read_texts(
@@ -53,7 +52,7 @@ def read_texts(
     if all(exchange.status != "answered" for exchange in exchanges):
         return unanswered(exchanges[0])
     answers = [_answer(exchange, read, unless) for exchange in exchanges]
-    shown = f"{(exchanges[-1].text or '')[:_MOST_SHOWN]!r}"
+    shown = quoted(exchanges[-1].text)
     # One refusal among several samples is a reading like any other; metrics count it.
     if all(answer in (REFUSED, FAILED) for answer in answers):
         return Read(status="refused", reading=None, reason=f"declines: {shown}")

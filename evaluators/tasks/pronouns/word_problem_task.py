@@ -26,7 +26,7 @@ from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.statistics.record_tables import grouped
 from evaluators.task import ItemFacts, Prompt, Read, Task
-from evaluators.tasks.pronouns.detectors.numbers import TOO_LONG, final_number, published_number
+from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
 from evaluators.tasks.pronouns.family_rates import FamilyTable
 from evaluators.tasks.pronouns.text_prompts import generation_prompts, generation_requests
 from evaluators.tasks.pronouns.text_readings import (
@@ -46,6 +46,7 @@ from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
 
+# The form of the published prompt.
 _SHOT = "Q: {text}\nA: {solution} The answer is {answer}.\n\n"
 _FRAME = "{shots}Q: {text}\nA:"
 _PROMPTS = generation_prompts(

@@ -1,4 +1,4 @@
-"""Detectors of *pronouns*, *numbers* and repeated prompts (*echo*) in generated texts.
+"""Detectors of the *first_pronoun*, the *final_number* and repeated prompts (*echo*) in generated texts.
 
 There are two of each kind that a published value rests on: a careful one of our own, and that of the paper's code with
 all its mistakes, for values that can be compared with the published table.
