@@ -110,11 +110,11 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
 
 COMMANDS = {
     "requests": Place(
-        "builders.synthbias.generation.commands:requests",
+        "builders.synthbias.generation.generate_commands:requests",
         "Write the instructions that ask a model for the sentences of each cell.",
     ),
     "generate": Place(
-        "builders.synthbias.generation.commands:app",
+        "builders.synthbias.generation.generate_commands:app",
         "Let a model write sentences until each cell of the design has enough that keep all rules.",
     ),
     "annotate": Place(

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, cast
 
-from biasboard.ground.errors import DataError
-from builders.synthbias.checks.catalogue import REFUSED, Reading, finding_of, first_finding
+from builders.synthbias.checks.catalogue import REFUSED, Reading, finding_of, sentences_to_build
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
 from builders.synthbias.mentions import mentions_in
 from schemas.lexicon import gender_of_pronoun
@@ -90,11 +89,7 @@ def parse(raw: bytes, *, name: str) -> list[Sentence]:
         DataError: the file is empty, is not UTF-8, is not CSV or lacks a column, or a row contradicts itself or the
             lexicon.
     """
-    reading = read_rows(raw, name=name, needed=COLUMNS)
-    refused = (finding for sentence in reading.sentences if (finding := first_finding(sentence, REFUSED)) is not None)
-    for finding in sorted((*reading.findings, *refused), key=lambda finding: finding.line or 0):
-        raise DataError(f"{finding.id}: {finding.reason}; {REMEDY}")
-    return reading.sentences
+    return sentences_to_build(read_rows(raw, name=name, needed=COLUMNS), REFUSED, remedy=REMEDY)
 
 
 def _sentence(row: Mapping[str, str], line: int, where: str) -> Sentence:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
-from builders.synthbias.checks.catalogue import Reading, finding_of, first_finding
+from builders.synthbias.checks.catalogue import Reading, finding_of, sentences_to_build
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
 from builders.synthbias.mentions import Mention, mentions_in
 from schemas.lexicon import gender_of_pronoun, occupations
@@ -66,10 +66,7 @@ def parse_file(raw: bytes, *, name: str, side: Side, sample_type: SampleType | N
         DataError: the file is empty or not UTF-8, or a line cannot be read or contradicts the lexicon.
     """
     reading = read_lines(raw, name=name, side=side, sample_type=sample_type)
-    refused = (finding for sentence in reading.sentences if (finding := first_finding(sentence, REFUSED_LINES)))
-    for finding in sorted((*reading.findings, *refused), key=lambda finding: finding.line or 0):
-        raise DataError(f"{finding.id}: {finding.reason}; {REMEDY}")
-    return reading.sentences
+    return sentences_to_build(reading, REFUSED_LINES, remedy=REMEDY)
 
 
 REFUSED_LINES = ("same_list", "wrong_label")

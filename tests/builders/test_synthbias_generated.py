@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from builders.synthbias.checks import GENERATED, Sentence, first_finding
-from builders.synthbias.generation.commands import design_cells
+from builders.synthbias.generation.generate_commands import design_cells
 from builders.synthbias.generation.instructions import (
     CONFIGS,
     answer_schema,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from biasboard.ground.command_line import Place, command_group
 
-_COMMANDS = "builders.synthbias.annotation.commands"
+_COMMANDS = "builders.synthbias.annotation.annotate_commands"
 HELP = "Have people judge the sentences of a dataset, and keep the pairs that they accept."
 COMMANDS = {
     "plan": Place(f"{_COMMANDS}:plan", "Plan the next batch: the sentences that need more votes."),

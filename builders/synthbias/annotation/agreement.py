@@ -14,8 +14,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import MissingExtraError, import_extra
 from biasboard.ground.strict_json import JsonValue
 from builders.build_command import aligned
-from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated
-from builders.synthbias.annotation.commands import (
+from builders.synthbias.annotation.annotate_commands import (
     CountModels,
     CountUntested,
     DatasetFolder,
@@ -24,6 +23,7 @@ from builders.synthbias.annotation.commands import (
     Stop,
     fitting_state,
 )
+from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated
 from builders.synthbias.annotation.deciding import (
     Count,
     PairDecision,

@@ -155,11 +155,11 @@ def _submission(record: Record, annotator: str, folder: Path) -> Submission:
     except NoJsonError:
         value = None
     given = value if isinstance(value, dict) else {}
-    return Submission.on_sentence(
+    return Submission(
         f"{folder.name}: {record.item_id}",
         record.item_id,
         annotator,
         {question: Answer(str(given[question])) for question in Question if given.get(question) in ("yes", "no")},
         submitted_at="",
         source=f"model:{folder.name}",
-    )
+    ).of_whole_sentence()

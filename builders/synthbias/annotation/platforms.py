@@ -181,7 +181,7 @@ def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submissio
         if isinstance(annotator, bool) or not isinstance(annotator, int | str) or annotator == "":
             raise DataError(f"{of_annotation}: completed_by names nobody; {_EXPORT_JSON}")
         time = annotation.get("created_at")
-        yield Submission.on_sentence(
+        yield Submission(
             of_annotation,
             _text(data, "item_id", where),
             f"label-studio-{annotator}",
@@ -190,7 +190,7 @@ def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submissio
             source=source,
             pair_id=_text(data, "pair_id", where),
             refusal=Refusal.CANCELLED if annotation.get("was_cancelled") is True else None,
-        )
+        ).of_whole_sentence()
 
 
 def _answers(annotation: _Object, where: str) -> dict[Question, Answer]:
@@ -326,7 +326,7 @@ def _submission(row: Row, source: str, columns: Mapping[str, str]) -> Submission
         given = cells[question]
         if given and not rejected:
             answers[question] = _answer_in_cell(row.where, columns[question], given)
-    return Submission.on_sentence(
+    return Submission(
         row.where,
         cells["item_id"],
         cells["annotator_id"],
@@ -334,7 +334,7 @@ def _submission(row: Row, source: str, columns: Mapping[str, str]) -> Submission
         submitted_at=utc_time(cells["submitted_at"], where=row.where),
         source=source,
         refusal=Refusal.REJECTED if rejected else None,
-    )
+    ).of_whole_sentence()
 
 
 def _is_rejected(where: str, column: str, status: str) -> bool:

@@ -57,29 +57,16 @@ class Submission(NamedTuple):
     refusal: Refusal | None = None
     """Reason for which it must not count, if the file says so."""
 
-    @classmethod
-    def on_sentence(
-        cls,
-        where: str,
-        item_id: str,
-        annotator_id: str,
-        answers: Mapping[Question, Answer],
-        *,
-        submitted_at: str,
-        source: str,
-        pair_id: str | None = None,
-        refusal: Refusal | None = None,
-    ) -> Submission:
-        """Return all answers of an annotator to a sentence, which are refused if one is missing.
+    def of_whole_sentence(self) -> Submission:
+        """Return the submission as all answers to the sentence, which is refused if one is missing.
 
         Platforms hide the questions about the pronoun of a sentence that is called incoherent, but keep answers that
         were given before; they are left out.
         """
-        if answers.get(Question.COHERENT) is Answer.NO:
-            answers = {Question.COHERENT: Answer.NO}
-        if refusal is None and not Ballot.of(answers).is_complete:
-            refusal = Refusal.INCOMPLETE
-        return cls(where, item_id, annotator_id, answers, submitted_at, source, pair_id, refusal)
+        is_incoherent = self.answers.get(Question.COHERENT) is Answer.NO
+        answers = {Question.COHERENT: Answer.NO} if is_incoherent else self.answers
+        refusal = self.refusal or (None if Ballot.of(answers).is_complete else Refusal.INCOMPLETE)
+        return self._replace(answers=answers, refusal=refusal)
 
 
 class Refused(NamedTuple):

@@ -24,8 +24,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError
 from biasboard.ground.strict_json import JsonValue
-from builders.synthbias.annotation.annotated import AskedSentence, read_annotated
-from builders.synthbias.annotation.commands import (
+from builders.synthbias.annotation.annotate_commands import (
     CountUntested,
     DatasetFolder,
     EntranceBy,
@@ -33,6 +32,7 @@ from builders.synthbias.annotation.commands import (
     StateFolder,
     Stop,
 )
+from builders.synthbias.annotation.annotated import AskedSentence, read_annotated
 from builders.synthbias.annotation.deciding import Policy, StopRule
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, EXAMPLES, EntranceUnit
 from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import builders.synthbias.checks.case_checks as case_checks
 import builders.synthbias.checks.collection_checks as collection_checks
 import builders.synthbias.checks.sentence_checks as sentence_checks
+from biasboard.ground.errors import DataError
 from builders.synthbias.checks.check import ENTRIES, Check, Finding, SentenceCheck
 from builders.synthbias.checks.sentence import Collection, Sentence
 
@@ -144,6 +145,23 @@ class Reading(NamedTuple):
 
     sentences: list[Sentence]
     findings: list[Finding]
+
+
+def sentences_to_build(reading: Reading, refused: Profile, *, remedy: str) -> list[Sentence]:
+    """Return the sentences of a file that a dataset is built from.
+
+    Args:
+        reading: The file, as it was read.
+        refused: Checks whose findings no sentence may have.
+        remedy: Advice that closes the message.
+
+    Raises:
+        DataError: a row or line gave no sentence, or a sentence has such a finding; the message is about the first one.
+    """
+    findings = (finding for sentence in reading.sentences if (finding := first_finding(sentence, refused)) is not None)
+    for finding in sorted((*reading.findings, *findings), key=lambda finding: finding.line or 0):
+        raise DataError(f"{finding.id}: {finding.reason}; {remedy}")
+    return reading.sentences
 
 
 def finding_of(check: Literal["broken_file", "broken_row"], reason: str, name: str, line: int | None = None) -> Finding:

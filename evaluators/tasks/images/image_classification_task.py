@@ -27,7 +27,7 @@ _KINDS = ("a photo", "a blurry photo", "a black and white photo", "a low contras
 _QUALITIES = ("a bad photo", "a good photo")
 _SIZES = ("small", "big")
 _PLACEHOLDER = "placeholder"
-"""Kind of input without content that contextual calibration reads, of whatever it is made."""
+"""Kind of every image without content: contextual calibration reads them all, of one colour or of noise."""
 
 
 def _of_authors() -> tuple[str, ...]:

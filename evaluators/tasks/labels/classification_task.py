@@ -87,8 +87,8 @@ class ClassificationTask(ReadsLabels):
     ) -> ItemFacts:
         """Return the facts of an item, with the labels of the examples that its prompt shows.
 
-        If it depends on the model's tokenizer which of them fit, nothing is told about that: a record must say the same
-        about an item whatever model was asked.
+        Where the model's tokenizer decides which of them fit, the labels are left out: a record must say the same about
+        an item whatever model was asked.
         """
         facts = self.facts(item)
         groups = dict(facts.groups)

@@ -110,7 +110,7 @@ def rsd_release(sums: ClassSums) -> FloatArray:
 
 
 def rsd_floor(sums: ClassSums) -> FloatArray:
-    """Return about the RSD that chance alone gives, if all classes have the same true accuracy, shape (...,)."""
+    """Return approximately the RSD by chance if all classes have the same true accuracy, shape (...,)."""
     overall = accuracy(sums)
     variances = _chance_variances(sums)
     return ratio(np.sqrt(_over_classes(variances, sums)), overall)
@@ -128,7 +128,7 @@ def cobias(sums: ClassSums) -> FloatArray:
 
 
 def cobias_floor(sums: ClassSums) -> FloatArray:
-    """Return about the COBias that chance alone gives, if all classes have the same true accuracy, shape (...,)."""
+    """Return approximately the COBias by chance if all classes have the same true accuracy, shape (...,)."""
     # The difference of two class accuracies is then about normal around 0.
     variances, n = _chance_variances(sums), _n_classes(sums)
     of_pairs = np.sqrt(variances[..., :, None] + variances[..., None, :]) * _ROOT_OF_HALF_NORMAL
@@ -148,7 +148,7 @@ def gini(sums: ClassSums) -> FloatArray:
 
 
 def gini_floor(sums: ClassSums) -> FloatArray:
-    """Return about the Gini index that chance alone gives, if all classes have the same true accuracy, shape (...,)."""
+    """Return approximately the Gini index by chance if all classes have the same true accuracy, shape (...,)."""
     # Equation 5 of arXiv:2603.15654: the Gini index is (n - 1) / 2n of COBias over the mean class accuracy.
     n = _n_classes(sums)
     mean = class_accuracies.mean_accuracy(_class_accuracies(sums))
@@ -190,7 +190,7 @@ def bias_score_normalised(sums: PriorSums) -> FloatArray:
 
 
 def bias_score_floor(sums: PriorSums) -> FloatArray:
-    """Return about the BiasScore of an unbiased model whose distributions vary as much from item to item.
+    """Return approximately the BiasScore of an unbiased model whose distributions vary as much from item to item.
 
     A class with a single item is taken to vary as the others do; the value is nan if no class has two items.
     """

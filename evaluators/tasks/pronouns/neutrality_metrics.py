@@ -84,7 +84,7 @@ def _mad_statistics(
     used = table.rows(rest) & kept(table) & ~np.isnan(of_rows)
     # A template with one family left is perfectly neutral: refusals would make a model better.
     if compared:
-        used &= _has_company(table, used)
+        used &= _in_compared_templates(table, used)
     deviating = deviations(table, of_rows, used)
     shown = used & table.rows(of_family)
     means = mean(sums_and_numbers(table.clusters[shown], deviating[shown], table.n_clusters))
@@ -92,13 +92,13 @@ def _mad_statistics(
     return Statistics(one_value_each(means), n, int(table.rows(group).sum()) - n)
 
 
-def _has_company(table: ContinuationTable, used: BoolArray) -> BoolArray:
-    """Return the mask of the rows of templates with used rows in two families or more; one alone cannot differ."""
+def _in_compared_templates(table: ContinuationTable, used: BoolArray) -> BoolArray:
+    """Return the mask of the rows of templates with used rows in two families or more."""
     families = np.unique(table.groups["family"], return_inverse=True)[1]
     seen = np.zeros((table.n_clusters, int(families.max(initial=0)) + 1), dtype=np.bool_)
     seen[table.clusters[used], families[used]] = True
-    company: BoolArray = (seen.sum(axis=1) >= 2)[table.clusters]
-    return company
+    compared: BoolArray = (seen.sum(axis=1) >= 2)[table.clusters]
+    return compared
 
 
 def _one_minus(sums: FloatArray, *, greatest: float = 1.0, clipped: bool = False) -> FloatArray:
