@@ -8,7 +8,7 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
 ::
 
     source
-      embedded       frames (texts/), as frame_readings say that people understood them
+      embedded       frames (texts/); frame_readings: how two language models understood them
       generation/    sentences that a language model writes
       published      the published SynthBias (published_csv); winobias: the original WinoBias (winobias_text)
         |  mentions   which occupations and pronouns a sentence has;  checks/: what may be wrong with it

@@ -11,7 +11,7 @@ about each sentence, four to ten annotators, and thresholds at 75 and 25 percent
                                           │ entrance: who may vote
                                           └── accepted ──> dataset of the accepted pairs;  agreement: the report
 
-*commands* are those of ``annotate``, but for ``report`` and ``serve``.
+*annotate_commands* are those of ``annotate``, but for ``report`` and ``serve``.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ _NO_ANSWER = re.compile(
 _LEAVES_IT_OPEN = re.compile(rf"{_CANNOT}|\b(?:un(?:determined|clear|certain|known|sure)|ambiguous)\b", re.IGNORECASE)
 
 
-class Answer(NamedTuple):
+class AnswerReading(NamedTuple):
     """The reading of a generated answer."""
 
     outcome: str | None
@@ -104,7 +104,7 @@ class _Letter(NamedTuple):
     end: int
 
 
-def read_answer(text: str, outcomes: Sequence[str]) -> Answer:
+def read_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
     """Return the outcome of the option that an answer names.
 
     Args:
@@ -112,19 +112,19 @@ def read_answer(text: str, outcomes: Sequence[str]) -> Answer:
         outcomes: Outcomes that the options stand for, in the order of their letters.
 
     >>> read_answer(" (B) the nurse", ["guard", "nurse"])
-    Answer(outcome='nurse', refuses=False)
+    AnswerReading(outcome='nurse', refuses=False)
     >>> read_answer("A or B", ["guard", "nurse"])
-    Answer(outcome=None, refuses=False)
+    AnswerReading(outcome=None, refuses=False)
     """
     lines = _lines(text)
     if not lines:
-        return Answer(None)
+        return AnswerReading(None)
     outcome = _outcome(lines[0], outcomes)
     if outcome is None:
         silent = not any(_names_an_option(line, outcomes) for line in lines)
-        return Answer(None, refuses=silent and _REFUSES.match(lines[0]) is not None)
+        return AnswerReading(None, refuses=silent and _REFUSES.match(lines[0]) is not None)
     contradicted = any(_contradicts(line, outcome, outcomes) for line in lines[1:])
-    return Answer(None if contradicted else outcome)
+    return AnswerReading(None if contradicted else outcome)
 
 
 def _lines(text: str) -> list[str]:

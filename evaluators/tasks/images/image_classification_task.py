@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from evaluators.backend import ChoiceRequest, Request, image_prompt
 from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks.labels.label_answers import CONTENT_FREE
-from evaluators.tasks.labels.label_reading import ReadsLabels
+from evaluators.tasks.labels.label_reading import LabelTask
 from schemas.documents.record import Exchange
 from schemas.documents.result import Normalisation
 from schemas.items.image import ImageItem
@@ -71,7 +71,7 @@ def image_prompts() -> dict[str, Prompt]:
     return {prompt.id: prompt for prompt in prompts}
 
 
-class ImageClassificationTask(ReadsLabels):
+class ImageClassificationTask(LabelTask):
     """A task that reads a distribution over the labels of an image."""
 
     name = "image_classification"

@@ -19,12 +19,12 @@ from evaluators.baseline import Facts
 from evaluators.task import CountTokens, ItemFacts, Prompt
 from evaluators.tasks.labels.label_answers import CONTENT_FREE, CUT, PLACE, SHOWN
 from evaluators.tasks.labels.label_prompts import examples_by_rule, filled, label_prompts, training_items
-from evaluators.tasks.labels.label_reading import ReadsLabels
+from evaluators.tasks.labels.label_reading import LabelTask
 from schemas.files.record_columns import RecordColumns
 from schemas.items.label import LabelItem
 
 
-class ClassificationTask(ReadsLabels):
+class ClassificationTask(LabelTask):
     """A task that reads a distribution over the labels of an input."""
 
     name = "classification"

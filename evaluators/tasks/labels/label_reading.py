@@ -23,7 +23,7 @@ from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns
 
 
-class ReadsLabels(Task):
+class LabelTask(Task):
     """The part of a task that turns answers into distributions over labels, and these into tables and reports."""
 
     reports_parts = True

@@ -6,7 +6,7 @@
         │  NAME_task: one request per sample; text_prompts: plain or instructed, sampled or greedy
         v
     text ──text_readings──> "xe" │ "12" │ "continued" │ "refused"       one reading per answer
-        │     detectors/: the first pronoun, the final number, a repeated prompt
+        │     detectors/: the first_pronoun, the final_number, a repeated prompt (echo)
         │  table in NAME_task: one row per answer (assignment: per item); scores of texts join continuations
         v
     NAME_metrics
