@@ -46,7 +46,6 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
         settings.load_profile("any-machine")
     config.pluginmanager.register(SkipPolicy(active=bool(os.environ.get("CI"))))
-    # It sets a variable in each process of pytest-xdist.
     config.pluginmanager.register(Workers())
     note_environment()
 
