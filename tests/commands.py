@@ -18,13 +18,15 @@ from typing import Any
 REPOSITORY = Path(__file__).parents[1]
 _PLUGINS = "BIASBOARD_PLUGINS"
 _SHARED_PLUGINS = ("", *(str(REPOSITORY / "tests" / name) for name in ("made_suite", "third_benchmark")))
-_READ_AT_IMPORT = ("PYTHON", "HF_", "OMP_", "XDG_", "HOME", "TZ")
+_READ_AT_IMPORT = ("PYTHON", "OMP_", "XDG_", "HOME", "TZ")
 """Beginnings of variables that are read by imports: a command with others than the tests have is a fresh process."""
-_ASK_TORCH = frozenset({"transformers", "clip"})
-"""Words in commands that then load a model."""
+_READ_WITH_TORCH = ("HF_",)
+"""More of them, for commands that ask a model: only with torch is huggingface_hub imported before a command begins."""
+_ASK_TORCH = frozenset({"transformers", "clip", "finetune", "--tokenizer", "--lora"})
+"""Words in commands that then load a model or a tokenizer."""
 _TORCH = (
     *("torch", "tokenizers", "transformers.generation.utils", "transformers.models.auto.modeling_auto"),
-    *("transformers.models.llama.modeling_llama", "transformers.models.clip.modeling_clip"),
+    *("transformers.models.llama.modeling_llama", "transformers.models.clip.modeling_clip", "peft"),
 )
 _at_start: dict[str, str] = {}
 
@@ -42,6 +44,7 @@ def run(
     input: str = "",
     timeout: float = 580,
     fresh: bool = False,
+    with_torch: bool = False,
     **variables: str | Path | None,
 ) -> subprocess.CompletedProcess[str]:
     """Run Python with arguments that begin with ``-m`` or ``-c``, as a command on the terminal would.
@@ -53,6 +56,7 @@ def run(
         input: What it reads.
         timeout: Seconds after which it is killed.
         fresh: True for a process that begins with nothing imported and with hashes of its own.
+        with_torch: True for a command that imports torch, known of those that name a backend or a tokenizer.
         variables: Environment variables beside those of the tests; None to leave one out.
 
     Raises:
@@ -72,7 +76,9 @@ def run(
         if environment.get(name) != _at_start.get(name) and not name.endswith("_PROGRESS_BARS")
     )
     # Folders of plug-ins that a test makes are those of a single command.
-    is_fresh = fresh or any(name.startswith(_READ_AT_IMPORT) for name in changed) or plugins not in _SHARED_PLUGINS
+    with_torch = with_torch or not _ASK_TORCH.isdisjoint(words)
+    read_at_import = _READ_AT_IMPORT + (_READ_WITH_TORCH if with_torch else ())
+    is_fresh = fresh or any(name.startswith(read_at_import) for name in changed) or plugins not in _SHARED_PLUGINS
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         stdin.write(input.encode())
         stdin.seek(0)
@@ -89,7 +95,7 @@ def run(
                 check=False,
             ).returncode
         else:
-            warm = _warm(plugins, with_torch=not _ASK_TORCH.isdisjoint(words))
+            warm = _warm(plugins, with_torch=with_torch)
             exit_status = warm.run(words, cwd, environment, [stream.fileno() for stream in streams], timeout)
         printed = []
         for stream in (stdout, stderr):
@@ -110,23 +116,10 @@ class _WarmPython:
     """The process that forks one for each command; see ``tests/warm_python.py``."""
 
     def __init__(self, plugins: str, *, with_torch: bool) -> None:
-        ours, theirs = socket.socketpair()
-        program = str(Path(__file__).with_name("warm_python.py"))
-        self._process = subprocess.Popen(
-            [sys.executable, program, str(theirs.fileno()), *(_TORCH if with_torch else ())],
-            pass_fds=[theirs.fileno()],
-            cwd="/",
-            env=os.environ | {"PYTHONPATH": str(REPOSITORY)} | ({_PLUGINS: plugins} if plugins else {}),
-        )
+        self._line, theirs = socket.socketpair()
+        socket.send_fds(_base(with_torch=with_torch), [f"{plugins}\n".encode()], [theirs.fileno()])
         theirs.close()
-        self._line = ours
-        atexit.register(self.end)
-
-    def end(self) -> None:
-        """End the process."""
-        self._line.close()
-        self._process.kill()
-        self._process.wait()
+        atexit.register(self._line.close)
 
     def run(self, arguments: list[str], cwd: Path, env: dict[str, str], streams: list[int], timeout: float) -> int:
         """Run one command with these streams and return its exit status."""
@@ -154,3 +147,25 @@ class _WarmPython:
 def _warm(plugins: str, *, with_torch: bool) -> _WarmPython:
     # A process that holds torch takes .5 s longer to copy, so that only commands that ask a model have one of it.
     return _WarmPython(plugins, with_torch=with_torch)
+
+
+@cache
+def _base(*, with_torch: bool) -> socket.socket:
+    """The line to a process that imports what no plug-in changes, once; it ends with the line."""
+    ours, theirs = socket.socketpair()
+    program = str(Path(__file__).with_name("warm_python.py"))
+    process = subprocess.Popen(
+        [sys.executable, program, str(theirs.fileno()), *(_TORCH if with_torch else ())],
+        pass_fds=[theirs.fileno()],
+        cwd="/",
+        env={name: value for name, value in os.environ.items() if name != _PLUGINS} | {"PYTHONPATH": str(REPOSITORY)},
+    )
+    theirs.close()
+
+    def end() -> None:
+        ours.close()
+        process.kill()
+        process.wait()
+
+    atexit.register(end)
+    return ours

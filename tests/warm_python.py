@@ -3,6 +3,9 @@
 ``tests/commands.py`` starts it and sends it what to run. A child has its own arguments, folder, environment and
 streams; it differs from a fresh process only in what was imported before. That is most of what a short command takes:
 1.4 s of 1.6.
+
+The process that is started holds only what others wrote, which no plug-in changes; it forks one process for each folder
+of plug-ins, which imports our modules and then forks the commands.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import importlib
 import json
 import os
 import runpy
+import signal
 import socket
 import sys
 import warnings
@@ -37,14 +41,38 @@ IMPORTED = (
 """None of them may read the environment when it is imported, but for what all tests have in common."""
 
 
-def serve(line: socket.socket, more: Sequence[str]) -> None:
-    """Import these modules too, and run commands until the other side ends; returns only in a child, which runs one."""
-    for name in (*IMPORTED, *more, *modules_of_ours()):
+def serve_plugins(line: socket.socket, modules: Sequence[str]) -> None:
+    """Import these modules, and fork a process for each folder of plug-ins that is asked for; returns as ``serve``."""
+    imported(modules)
+    # The end of a process that nobody waits for.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        message, sockets, _, _ = socket.recv_fds(line, 1 << 16, 1)
+        if not message:
+            sys.exit()
+        (theirs,) = sockets
+        if os.fork() == 0:
+            line.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if plugins := message.decode().strip():
+                os.environ["BIASBOARD_PLUGINS"] = plugins
+            serve(socket.socket(fileno=theirs))
+            return
+        os.close(theirs)
+
+
+def imported(modules: Sequence[str]) -> None:
+    for name in modules:
         with suppress(ImportError):
             importlib.import_module(name)
     # Children then copy no pages only because the collector looks at old objects.
     gc.collect()
     gc.freeze()
+
+
+def serve(line: socket.socket) -> None:
+    """Import our modules, and run commands until the other side ends; returns only in a child, which runs one."""
+    imported(modules_of_ours())
     while True:
         message, streams, _, _ = socket.recv_fds(line, 1 << 24, 3)
         if not message:
@@ -89,7 +117,7 @@ def become(command: dict[str, Any]) -> None:
 if __name__ == "__main__":
     # The folder of this file holds no modules for others.
     del sys.path[0]
-    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
+    serve_plugins(socket.socket(fileno=int(sys.argv[1])), (*IMPORTED, *sys.argv[2:]))
     # Run here, where it ends as a module does that Python was started with.
     kind, name, *rest = sys.argv
     if kind == "-c":

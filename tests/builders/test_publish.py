@@ -10,14 +10,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
 from tests.builders.fake_hub import READER, WRITER, Commit, FakeHub, Fault, Repository, serving
+from tests.commands import REPOSITORY, run
 
-REPOSITORY = Path(__file__).parents[2]
 REPO = "acme/synthbias"
 
 
@@ -46,25 +47,17 @@ def hub() -> Iterator[FakeHub]:
         yield hub
 
 
-def environment(hub: FakeHub, home: Path, token: str | None = WRITER) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
-    told = {"HF_ENDPOINT": hub.address, "HF_HUB_DISABLE_XET": "1", "HF_HOME": str(home), "PYTHONPATH": str(REPOSITORY)}
-    return kept | told | ({} if token is None else {"HF_TOKEN": token})
+def variables(hub: FakeHub, home: Path, token: str | None = WRITER) -> dict[str, Any]:
+    told = {"HF_ENDPOINT": hub.address, "HF_HUB_DISABLE_XET": "1", "HF_HOME": str(home)}
+    return {**told, "HF_HUB_OFFLINE": None, "HF_TOKEN": token}
 
 
 def call(
     hub: FakeHub, folder: Path, *options: str, token: str | None = WRITER, status: int = 0
 ) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "builders.publish", str(folder), "--repo", REPO, *options],
-        cwd=folder.parent,
-        env=environment(hub, folder.parent / "home", token),
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == status, done.stdout + done.stderr
+    words = ("-m", "builders.publish", folder, "--repo", REPO, *options)
+    told = variables(hub, folder.parent / "home", token)
+    done = run(*words, cwd=folder.parent, status=status, timeout=100, **told)
     assert "Traceback" not in done.stderr
     return done
 
@@ -227,9 +220,10 @@ def test_killed_between_commit_and_tag_the_rerun_tags(hub: FakeHub, first: Path,
         end.wait(60)
 
     hub.faults["tag"].append(Fault(503, first=wait))
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), **variables(hub, first.parent / "home")}
     child = subprocess.Popen(
         [sys.executable, "-m", "builders.publish", str(first), "--repo", REPO],
-        env=environment(hub, first.parent / "home"),
+        env={name: value for name, value in environment.items() if value is not None},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -364,19 +358,12 @@ def test_a_pull_request_has_the_files_and_no_tag(hub: FakeHub, first: Path) -> N
 
 @pytest.mark.slow
 def test_what_is_no_repository_or_no_hub_is_one_line(hub: FakeHub, first: Path) -> None:
-    environ = environment(hub, first.parent / "home")
+    told = variables(hub, first.parent / "home")
     for repo, added, said, status in (
         ("synthbias", {}, "--repo synthbias: is no id of a repository; give ORG/NAME", 1),
         (REPO, {"HF_HUB_OFFLINE": "1"}, "HF_HUB_OFFLINE forbids asking the Hub; unset it", 1),
         (REPO, {"HF_ENDPOINT": "http://127.0.0.1:9"}, "the Hub at 127.0.0.1:9 cannot be reached", 3),
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", "builders.publish", str(first), "--repo", repo],
-            env=environ | added,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run("-m", "builders.publish", first, "--repo", repo, timeout=60, **{**told, **added})
         assert (done.returncode, done.stderr.count("\n")) == (status, 1)
         assert said in done.stderr

@@ -56,7 +56,7 @@ def with_code(folder: Path, marker: Path, settings: str, changes: dict[str, Any]
 
 def answering_yes(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run Python with a standard input that agrees to everything."""
-    return run(*arguments, input="y\n" * 20)
+    return run(*arguments, input="y\n" * 20, with_torch=True)
 
 
 MODEL = {

@@ -22,6 +22,7 @@ from evaluators.stores.store import store_key
 from schemas import validate
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import read_parts, read_result, read_run
+from tests.commands import output_of
 from tests.evaluators.adapted import (
     CONFIGS,
     NO_EXAMPLES,
@@ -37,7 +38,6 @@ from tests.evaluators.adapted import (
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.label_data import planned
 from tests.evaluators.single_passes import ROUNDING
-from tests.suites.commands import run as command
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
@@ -245,17 +245,17 @@ def test_answers_with_adapters_are_not_replayed_as_those_of_one_model(
 def test_the_commands_train_ask_and_verify(model: Path, dataset: Path, tmp_path: Path) -> None:
     out, runs = tmp_path / "adapters", tmp_path / "runs"
     common = ("--dataset", dataset, "--model", model, "--prompt", NO_EXAMPLES, "--device", "cpu")
-    command("-m", "evaluators", "finetune", *common, "--config", "left", "--out", out, "--rank", "4")
+    output_of("-m", "evaluators", "finetune", *common, "--config", "left", "--out", out, "--rank", "4")
     asked_with = ("-m", "evaluators", "run", *common, "--backend", "transformers", "--lora", out, "--out", runs)
-    refused = command(*asked_with, status=1)
+    refused = output_of(*asked_with, status=1)
     assert "has no adapter for config 'right' with prompt 'release-1024b-k0-v1'; train it with: python -m" in refused
     assert not runs.exists()
-    command("-m", "evaluators", "finetune", *common, "--config", "right", "--out", out, "--rank", "4")
-    command(*asked_with)
+    output_of("-m", "evaluators", "finetune", *common, "--config", "right", "--out", out, "--rank", "4")
+    output_of(*asked_with)
     (result,) = (read_result(path.parent) for path in runs.rglob("result.json"))
     assert result.model.id == "local/tiny-llama-LoRA"
     assert f"--lora {out.name} " in result.command
-    verified = command("-m", "leaderboard", "verify", runs, "--datasets", dataset.parent)
+    verified = output_of("-m", "leaderboard", "verify", runs, "--datasets", dataset.parent)
     assert verified.startswith("accepted: ")
 
 

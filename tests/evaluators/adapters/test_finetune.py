@@ -193,13 +193,22 @@ def command(model: Path, dataset: Path, out: Path, *more: str) -> list[str]:
     return [*words, "--prompt", NO_EXAMPLES, "--prompt", SOME_EXAMPLES, *more]
 
 
-on_one_thread = partial(run, fresh=True, OMP_NUM_THREADS="1")
+on_one_thread = partial(run, OMP_NUM_THREADS="1")
 
 
 def starting(words: list[str]) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, *words]
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def whole(model: Path, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a training that nobody kills writes."""
+    out = tmp_path_factory.mktemp("whole") / "adapters"
+    said = on_one_thread(*command(model, dataset, out), status=0).stderr
+    assert said.count("log-probability of a label") == 4
+    return out
 
 
 @pytest.mark.slow
@@ -209,10 +218,8 @@ def starting(words: list[str]) -> subprocess.Popen[bytes]:
     ids=["between two contexts", "within a context"],
 )
 def test_kill_9_loses_only_the_context_that_was_being_trained(
-    model: Path, dataset: Path, tmp_path: Path, seen: str
+    model: Path, dataset: Path, whole: Path, tmp_path: Path, seen: str
 ) -> None:
-    whole = on_one_thread(*command(model, dataset, tmp_path / "whole"), status=0)
-    assert whole.stderr.count("log-probability of a label") == 4
     out = tmp_path / "killed"
     process = starting(command(model, dataset, out))
     while not list(out.glob(seen)):
@@ -225,7 +232,7 @@ def test_kill_9_loses_only_the_context_that_was_being_trained(
     again = on_one_thread(*command(model, dataset, out), status=0)
     assert again.stderr.count("log-probability of a label") == 4 - len(kept)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept, "a complete adapter was trained again"
-    assert (out / "adapters.json").read_bytes() == (tmp_path / "whole" / "adapters.json").read_bytes()
+    assert (out / "adapters.json").read_bytes() == (whole / "adapters.json").read_bytes()
     assert not list(out.glob("*/.*")), "what the killed process left is removed"
 
 
