@@ -157,6 +157,7 @@ def _alpha(shared: Sequence[Count]) -> float | str:
         return "no item has two votes"
     if sum(count.yes for count in shared) in (0, sum(count.n for count in shared)):
         return "all votes are the same, so that chance alone would agree as well"
+    # Gwet's AC1 is not given beside it: the only library that has it pins an old scipy.
     try:
         # Its licence is the GPL, so that nothing of ours needs it but this number.
         krippendorff = import_extra("krippendorff", "agreement")

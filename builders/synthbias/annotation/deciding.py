@@ -52,6 +52,7 @@ class Count(NamedTuple):
         answers = [answer for ballot in ballots if (answer := getattr(ballot, question)) is not None]
         return cls(sum(answers), len(answers))
 
+    # In integers: whether a share is exactly three quarters must not depend on rounding.
     @property
     def above_three_quarters(self) -> bool:
         """True if more than 75 percent are yes."""

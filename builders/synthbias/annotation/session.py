@@ -74,6 +74,8 @@ class Session:
     _state: State | None = None
     _stamp: tuple[object, ...] = ()
     _taken_back: str | None = None
+    # With 66,000 votes it takes a second to read the state and 0.6 s to decide all pairs: as both are kept between
+    # requests, a vote takes a quarter of a second.
     _decisions: dict[str, PairDecision] = field(default_factory=dict)
     """Decisions on the pairs by the state; empty if they have to be made again."""
 
