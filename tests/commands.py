@@ -75,10 +75,11 @@ def run(
         for name in {*environment, *_at_start}
         if environment.get(name) != _at_start.get(name) and not name.endswith("_PROGRESS_BARS")
     )
-    # Folders of plug-ins that a test makes are those of a single command.
     with_torch = with_torch or not _ASK_TORCH.isdisjoint(words)
     read_at_import = _READ_AT_IMPORT + (_READ_WITH_TORCH if with_torch else ())
-    is_fresh = fresh or any(name.startswith(read_at_import) for name in changed) or plugins not in _SHARED_PLUGINS
+    # Folders of plug-ins that a test makes are those of a single command: only torch takes longer than all our modules.
+    is_of_one_command = plugins not in _SHARED_PLUGINS and not with_torch
+    is_fresh = fresh or any(name.startswith(read_at_import) for name in changed) or is_of_one_command
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         stdin.write(input.encode())
         stdin.seek(0)

@@ -170,7 +170,11 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(place: Path, tmp_path: Path
     backends.mkdir(parents=True)
     (backends / "dying.py").write_text(DYING, encoding="utf-8")
     options = ("--backend", "dying", "--batch-images", "32")
-    known: dict[str, Any] = {"BIASBOARD_PLUGINS": tmp_path / "plugins", "ASKED_LOG": tmp_path / "log"}
+    known: dict[str, Any] = {
+        "BIASBOARD_PLUGINS": tmp_path / "plugins",
+        "ASKED_LOG": tmp_path / "log",
+        "with_torch": True,
+    }
     ask(place, tmp_path / "runs", "taught", *options, status=-signal.SIGKILL, DIES_AFTER="3", **known)
     assert not list((tmp_path / "runs").rglob("result.json"))
     (store,) = (tmp_path / "runs").rglob("responses.sqlite")
