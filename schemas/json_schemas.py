@@ -1,8 +1,8 @@
 """Writes the JSON Schemas of all documents, which people outside this project validate files with.
 
-``python -m schemas.json_schemas`` writes them beside the code; a test compares. Nothing here reads them: what reads a
-file checks it by the annotations from which they are made. They say what a field may hold, and not the rules that join
-several fields.
+``python -m schemas.json_schemas`` writes them next to the code, and a test fails if they are out of date. Our own
+readers do not use them: they check files by the annotations from which these schemas are made. A schema says what each
+field may hold, but not the rules that join several fields.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Untitled(GenerateJsonSchema):
 def json_schema(document_type: type[Document]) -> dict[str, JsonValue]:
     """Return the JSON Schema of a kind of document."""
     settings = Document.__pydantic_config__
-    # Descriptions are the texts below the fields. Reading them takes the source, so that only this does it.
+    # Descriptions come from the docstrings of fields. Only the source code holds those, so no other adapter asks.
     Document.__pydantic_config__ = ConfigDict(**settings, use_attribute_docstrings=True)
     try:
         adapter = TypeAdapter(document_type)

@@ -40,7 +40,7 @@ from schemas.folders.run_folder import (
 
 
 def _record_file_problems(path: Path) -> Iterator[str]:
-    # Loading pyarrow takes longer than the check of a file of JSON.
+    # Loading pyarrow takes longer than checking a JSON file.
     from schemas.files.record_columns import RepeatedItems
 
     yield from record_file_problems(path, RepeatedItems(path).add)
@@ -58,7 +58,7 @@ _CHECKS: Mapping[str, Callable[[Path], Iterator[str]]] = {
     ADAPTERS: lambda path: contract.checked(path, Adapters),
     CORRECTIONS: lambda path: contract.checked(path, Corrections),
 }
-"""How a file is checked by itself."""
+"""Check of a single file, by the file's name."""
 KNOWN_FILES = f"{', '.join(_CHECKS)}, data/<config>/<split>-*.parquet"
 
 

@@ -19,7 +19,7 @@ from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import Submission
 from schemas.documents.result import Result, Signature
 from schemas.files import contract
-from schemas.folders.run_folder import RESULT, SUBMISSION, place_of, read_result
+from schemas.folders.run_folder import RESULT, SUBMISSION, path_of, read_result
 
 _MOST_BYTES = 1 << 16
 
@@ -62,17 +62,17 @@ def prepare(
         DataError: the run is incomplete, the statement is invalid, or there are no texts to withhold.
     """
     result = read_result(run)
-    run_date = datetime.date.fromtimestamp(place_of(run, result.records).stat().st_mtime)
+    run_date = datetime.date.fromtimestamp(path_of(run, result.records).stat().st_mtime)
     reason = load_benchmark(result.signature.benchmark).withheld.get(result.signature.dataset)
     source = run
     if reason is not None or withhold:
         reason = reason or "as --withhold-texts asks"
         source = Path(tempfile.mkdtemp(dir=scratch))
         result = write_without_texts(run, source, with_prompts=not hides_prompts(result.signature))
-    files = [source / RESULT, place_of(source, result.records)]
-    files += [] if result.scores is None else [place_of(source, result.scores)]
-    files += [] if result.withheld is None else [place_of(source, result.withheld.sums)]
-    files += [place_of(source, file) for file in (result.adapters, result.corrections) if file is not None]
+    files = [source / RESULT, path_of(source, result.records)]
+    files += [] if result.scores is None else [path_of(source, result.scores)]
+    files += [] if result.withheld is None else [path_of(source, result.withheld.sums)]
+    files += [path_of(source, file) for file in (result.adapters, result.corrections) if file is not None]
     submission = Submission(
         schema_version=SCHEMA_VERSION,
         contact=statement.contact,

@@ -25,7 +25,7 @@ from schemas.documents.base import Document, as_row, from_values
 from schemas.documents.record import Record
 from schemas.documents.result import Metric, Result, SplitCounts, metric_key
 from schemas.files import contract
-from schemas.folders.run_folder import FileOfRun, place_of, read_result
+from schemas.folders.run_folder import FileOfRun, path_of, read_result
 
 _VERIFIED = "verified result"
 
@@ -76,7 +76,7 @@ def verify_and_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -
 
 
 def _hashes(path: Path, result: Result) -> dict[str, JsonValue]:
-    hashes = {name: sha256_file(place_of(path.parent, file)) for name, file in _files(result).items()}
+    hashes = {name: sha256_file(path_of(path.parent, file)) for name, file in _files(result).items()}
     return {"result": sha256_file(path), **hashes}
 
 

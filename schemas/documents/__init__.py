@@ -1,4 +1,4 @@
-"""What lies in each file, said once: documents are frozen dataclasses whose annotations everything else follows from.
+"""The contents of each file: frozen dataclasses, from whose annotations schemas, column types and checks are derived.
 
 ::
 
@@ -7,11 +7,11 @@
     dataset        dataset.json, and rejected candidates
     record         a row of records.parquet
     result         result.json
-    run_files      what lies beside the records: scores of texts, sums, corrections
+    run_files      the other files of a run: scores of texts, sums, corrections
     adapters       adapters.json of LoRA adapters;  reweighting: a file of fitted rules
     board          submissions, the register, answer keys
       |
-    item_shape   finds the kinds of items (schemas/items), whose fields a dataset brings
+    item_shape   finds the kinds of dataset rows (schemas/items)
 
-``NAME.schema.json`` are published for other people's programs; ``make schemas`` writes them from the annotations.
+``NAME.schema.json`` are published for other programs; ``make schemas`` writes them from the annotations.
 """

@@ -38,7 +38,7 @@ class BaseModel(Document):
     precision: Annotated[str, StringConstraints(min_length=1, max_length=50)]
     """Data type of the weights during the training, such as ``float32``."""
     tokenizer_sha256: Sha256 | None
-    """SHA-256 of what a tokenizer does, if it is another one than the model's own; None if it is that."""
+    """SHA-256 of the behaviour of the tokenizer, if it is not the model's own; None if it is."""
     chat_template_sha256: Sha256 | None
     """SHA-256 of the chat template; None if prompts were shown as they are."""
 
@@ -56,14 +56,14 @@ class TrainingData(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyperparameters(Document):
-    """The numbers that decide how an adapter is trained, besides its data."""
+    """The numbers that, with the data, determine how an adapter is trained."""
 
     n_items: Positive
     """Number of items that an adapter is trained on."""
     epochs: Positive
     learning_rate: Annotated[float, Gt(0)]
     schedule: Schedule
-    """Course of the learning rate: constant, or linear to 0 after the last step. Neither has a warm-up."""
+    """Schedule of the learning rate: constant, or linear to 0 after the last step. Neither has a warm-up."""
     rank: Positive
     alpha: Positive
     dropout: Annotated[float, Ge(0), Lt(1)]
@@ -74,7 +74,7 @@ class Hyperparameters(Document):
     beta1: Annotated[float, Ge(0), Lt(1)]
     beta2: Annotated[float, Ge(0), Lt(1)]
     seed: Count
-    """Seed of the first weights and of the order of the items; each context draws its own numbers from it."""
+    """Seed of the initial weights and of the order of the items; each context draws its own numbers from it."""
 
 
 PUBLISHED = Hyperparameters(
@@ -122,13 +122,13 @@ class TrainedAdapter(Document):
 
     @property
     def name(self) -> str:
-        """The name of the context, by which a request asks for the adapter."""
+        """The name of the context, by which requests select the adapter."""
         return adapter_name(self.config, self.prompt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters(Document):
-    """Adapters of one base model that were trained in one way on one dataset."""
+    """Adapters of one base model, all trained with the same hyperparameters on one dataset."""
 
     schema_version: Literal["1.0"]
     base: BaseModel
@@ -161,7 +161,7 @@ class Adapters(Document):
 
 
 def adapter_name(config: str, prompt: str) -> str:
-    """Return the name of a context, by which a request asks for its adapter.
+    """Return the name of a context, by which requests select its adapter.
 
     >>> adapter_name("sentiment", "release-4096b-k8-set0-v1")
     'sentiment/release-4096b-k8-set0-v1'

@@ -1,15 +1,15 @@
-"""What every document of the contract is: a frozen dataclass whose annotations alone say which values its fields take.
+"""The base of all documents: frozen dataclasses whose annotations alone define which values their fields may take.
 
-Everything else follows from the annotations::
+Everything else is derived from the annotations::
 
     class Record(Document):            ┌─> JSON Schema, published beside the code   (schemas.json_schemas)
         item_id: Text              ────┼─> Arrow types of a parquet file             (schemas.files.arrow_files)
         probabilities: ...             ├─> checks of a JSON file or a single row     (schemas.files.contract)
                                        └─> checks of millions of rows, as columns    (schemas.files.column_checks)
 
-A rule that joins several fields is no matter of a type: a document says it in :meth:`Document.problems`, but those with
-millions of rows say it over whole columns (:mod:`schemas.files.column_checks`).
-:func:`schemas.files.contract.problems_of` asks whichever it is.
+No annotation can express a rule that joins several fields: a document checks it in :meth:`Document.problems`, or, if
+its files have millions of rows, over whole columns (:mod:`schemas.files.column_checks`).
+:func:`schemas.files.contract.problems_of` calls whichever applies.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Document:
     """A value with named fields that lies in a file. Subclasses are frozen dataclasses with slots and keywords only."""
 
     __slots__ = ()
-    # A "3" is no number and a 1 is not true. Unknown fields are typing errors, or come from a newer version. NaN is not
-    # strict JSON: without the last setting pydantic would write null for it, and nobody would see that it was lost.
+    # Strict: "3" is not a number and 1 is not true. An unknown field is a typo or comes from a newer version. Without
+    # the last setting pydantic would silently write NaN, which strict JSON does not allow, as null.
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
 
     def problems(self) -> Iterator[str]:
@@ -54,22 +54,22 @@ class Document:
 
 
 SCHEMA_VERSION: Final = "1.0"
-"""Version that every document with the field ``schema_version`` is written with."""
+"""The ``schema_version`` that documents are written with."""
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-"""A name that can be part of a path and of an address."""
+"""A name that can be part of a path or a URL."""
 Sha256: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Version: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
-# Numbers have an end, because Python refuses to read one of thousands of digits.
+# Nine digits at most, because Python refuses to parse an integer of thousands of digits.
 SemanticVersion: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}$")]
 Day: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 PathInFolder: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
 ]
 INTEGERS = 2**63
-"""Where the integers of a parquet column end."""
+"""Integers of a parquet column are below this (int64)."""
 Count: TypeAlias = Annotated[int, Ge(0), Lt(INTEGERS)]
 Positive: TypeAlias = Annotated[int, Ge(1), Lt(INTEGERS)]
 Share: TypeAlias = Annotated[float, Ge(0), Le(1)]
@@ -84,7 +84,7 @@ def _log_probability(value: Any) -> Any:
 
 
 def _as_json(value: float) -> float | str:
-    # A library that is given NaN or an infinity here would write null, which means unknown. Only "-inf" is read back.
+    # Left to the library, NaN and infinities would become null, which means unknown. Only "-inf" is read back.
     return value if math.isfinite(value) else str(value)
 
 
@@ -96,17 +96,17 @@ LogProbability: TypeAlias = Annotated[
     PlainSerializer(_as_json, when_used="json"),
     WithJsonSchema({"anyOf": [{"type": "number", "maximum": 0}, {"const": "-inf"}]}),
 ]
-"""A logarithm of a probability in nats. That of 0 is minus infinity, which strict JSON cannot spell but as a text."""
+"""A log-probability in nats. That of probability 0 is minus infinity, which strict JSON can only hold as a string."""
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it: in one line, and not all of a long one."""
+    """Return a value as messages show it: on one line, and cut to 60 characters."""
     text = "null" if value is None else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def repeated(values: Iterable[H]) -> dict[H, int]:
-    """Return the values that stand more than once, in order, each with its number.
+    """Return the values that occur more than once, in order of first occurrence, each with its count.
 
     >>> repeated(["a", "b", "a"])
     {'a': 2}
@@ -115,14 +115,14 @@ def repeated(values: Iterable[H]) -> dict[H, int]:
 
 
 class Distinct:
-    """Says of a list in an annotation that no value stands in it twice."""
+    """Marks a list in an annotation as one without repeated values."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Check the list after its values."""
+        """Check the list after each of its values was checked."""
         return core_schema.no_info_after_validator_function(_distinct, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Say it in the words of JSON Schema."""
+        """Add ``uniqueItems``."""
         return {**handler(schema), "uniqueItems": True}
 
 
@@ -132,13 +132,13 @@ def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-# Making an adapter takes milliseconds, and every row of a file asks for that of its type. A dictionary: mypy takes the
-# hash of a class for that of its instances, which may have none, and refuses functools.cache.
+# Making an adapter takes milliseconds, and every row of a file needs the one of its type. A dictionary instead of
+# functools.cache, which mypy refuses: it confuses the hash of a class with that of its instances.
 _ADAPTERS: dict[type[Document], TypeAdapter[Any]] = {}
 
 
 def adapter_of(document_type: type[Document]) -> TypeAdapter[Any]:
-    """Return what converts and checks a type of document."""
+    """Return the pydantic adapter that converts and checks a type of document."""
     if document_type not in _ADAPTERS:
         _ADAPTERS[document_type] = TypeAdapter(document_type)
     return _ADAPTERS[document_type]
@@ -146,27 +146,27 @@ def adapter_of(document_type: type[Document]) -> TypeAdapter[Any]:
 
 def as_row(document: Document) -> dict[str, Any]:
     """Return a document as nested dictionaries and sequences for a parquet file."""
-    # Several times faster than dataclasses.asdict, which copies every string. Wrong types are refused elsewhere:
-    # by Arrow, and by whoever writes.
+    # Several times faster than dataclasses.asdict, which copies every string. Warnings about wrong types are off, since
+    # Arrow and the writers refuse those.
     return cast(dict[str, Any], adapter_of(type(document)).dump_python(document, warnings=False))
 
 
 def from_values(values: Any, document_type: type[D]) -> D:
-    """Return a document without looking at the rules that join several fields.
+    """Return a document, without checking the rules that join several fields.
 
     Args:
-        values: Nested dictionaries and sequences, as a row of a parquet file or what this machine remembers has them.
+        values: Nested dictionaries and sequences, such as a row of a parquet file or a value of the machine's memory.
         document_type: Document to make.
 
     Raises:
         ValidationError: a value breaks the annotation of its field.
     """
-    # Tuples come as lists and documents as dictionaries; Arrow has said that a number is one.
+    # Not strict, since tuples come as lists and documents as dictionaries; Arrow has checked the types of scalars.
     return cast(D, adapter_of(document_type).validate_python(values, strict=False))
 
 
 def to_base64(content: bytes) -> str:
-    """Return bytes as a text, which JSON can hold."""
+    """Return bytes as Base64 text, which JSON can hold."""
     return base64.b64encode(content).decode("ascii")
 
 
@@ -192,7 +192,7 @@ _Binary: TypeAlias = Annotated[
 class EncodedImage(Document):
     """The bytes of an image file."""
 
-    # The names and their order are those that the library datasets gives an image in parquet.
+    # The field names and their order are those of an image in parquet files of the library datasets.
     bytes: _Binary
     path: Text | None
     """Name of the file; None if it does not matter, since the bytes are here."""

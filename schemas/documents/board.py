@@ -1,8 +1,7 @@
 """The files of a board: what submitters and maintainers say about results, and the keys by which these are checked.
 
-A submitter adds ``submission.json`` to a result; maintainers enter their decisions into ``register.json``; wishes to
-have a model scored wait in a queue of scoring requests. An answer key stands in for a dataset whose texts a board may
-not hold.
+A submitter adds ``submission.json`` to a result; maintainers record their decisions in ``register.json``; requests to
+score a model wait in a queue. An answer key replaces a dataset whose texts a board may not hold.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from schemas.documents.result import Signature
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission(Document):
-    """The statement of a submitter about one result, which lies beside it."""
+    """The statement of a submitter about one result, in the folder of the result."""
 
     schema_version: Literal["1.0"]
     contact: Annotated[
@@ -105,8 +104,8 @@ class Register(Document):
 
     @override
     def problems(self) -> Iterator[str]:
-        for place, n in repeated(entry.place for entry in self.results).items():
-            yield f"results: {place} stands {n} times; keep one decision about it"
+        for folder, n in repeated(entry.place for entry in self.results).items():
+            yield f"results: {folder} stands {n} times; keep one decision about it"
         for entry in self.results:
             yield from (f"results: {entry.place}: {problem}" for problem in entry.problems())
 
@@ -119,12 +118,12 @@ def _is_day(text: str) -> bool:
 
 
 KeyHash: TypeAlias = Literal["sha256", "hmac-sha256"]
-"""Hash of a key: plain, or under a secret, without which no guess about a right answer can be confirmed."""
+"""Hash of a key: plain, or keyed with a secret, without which no guess at a right answer can be confirmed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPart(Document):
-    """Hashes of what the records of one config must say, whatever model answers."""
+    """Hashes of what the records of one config must contain, whatever model answers."""
 
     config: Name
     n_items: Positive
@@ -140,7 +139,7 @@ class KeyExtent(Document):
     """Hashes of a result on the items that are asked by default, where these are not all."""
 
     limit: Positive
-    """Largest number of items of each config, apart from the splits that only support a measurement."""
+    """Largest number of items of each config, not counting the splits that only support a measurement."""
     n_items: Positive
     items_sha256: Sha256
     """SHA-256 of these items, as the signature of such a result has it."""
@@ -153,9 +152,9 @@ class AnswerKey(Document):
     """Everything that a result must have in common with the dataset and the prompt that it names.
 
     A key holds hashes and no text. It can therefore be published for a dataset whose licence forbids publishing it.
-    Where the right answers are secret, ``hash`` is ``hmac-sha256``, and each hash of items or of what is asked about
-    them is the HMAC-SHA-256 of the hash described: in the signature ``items_sha256`` and ``examples_sha256``, outside
-    it all but ``items_file_sha256``.
+    Where the right answers are secret, ``hash`` is ``hmac-sha256``, and each hash of items or requests is the
+    HMAC-SHA-256 of the hash that its field describes: in the signature these are ``items_sha256`` and
+    ``examples_sha256``, outside it all but ``items_file_sha256``.
     """
 
     schema_version: Literal["1.0"]
@@ -170,7 +169,7 @@ class AnswerKey(Document):
     items_file_sha256: Sha256
     hash: KeyHash = "sha256"
     secret_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
-    """Name of the secret, which follows from it and tells nothing about it; None if there is none."""
+    """Name of the secret, derived from it without revealing it; None if there is none."""
     limited: KeyExtent | None = None
     """The items that are asked by default, whose results are ranked too; None if all are asked by default."""
 
@@ -186,7 +185,7 @@ RequestState: TypeAlias = Literal["open", "done", "declined"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringRequest(Document):
-    """A request to score a model, in a file that bears its name."""
+    """A request to score a model, in a file named after it."""
 
     schema_version: Literal["1.0"]
     model: Annotated[
@@ -201,14 +200,14 @@ class ScoringRequest(Document):
     train_data_disclosure: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None
     """Statement on whether the model was trained on items of the benchmarks; None if nothing is known."""
     requester: Annotated[str, StringConstraints(min_length=1, max_length=200)]
-    """Account or address of who asks."""
+    """Account or address of the requester."""
     requested: Day
     """Date of the request."""
     state: RequestState
     closed: Day | None
     """Date on which it was done or declined; None while it is open."""
     places: tuple[Annotated[str, StringConstraints(min_length=1, max_length=500)], ...]
-    """Places of the results that came of it, below the folder of all accepted results."""
+    """Folders of the resulting results, relative to the folder of all accepted results."""
     reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None
     """Reason why it was declined; None otherwise."""
 

@@ -28,10 +28,10 @@ from schemas.documents.base import (
 
 
 class _Scalar:
-    """Gives a union of scalars one message in place of one for each of its types."""
+    """Gives a union of scalars a single error message instead of one per type."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Name the types together."""
+        """Set the message."""
         schema: Any = handler(source)
         schema["schema"] |= {
             "custom_error_type": "scalar",

@@ -28,7 +28,7 @@ class Item(Document):
 
     @property
     def unit(self) -> str:
-        """The identifier of the items that are drawn as a whole when only a part of the data is asked; itself alone."""
+        """The identifier of the set of items that a sample keeps together; by default, the item alone."""
         return self.item_id
 
 
@@ -39,7 +39,7 @@ class ItemShape:
     row_type: type[Item]
     """Frozen dataclass of a row."""
     unit_name: str
-    """Word, in the singular, for the set of items that is drawn as a whole, such as ``minimal pair``."""
+    """Singular noun for the set of items that a sample keeps together, such as ``minimal pair``."""
     also_called: tuple[str, ...] = ()
     """Other names of the shape in manifests; each is the name of a task that uses the shape."""
     name: str = ""
@@ -48,7 +48,7 @@ class ItemShape:
 
 @cache
 def item_shapes() -> Mapping[str, ItemShape]:
-    """Return the item shapes by each name that manifests use for them; their own names come first.
+    """Return the item shapes by every name that manifests use for them; their own names come first.
 
     Raises:
         ConfigError: two shapes have one name or one dataclass.

@@ -22,7 +22,7 @@ class Exchange(Document):
     prompt: str | None
     """Text of the prompt; None if the dataset's licence forbids showing it. The item and the prompt id rebuild it."""
     outcomes: tuple[Text, ...]
-    """Outcome that each option stands for, in the order in which they are offered; empty if there are no options."""
+    """Outcome of each option, in the order in which the options are offered; empty if there are none."""
     options: tuple[str, ...]
     """Continuations of the prompt whose log-probabilities are computed; empty for generations."""
     option_logprobs: tuple[LogProbability | None, ...]

@@ -27,14 +27,14 @@ from schemas.documents.base import (
 from schemas.documents.run_files import Scorer
 
 CORRUPTED = "corrupted"
-"""Setting of an environment that says why answers cannot be the model's own."""
+"""Key of an environment's setting with the reason why the answers cannot be the model's own."""
 
 Endpoint: TypeAlias = Literal["local", "api", "baseline", "replay"]
 ScoringMode: TypeAlias = Literal["option_logprob", "generation"]
 Normalisation: TypeAlias = Literal[
     "sum", "sum_with_end", "token_mean", "token_mean_with_end", "token_mean_if_unequal", "byte_mean"
 ]
-# Whoever sends a result chooses these texts; the limits keep a page from being filled with one of them.
+# Submitters choose these texts; the limits stop one from flooding a page.
 _ModelName: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 _ShortText: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _Settings: TypeAlias = Annotated[
@@ -68,7 +68,7 @@ class Model(Document):
 
     @property
     def adapters_sha256(self) -> str | None:
-        """The hash of the list of adapters that the model answered with, one for each context; None without such."""
+        """The hash of the list of adapters that the model answered with, one per context; None if it used none."""
         return (self.identity or {}).get("adapters")
 
 
@@ -106,7 +106,7 @@ class Signature(Document):
     def sha256(self) -> str:
         """Return the SHA-256 of the signature; results with the same hash are grouped together."""
         values = {**asdict(self), "splits": list(self.splits), "parts": list(self.parts)}
-        # Fields that came later are left out where they say nothing, so that older signatures keep their hashes.
+        # Fields that were added later are left out while empty, so that older signatures keep their hashes.
         optional = {"parts": bool(self.parts), "examples_sha256": self.examples_sha256 is not None}
         return strict_json.sha256({name: value for name, value in values.items() if optional.get(name, True)})
 
@@ -117,7 +117,7 @@ class Signature(Document):
             yield f"normalisation: {self.normalisation or 'null'}, and scoring is '{self.scoring}'; make it {need}"
 
     def __str__(self) -> str:
-        """Return the signature as one line to print beside a score, as sacrebleu does."""
+        """Return the signature on one line, to print next to a score as sacrebleu does."""
         parts = [
             f"{self.dataset}@{self.dataset_version}",
             f"{self.config}{f'({len(self.parts)})' if self.parts else ''}:{'+'.join(self.splits)}",
@@ -173,7 +173,7 @@ class Interval(Document):
 
 
 def within(value: float, minimum: float, maximum: float | None) -> float:
-    """Return the value of a range that is nearest to a number; a range without a maximum has no upper end."""
+    """Return a number clamped to a range, which has no upper end if the maximum is None."""
     return max(value, minimum) if maximum is None else min(max(value, minimum), maximum)
 
 
@@ -219,7 +219,7 @@ class Metric(Document):
 
     @property
     def drawn_maximum(self) -> float:
-        """The upper end of a scale that shows the value and its interval: the maximum, or the first number above."""
+        """The upper end of a chart's scale: the maximum if there is one, or the next whole number above all shown."""
         if self.maximum is not None:
             return self.maximum
         shown = [self.value or 0.0, self.ideal or 0.0, 0.0 if self.interval is None else self.interval.high]
@@ -256,7 +256,7 @@ class Environment(Document):
 
     @property
     def corruption(self) -> str | None:
-        """The reason, found by an import, why the answers cannot be the model's own; None if there is none."""
+        """Why the answers cannot be the model's own, as an import found out; None if they can."""
         return self.settings.get(CORRUPTED)
 
 
@@ -354,7 +354,8 @@ class Result(Document):
         yield from (f"signature.{problem}" for problem in self.signature.problems())
         counts = self.counts
         if counts.items != counts.scored + counts.refused + counts.unparsed + counts.failed:
-            yield f"counts: items {counts.items} is not the sum of scored, refused, unparsed and failed; recount"
+            total = "the sum of scored, refused, unparsed and failed"
+            yield f"counts: items {counts.items} is not {total}; rescore the run"
         if counts.items != self.signature.n_items or counts.items != self.records.n_rows:
             yield (
                 f"counts.items {counts.items}, signature.n_items {self.signature.n_items} and records.n_rows "
@@ -392,9 +393,9 @@ class Result(Document):
         if repeated((entry.part, entry.split) for entry in self.coverage):
             yield "coverage: two entries have the same part and split; rescore the run"
         for name in Counts.__dataclass_fields__ if self.coverage else ():
-            total = sum(getattr(entry.counts, name) for entry in self.coverage)
-            if total != getattr(self.counts, name):
-                yield f"coverage: {name} add up to {total}, not to counts.{name} {getattr(self.counts, name)}; recount"
+            total, counted = sum(getattr(entry.counts, name) for entry in self.coverage), getattr(self.counts, name)
+            if total != counted:
+                yield f"coverage: {name} add up to {total}, not to counts.{name} {counted}; rescore the run"
 
     @property
     def scorers(self) -> tuple[Scorer, ...]:
@@ -407,7 +408,7 @@ MetricKey: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 """Name and sorted group of a metric; unique within a result."""
 
 TOLERANCE = 1e-9
-"""Largest absolute difference that the order of floating-point sums can explain."""
+"""Largest absolute difference between values that counts as the effect of another order of floating-point sums."""
 
 
 def metric_key(metric: Metric) -> MetricKey:

@@ -29,7 +29,7 @@ class FitReport(Document):
     """Share of all rows that are predicted right."""
     accuracy_after: Share
     notes: tuple[str, ...]
-    """Sentences about what was traded and what to doubt."""
+    """Sentences about what the correction cost and which numbers to doubt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Files that lie beside the records of a run: scores of its texts, sums over clusters, and fitted corrections.
+"""The files of a run next to its records: scores of its texts, sums over clusters, and fitted corrections.
 
-``scores.parquet`` spares others the scorers; ``sums.parquet`` replaces texts that are kept elsewhere; and
-``corrections.json`` holds the corrections that calibrated metrics apply.
+``scores.parquet`` lets others recompute metrics without the scorers; ``sums.parquet`` replaces texts that are kept
+elsewhere; ``corrections.json`` holds the corrections that calibrated metrics apply.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ClusterSums(Document):
     n_columns: Count
     """Number of columns of the sums; 0 if there is a reason."""
     sums: tuple[float, ...]
-    """Sums over each cluster, one column after the other; clusters are in the order of their names."""
+    """Sums over each cluster, column by column; within a column, clusters are sorted by name."""
 
     @override
     def problems(self) -> Iterator[str]:

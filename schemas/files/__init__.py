@@ -1,15 +1,15 @@
-"""Single files: how each is read, checked and written, as JSON or as a parquet table.
+"""Reads, checks and writes single files: JSON documents and parquet tables.
 
 ::
 
-    contract          one document or row: reads it, words what is wrong with it in one line each, writes it
+    contract          one document or row: reads it, reports each problem on one line, writes it
     row_files         a parquet file of few rows, each of which becomes an object
     record_files      a parquet file of records, which may have millions of rows ...
       record_columns  ... written and read as columns,
       record_hashes   ... compared by hashes,
-      column_checks   ... and checked as columns: only a bad row that was found becomes an object, to say what is wrong
-    arrow_files       what all parquet files share: types, sizes, bytes
+      column_checks   ... and checked as columns: only a bad row becomes an object, to word what is wrong
+    arrow_files       what all parquet files share: types, limits of size, reproducible bytes
 
-*pictures*, *key_secret* and *json_answers* read what is no document of ours: images, the secret of a board, answers of
+*pictures*, *key_secret* and *json_answers* read what is not a document: images, the secret of a board, answers of
 language models.
 """

@@ -21,19 +21,19 @@ from schemas.documents.base import EncodedImage
 SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 """Arrow type of a column by the Python type of its values."""
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-"""Arrow type of an image, exactly as the library datasets has it."""
+"""Arrow type of an image, exactly as in the library datasets."""
 
 
-# A dictionary for the reason of schemas.documents.base._ADAPTERS.
+# A dictionary, not functools.cache, for the reason given at schemas.documents.base._ADAPTERS.
 _SCHEMAS: dict[type, pa.Schema] = {}
 
 
 def arrow_schema(row_type: type) -> pa.Schema:
     """Return the Arrow schema of a dataclass, with one column per field."""
-    # The check of a single record makes a table with one row: building the schema for each takes 45 % of `write_rows`.
+    # Checking a single record makes a table of one row; building the schema each time took 45 % of `write_rows`.
     if row_type not in _SCHEMAS:
         images = [name for name, hint in get_type_hints(row_type).items() if hint is EncodedImage]
-        # The library datasets shows a column as images if the metadata of the file calls it so.
+        # The library datasets shows a column as images only if this metadata of the file says so.
         features = json.dumps({"info": {"features": {name: {"_type": "Image"} for name in images}}}, sort_keys=True)
         metadata = {"huggingface": features} if images else None
         _SCHEMAS[row_type] = pa.schema(_struct_fields(row_type), metadata=metadata)
@@ -51,7 +51,7 @@ def _field(name: str, hint: Any) -> pa.Field:
         if len(inner) != 1:
             raise TypeError(f"{name}: a parquet column has one type, not {hint}")
         return pa.field(name, _arrow_type(inner[0]), nullable=True)
-    # The library datasets knows an image only in a column that may be null.
+    # The library datasets recognises images only in a nullable column.
     return pa.field(name, _arrow_type(hint), nullable=hint is EncodedImage)
 
 
@@ -97,13 +97,15 @@ def table_bytes(table: pa.Table) -> bytes:
 
 @contextmanager
 def writing_tables(target: Path | BinaryIO, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """Open a file and yield a function that appends a table to it as a row group of its own."""
-    # Fixed compression and no pandas metadata.
+    """Open a file and yield a function that appends a table to it as a row group of its own.
+
+    Equal tables give equal bytes: the compression is fixed, and there is no pandas metadata.
+    """
     with pq.ParquetWriter(target, schema, compression="zstd", store_schema=True) as writer:
         yield lambda table: writer.write_table(table, row_group_size=max(1, table.num_rows))
 
 
-# A file of a few kilobytes can stand for ten million rows, or for one long text that repeats: what its metadata says is
+# A file of a few kilobytes can decompress to ten million rows, or to one long text many times over. So its metadata is
 # compared with these limits before anything is read.
 MOST_ROWS = 1_000_000
 """Maximum number of rows of a file."""
@@ -125,7 +127,7 @@ def n_rows(path: Path) -> int:
 
 
 def metadata(path: Path) -> pq.FileMetaData:
-    """Return what a file tells about its rows and columns, without reading them.
+    """Return the metadata of a file, without reading its rows.
 
     Raises:
         DataError: the file is missing or is not a readable parquet file.
@@ -142,8 +144,8 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(path) as file:
             yield file
     except pa.ArrowMemoryError:
-        raise  # The file may be sound.
-    # The names of columns may be no UTF-8.
+        raise  # Out of memory: the file itself may be valid.
+    # UnicodeDecodeError: names of columns need not be UTF-8.
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(
             f"{path}: not a readable parquet file (truncated?): {one_line(error)}; make it again"
@@ -151,10 +153,7 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def _check_size(path: Path, file: pq.ParquetFile, groups: Sequence[int]) -> int:
-    """Check what the file says about the size of some row groups, and return how many rows to read at a time.
-
-    A few bytes can stand for any number of equal values, so sizes are checked before anything is read.
-    """
+    """Check the sizes of some row groups by the metadata, and return how many rows to read at a time."""
     metadata = file.metadata
     chunks = [metadata.row_group(group).column(column) for group in groups for column in range(metadata.num_columns)]
     largest = max((chunk.total_uncompressed_size for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"), default=0)
@@ -163,7 +162,7 @@ def _check_size(path: Path, file: pq.ParquetFile, groups: Sequence[int]) -> int:
     n_values = max((chunk.num_values for chunk in chunks), default=0)
     if n_values > MOST_VALUES:
         raise DataError(f"{path}: {n_values:,} values in a column, more than {MOST_VALUES:,}; make it again")
-    # No text is larger than its column, so this many rows fit even if each repeats the largest one.
+    # No text is larger than its column, so this many rows fit even if each repeats the largest text.
     return max(1, min(_ROWS_AT_A_TIME, MOST_BYTES // max(1, largest)))
 
 
@@ -232,7 +231,7 @@ def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_ty
 
 
 def check_texts(path: Path, table: pa.Table) -> None:
-    """Check the bytes of all texts, which Arrow takes as they come.
+    """Check that all texts are UTF-8, which Arrow does not do when it reads them.
 
     Raises:
         DataError: a text is not UTF-8.

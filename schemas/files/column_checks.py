@@ -1,14 +1,14 @@
-"""Finds the rows of a table that break a rule, by looking at whole columns.
+"""Finds the rows of a table that break a rule, using whole columns.
 
 A file of records can hold a million rows, and making one row takes as long as reading hundreds from arrays. So every
-rule is a mask over columns, and only the few rows that break one become objects, to say what is wrong with them::
+rule is a mask over columns, and only the few rows that break one become objects, to word what is wrong::
 
-    breaks_a_type      what the annotations say of each field
+    breaks_a_type      the annotations of single fields
     RECORD_CHECKS      rules that join several fields of a record ...
     EXCHANGE_CHECKS    ... of one of its exchanges ...
     SCORE_CHECKS       ... or of a text score: a mask, and the words for one row
 
-A single row is a table with one row, so that no rule is said a second time for rows.
+A single row is checked as a table of one row, so that each rule exists only once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ColumnCheck(Generic[C, R]):
     broken: Callable[[C], BoolArray]
     """Function of the columns that returns the mask of the rows that break it."""
     words: Callable[[R], str]
-    """Function of such a row that says what is wrong, with the value and the remedy."""
+    """Function of a broken row that returns what is wrong, with the value and the remedy."""
 
 
 def breaks_a_type(columns: Mapping[str, Column], row_type: Any) -> BoolArray:
@@ -77,7 +77,7 @@ def _broken(column: Column, hint: Any) -> BoolArray:
     broken: BoolArray = ~column.known
     if get_origin(hint) is tuple:
         is_broken = _broken(column.lists.values, get_args(hint)[0])
-        # The owners of all values take longer than the rest, and nearly all files are sound.
+        # Computing the owners takes longer than all the rest, and nearly all files are valid.
         if is_broken.any():
             broken[column.lists.owners[is_broken]] = True
     elif get_origin(hint) is dict:
@@ -96,7 +96,7 @@ def _broken(column: Column, hint: Any) -> BoolArray:
 
 
 _CONVERSIONS = (AllowInfNan, BeforeValidator, PlainSerializer, WithJsonSchema)
-"""What an annotation says of the form of a value in JSON, which a column does not have."""
+"""Annotations about the form of a value in JSON, which mean nothing for a column."""
 
 
 def _outside(column: Column, constraint: Any) -> BoolArray:
@@ -111,7 +111,7 @@ def _outside(column: Column, constraint: Any) -> BoolArray:
         case Ge(ge=float(least) | int(least)):
             return ~(column.numbers >= least)
         case Lt(lt=bound) if bound == INTEGERS:
-            # The type of the column says it.
+            # Columns of int64 cannot hold more.
             return np.zeros(len(column), dtype=np.bool_)
         case Le(le=float(most) | int(most)):
             return ~(column.numbers <= most)
@@ -121,9 +121,9 @@ def _outside(column: Column, constraint: Any) -> BoolArray:
 
 
 def _broken_maps(column: Column, hint: Any) -> BoolArray:
-    """Return the mask of the maps that hold a wrong value, or a key twice: Arrow allows both."""
+    """Return the mask of the maps that hold a wrong value or a duplicate key: Arrow allows both."""
     owners, keys, values = column.entries
-    # Row and key become one number each, so that a key that stands twice is two equal neighbours in order.
+    # Each pair of row and key becomes one number, so that after sorting a duplicate key is two equal neighbours.
     width = len(keys.coded.texts) + 1
     cells = np.sort(owners * width + keys.coded.codes)
     broken = np.zeros(len(column), dtype=np.bool_)
@@ -165,7 +165,7 @@ def _other_outcomes(records: RecordColumns) -> BoolArray:
             for exchanges in (follows[of_length], follows[of_length] - 1)
         )
         differs[of_length] = (here != before).any(axis=1)
-    # Lists that differ may still be one set, where an outcome stands twice. There are few such, if any.
+    # Lists that differ may still be equal as sets, if one repeats an outcome. There are few such, if any.
     is_other = [
         {*codes[starts[exchange] : starts[exchange + 1]]} != {*codes[starts[exchange - 1] : starts[exchange]]}
         for exchange in follows[differs].tolist()
@@ -292,7 +292,7 @@ def _fits_no_kind(columns: Mapping[str, Column]) -> BoolArray:
     numbers = lists.values.numbers
     n_rows = len(columns["kind"])
     lowest, highest = np.full(n_rows, np.inf), np.full(n_rows, -np.inf)
-    with np.errstate(over="ignore", invalid="ignore"):  # Of what is no number; it is found by its type.
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN and infinities are found by breaks_a_type.
         np.minimum.at(lowest, lists.owners, numbers)
         np.maximum.at(highest, lists.owners, numbers)
         sums = np.bincount(lists.owners, weights=numbers, minlength=n_rows)

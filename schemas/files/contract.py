@@ -1,7 +1,7 @@
-"""Reads and checks documents and rows, words what is wrong with them in one line each, and turns them back into JSON.
+"""Reads documents from JSON and parquet rows, reports each problem on one line, and writes documents as JSON.
 
-There is one way in for each kind of file: :func:`checked` and :func:`load` for JSON, :func:`from_row` for a row of a
-parquet file. All word errors alike: file, field, value, remedy.
+:func:`checked` and :func:`load` read JSON, :func:`from_row` reads a row of a parquet file. All report errors in the
+same form: file, field, value, remedy.
 """
 
 from __future__ import annotations
@@ -49,17 +49,14 @@ _FILES: Mapping[type[Document], str] = {
     ScoringRequest: "scoring_request",
     Reweighting: "reweighting",
 }
-_GREW = (Manifest, Result, AnswerKey, Register)
-"""Documents with fields that came later. Files from before lack them, so that they are left out where they say nothing;
-the columns of a parquet file are always complete."""
+_EXTENDED = (Manifest, Result, AnswerKey, Register)
+"""JSON documents to which optional fields were added later. These are left out while they have their defaults, so that
+older files stay valid and new ones equal them; the columns of a parquet file are always complete."""
 
 
 @cache
 def schema_paths() -> Mapping[type[Document], str]:
-    """Return where the JSON Schema of each document lies, or the code of an item shape that has none.
-
-    Messages point there.
-    """
+    """Return the path of each document's JSON Schema, to which messages point; of a plug-in's item shape, its code."""
     paths = {document_type: f"schemas/documents/{name}.schema.json" for document_type, name in _FILES.items()}
     for shape in item_shapes().values():
         path = f"schemas/items/{shape.name}.schema.json"
@@ -69,18 +66,18 @@ def schema_paths() -> Mapping[type[Document], str]:
 
 
 Check: TypeAlias = Generator[str, None, T]
-"""Yields a line for each problem of something on disk, and returns what was read; None if that is not sound.
+"""Yields one line per problem of a file or folder, and returns its contents, or None if there are problems.
 
-Whoever lists all problems takes every line, whoever needs what was read stops at the first with :func:`sound`: what is
-checked and how it is worded is said once for both.
+So one check serves two kinds of callers: those that list all problems take every line, and those that need the contents
+stop at the first problem with :func:`sound`.
 """
 
 
 def sound(check: Check[T | None]) -> T:
-    """Return what a check read.
+    """Return the contents that a check read.
 
     Raises:
-        DataError: the first problem.
+        DataError: there is a problem; the message is the first one.
     """
     try:
         problem = next(check)
@@ -90,7 +87,7 @@ def sound(check: Check[T | None]) -> T:
 
 
 def lines_of(problems: Iterator[str], where: str) -> Check[bool]:
-    """Yield problems behind their place, and return True if there are none."""
+    """Yield problems, each prefixed with its location, and return True if there are none."""
     is_sound = True
     for problem in problems:
         is_sound = False
@@ -137,7 +134,7 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
 def errors(value: JsonValue, document_type: type[Document]) -> Iterator[str]:
     """Yield a line (field, value, remedy) for everything that is wrong with a JSON value.
 
-    Rules that join several fields are looked at only where each field is right by itself.
+    Rules that join several fields are checked only if every field is valid by itself.
     """
     return _converted(value, document_type)[1]
 
@@ -148,7 +145,7 @@ def _converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iter
     except ValueError:
         return None, iter(["holds NaN or an infinity; write null and a reason"])
     try:
-        # From text, because there a list can be a tuple and an object a dataclass, while a "1" stays no number.
+        # From text: only there does strict mode take a list for a tuple and an object for a dataclass.
         document = cast(D, adapter_of(document_type).validate_json(text))
     except ValidationError as error:
         return None, _worded(error, document_type)
@@ -163,7 +160,7 @@ def from_row(row: Mapping[str, Any], row_type: type[D]) -> tuple[D | None, Itera
         row_type: Document to convert it to.
 
     Returns:
-        The document, or None if a field is wrong by itself; and a line (field, value, remedy) for each problem.
+        The document, or None if a field is invalid by itself; and a line (field, value, remedy) for each problem.
     """
     try:
         document = from_values(row, row_type)
@@ -174,7 +171,7 @@ def from_row(row: Mapping[str, Any], row_type: type[D]) -> tuple[D | None, Itera
 
 def problems_of(document: Document) -> Iterator[str]:
     """Return the lines for the rules that join several fields and that a document breaks."""
-    # Rows that come by the million have their rules over columns. These load pyarrow, which other documents do without.
+    # Rows that come by the million are checked over columns; this loads pyarrow, which other documents do not need.
     if isinstance(document, Record | TextScore):
         from schemas.files import column_checks
 
@@ -192,7 +189,7 @@ def check(document: Document, *, where: str) -> None:
     """
     adapter = adapter_of(type(document))
     try:
-        # A document is built without any check, so that it can hold values of wrong types.
+        # Constructing a dataclass checks nothing, so the document may hold values of wrong types.
         adapter.validate_json(adapter.dump_json(document, **_settings_of_dump(document)))
     except ValidationError as error:
         raise DataError(f"{where}: {next(_worded(error, type(document)))}") from None
@@ -207,7 +204,7 @@ def dump(document: Document) -> dict[str, JsonValue]:
 
 
 def _settings_of_dump(document: Document) -> dict[str, Any]:
-    return {"exclude_defaults": isinstance(document, _GREW), "warnings": False}
+    return {"exclude_defaults": isinstance(document, _EXTENDED), "warnings": False}
 
 
 _ATOMS = frozenset({str, int, bool, type(None)})
@@ -241,13 +238,13 @@ _TYPES = {
     "dict_type": "object",
     "dataclass_type": "object",
 }
-"""What JSON calls the types that a value can lack."""
+"""JSON's name of the type that a value should have, by pydantic's type of error."""
 
 
 def _worded(error: ValidationError, document_type: type[Document]) -> Iterator[str]:
-    """Yield a line for each fault, the shallow ones first; all missing fields of one object are one."""
+    """Yield a line for each fault, the shallow ones first; the missing fields of an object share one line."""
     faults = error.errors(include_url=False)
-    # A list whose entries are wrong is said to be too short as well: the deeper fault says more.
+    # Pydantic also reports a list with invalid entries as too short: the deeper fault says more.
     explained = {fault["loc"][:depth] for fault in faults for depth in range(len(fault["loc"]))}
     faults = [fault for fault in faults if fault["loc"] not in explained]
     faults.sort(key=lambda fault: (len(fault["loc"]), [(isinstance(step, int), step) for step in fault["loc"]]))
@@ -257,7 +254,7 @@ def _worded(error: ValidationError, document_type: type[Document]) -> Iterator[s
             missing.setdefault(fault["loc"][:-1], []).append(repr(fault["loc"][-1]))
     for parents, names in missing.items():
         schema = schema_paths()[document_type]
-        yield f"{_place(parents)}: field {', '.join(sorted(names))} is missing; add it ({schema})"
+        yield f"{_path(parents)}: field {', '.join(sorted(names))} is missing; add it ({schema})"
     for fault in faults:
         if fault["type"] != "missing":
             yield _words_of(fault, document_type)
@@ -266,48 +263,48 @@ def _worded(error: ValidationError, document_type: type[Document]) -> Iterator[s
 def _words_of(fault: ErrorDetails, document_type: type[Document]) -> str:
     fault_type, steps, context, message = fault["type"], fault["loc"], fault.get("ctx", {}), fault["msg"]
     if fault_type == "json_invalid":
-        # The text is ours, made from a value that was read: only its depth can be wrong.
+        # We serialised the text ourselves, so it can only be nested too deeply.
         return "nested too deeply; flatten it"
     schema = schema_paths()[document_type]
-    place, value, remedy = _place(steps), shown(fault["input"]), f"correct it ({schema})"
+    path, value, remedy = _path(steps), shown(fault["input"]), f"correct it ({schema})"
     match fault_type:
         case "unexpected_keyword_argument":
             have = ", ".join(field.name for field in fields(_type_at(document_type, steps[:-1])))
-            return f"{_place(steps[:-1])}: field {shown(steps[-1])} is not in {schema}; remove it, have: {have}"
+            return f"{_path(steps[:-1])}: field {shown(steps[-1])} is not in {schema}; remove it, have: {have}"
         case "literal_error":
-            # The library lists them in quotation marks, the last after "or".
+            # Pydantic lists the values in quotation marks, the last after "or".
             have = context["expected"].replace(" or ", ", ").replace("'", "")
-            return f"{place}: {value} is not allowed; have: {have}"
+            return f"{path}: {value} is not allowed; have: {have}"
         case "string_pattern_mismatch":
-            return f"{place}: {value} does not match {context['pattern']!r}; {remedy}"
+            return f"{path}: {value} does not match {context['pattern']!r}; {remedy}"
         case "not_a_number":
-            return f"{place}: {message}"
+            return f"{path}: {message}"
         case "finite_number":
-            return f"{place}: holds NaN or an infinity; write null and a reason"
+            return f"{path}: holds NaN or an infinity; write null and a reason"
         case "string_too_short" | "too_short" if not fault["input"]:
-            return f"{place}: {value} should be non-empty; {remedy}"
+            return f"{path}: {value} should be non-empty; {remedy}"
         case _ if fault_type in _TYPES:
-            return f"{place}: {value} is not of type {_TYPES[fault_type]}; {remedy}"
-    return f"{place}: {value} {_SUBJECT.sub('', message).replace(' after validation', '')[:200]}; {remedy}"
+            return f"{path}: {value} is not of type {_TYPES[fault_type]}; {remedy}"
+    return f"{path}: {value} {_SUBJECT.sub('', message).replace(' after validation', '')[:200]}; {remedy}"
 
 
 _SUBJECT = re.compile("^(Value error, |Input |String |Tuple |Dictionary )")
-"""What the messages of the library begin with; ours begin with the value."""
+"""The subject with which pydantic's messages begin; ours begin with the value."""
 
 
-def _place(steps: Sequence[str | int]) -> str:
-    """Return a place in a document as a person writes it, such as ``metrics[0].value``."""
+def _path(steps: Sequence[str | int]) -> str:
+    """Return a path inside a document in the usual notation, such as ``metrics[0].value``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{_named(step)}" for step in steps)
     return text.removeprefix(".") or "top level"
 
 
 def _named(step: str) -> str:
-    # The key of a mapping may hold anything.
+    # A mapping may have any text as a key, however long.
     return step if re.fullmatch(r"[A-Za-z0-9_.+-]{1,60}", step) else shown(step)
 
 
 def _type_at(document_type: type, steps: Sequence[str | int]) -> Any:
-    """Return the dataclass at a place of a document."""
+    """Return the dataclass at a path inside a document."""
     for step in steps:
         if isinstance(step, str) and step in (hints := typing.get_type_hints(document_type)):
             document_type = next(_dataclasses(hints[step]), document_type)

@@ -1,7 +1,7 @@
 """The secret under which the answer keys of held-out datasets are hashed.
 
-A right answer is one of few, such as two options. If a key held plain hashes, anybody who knows the rest of an item
-could hash it with each option and see which hash the key has. An HMAC takes the secret to compute.
+There are few possible right answers, such as two options. If a key held plain hashes, anybody who knows the rest of an
+item could hash it with each option and see which hash is in the key. Computing an HMAC takes the secret.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import check_readable
 
 VARIABLE = "BIASBOARD_KEY_SECRET_FILE"
-"""Name of the environment variable with the file of the secret of a board."""
+"""Name of the environment variable with the path of a board's secret."""
 MIN_BYTES = 32
 _MOST_BYTES = 4_096
 _N_ID = 16
@@ -32,11 +32,11 @@ class KeySecret:
 
     @property
     def id(self) -> str:
-        """The name of the secret in keys, by which a wrong secret is told from wrong answers."""
+        """The name of the secret in keys, which tells a wrong secret apart from wrong answers."""
         return hmac.digest(self.value, b"biasboard answer key", "sha256").hex()[:_N_ID]
 
     def seal(self, sha256: bytes) -> bytes:
-        """Return the HMAC-SHA-256 of a SHA-256; it is as long."""
+        """Return the HMAC-SHA-256 of a SHA-256, also 32 bytes."""
         return hmac.digest(self.value, sha256, "sha256")
 
 
@@ -45,13 +45,13 @@ def read_key_secret(path: Path) -> KeySecret:
 
     Raises:
         ConfigError: the file is missing, can be read by others, lies in a git repository, or holds no such secret. The
-            message tells nothing of its contents.
+            message reveals nothing of its contents.
         DataError: the path is no regular file, or the file is too large.
     """
     if not os.path.lexists(path):
         raise ConfigError(f"{path}: no such file of a secret; make one with: {_command(path)}")
     check_readable(path, most=_MOST_BYTES)
-    _check_place(path)
+    _check_outside_git(path)
     with path.open("rb") as file:
         _check_mode(path, os.fstat(file.fileno()).st_mode)
         text = file.read().strip()
@@ -72,7 +72,7 @@ def _command(path: Path) -> str:
     return f"(umask 077; openssl rand -hex {MIN_BYTES} > {shlex.quote(str(path))})"
 
 
-def _check_place(path: Path) -> None:
+def _check_outside_git(path: Path) -> None:
     """Refuse a file in a git repository, from which it could be published by accident."""
     for folder in (*path.absolute().parents, *path.resolve().parents):
         if (folder / ".git").exists():

@@ -1,8 +1,8 @@
-"""Turns the bytes of PNG and JPEG files into pixels, the same for whoever builds data and for whoever asks a model.
+"""Decodes PNG and JPEG files, so that builders and backends see the same pixels.
 
-A picture is upright (as its EXIF orientation says), has three channels of 8 bits, and stands on white where the file is
-transparent. Channels of 16 bits lose their lower half. Of a file that holds several pictures, as an animation does,
-nobody knows which one is meant, so that it is refused.
+A picture is turned upright as its EXIF orientation says, put on white where it is transparent, and converted to three
+channels of 8 bits: channels of 16 bits lose their lower half. An animation is refused, since it does not say which of
+its pictures is meant.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from biasboard.ground.errors import BiasboardError, DataError, import_extra
 from biasboard.ground.plain_text import one_line
 
 MOST_PIXELS = 64_000_000
-"""Largest number of pixels of a picture; a file of a few bytes can claim any."""
+"""Largest number of pixels of a picture; a file of a few bytes can claim any number."""
 MOST_STRETCHED = 100
-"""Largest ratio of the sides of a picture: models scale the shorter one up to a fixed length, and the other with it."""
+"""Largest ratio of a picture's sides: models scale the shorter one to a fixed length, and the longer one with it."""
 FORMATS = ("PNG", "JPEG")
 _EXTRA = "hf"
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 _WIDE_GREY = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")
-"""Modes in which grey values have more than 8 bits."""
+"""Pillow's modes in which grey values have more than 8 bits."""
 
 
 def has_known_format(content: bytes) -> bool:
@@ -56,7 +56,7 @@ def decoded(content: bytes) -> Any:
         raise DataError(f"is neither PNG nor JPEG (begins with {content[:4]!r}); convert it")
     try:
         with warnings.catch_warnings():
-            # Pillow warns of large pictures; their size is checked below.
+            # Pillow warns of large pictures; _check refuses those by limits of our own.
             warnings.simplefilter("ignore")
             image = images.open(io.BytesIO(content), formats=FORMATS)
             _check(image)
@@ -64,7 +64,7 @@ def decoded(content: bytes) -> Any:
             return _plain(images, image)
     except BiasboardError:
         raise
-    # The library may raise any exception here, and each concerns the file.
+    # Pillow may raise any exception here; each means that the file is bad.
     except Exception as error:
         raise DataError(f"cannot be decoded ({one_line(error, most=200)}); take it out, or get it again") from error
 
@@ -77,7 +77,7 @@ def _check(image: Any) -> None:
         raise DataError(
             f"has {width} x {height} pixels, and one side is over {MOST_STRETCHED} times the other; crop it"
         )
-    # Photographs may hold a second, smaller view after the first; only an animation has no single picture.
+    # JPEG photographs may hold a second, smaller view after the first; only a PNG with several frames is an animation.
     if image.format == "PNG" and getattr(image, "n_frames", 1) > 1:
         raise DataError(f"is an animation of {image.n_frames} pictures; take one of them")
 
@@ -96,13 +96,13 @@ def _plain(images: Any, image: Any) -> Any:
 
 
 def pixels_sha256(picture: Any) -> str:
-    """Return a hash of the size and the pixels of a picture, which files of different formats may share."""
+    """Return a hash of a picture's size and pixels, independent of the format of its file."""
     width, height = picture.size
     return hashlib.sha256(f"{width}x{height}:".encode() + picture.tobytes()).hexdigest()
 
 
 def png(pixels: np.ndarray[Any, np.dtype[np.uint8]]) -> bytes:
-    """Return a PNG file of pixels that has the same bytes on every machine: nothing in it is compressed.
+    """Return an uncompressed PNG file, whose bytes are the same on every machine (compressors differ).
 
     Args:
         pixels: Values of the channels red, green and blue, shape (height, width, 3).
@@ -117,11 +117,11 @@ def png(pixels: np.ndarray[Any, np.dtype[np.uint8]]) -> bytes:
 
 
 def _stored(data: bytes) -> bytes:
-    """Return a zlib stream of blocks that are stored as they are."""
-    most = 0xFFFF
-    blocks = [data[start : start + most] for start in range(0, len(data), most)]
+    """Return a zlib stream of stored (uncompressed) blocks, as RFC 1950 and 1951 define them."""
+    block_size = 0xFFFF
+    blocks = [data[start : start + block_size] for start in range(0, len(data), block_size)]
     lengths = [
-        struct.pack("<BHH", number == len(blocks), len(block), len(block) ^ most)
+        struct.pack("<BHH", number == len(blocks), len(block), len(block) ^ 0xFFFF)
         for number, block in enumerate(blocks, 1)
     ]
     body = b"".join(length + block for length, block in zip(lengths, blocks, strict=True))

@@ -1,4 +1,4 @@
-"""Records as columns: a row is made only where one is asked for, and whatever is counted is counted in arrays."""
+"""Records as columns: rows become objects only on demand, and counting happens in arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.files.arrow_files import MOST_BYTES, arrow_schema
 class RecordColumns(Sequence[Record]):
     """A sequence of records whose fields can be read as arrays.
 
-    Code that needs rows takes them as from any sequence. Making a row takes as long as reading hundreds from arrays.
+    It can be used as any sequence of rows, but making one row takes as long as reading hundreds from arrays.
     """
 
     def __init__(self, table: pa.Table, first_row: int = 1) -> None:
@@ -37,35 +37,35 @@ class RecordColumns(Sequence[Record]):
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecordColumns:
-        """Return records as columns; records that are columns already are returned as they are."""
+        """Return records as columns; an instance of this class is returned unchanged."""
         if isinstance(records, RecordColumns):
             return records
         values = [as_row(record) for record in records]
         columns = cls(pa.Table.from_pylist(values, schema=arrow_schema(Record)))
-        # The rows are there already: they fill the cache of the property.
+        # The rows exist already: put them into the cache of the property.
         vars(columns)["_rows"] = list(records)
         return columns
 
     @classmethod
     def joined(cls, parts: Iterable[RecordColumns]) -> RecordColumns:
-        """Return the records of several parts as one sequence; a single part is returned as it is.
+        """Return the records of several parts as one sequence; a single part is returned unchanged.
 
         Raises:
             DataError: together they take too much memory.
         """
-        kept: list[RecordColumns] = []
+        read: list[RecordColumns] = []
         n_bytes = 0
         for part in parts:
-            kept.append(part)
+            read.append(part)
             n_bytes += part.table.nbytes
             if n_bytes > MOST_BYTES:
                 raise DataError(
                     f"its records take more than {MOST_BYTES >> 30} GiB of memory together; a task that reads suites "
                     "with a table_of_parts of its own takes them part by part"
                 )
-        if not kept:
+        if not read:
             return cls(arrow_schema(Record).empty_table())
-        return kept[0] if len(kept) == 1 else cls(pa.concat_tables([part.table for part in kept]))
+        return read[0] if len(read) == 1 else cls(pa.concat_tables([part.table for part in read]))
 
     def __len__(self) -> int:
         """Return the number of records."""
@@ -79,7 +79,7 @@ class RecordColumns(Sequence[Record]):
 
     def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
         """Return one record or several."""
-        # A single row is made alone, unless all rows were made before.
+        # Make only the one row, unless all rows were made before.
         if isinstance(index, slice) or "_rows" in vars(self):
             return self._rows[index]
         return _made(self.table.slice(range(len(self))[index], 1))[0]
@@ -122,7 +122,7 @@ class RecordColumns(Sequence[Record]):
         return RecordColumns(table, self.first_row)
 
     def rows(self, indices: IntArray) -> list[Record]:
-        """Return some records by their indices; many at a time are made faster than one by one."""
+        """Return records by their indices, which is faster than indexing one by one."""
         if "_rows" in vars(self):
             return [self._rows[index] for index in indices.tolist()]
         return _made(self.table.take(pa.array(indices)))
@@ -138,12 +138,12 @@ class RecordColumns(Sequence[Record]):
 
     @cached_property
     def first_exchanges(self) -> IntArray:
-        """The place of each record's first exchange among all exchanges, and their number; shape (n + 1,)."""
+        """The index of each record's first exchange among all exchanges, then their number; shape (n + 1,)."""
         return self.columns["exchanges"].lists.offsets
 
     @cached_property
     def owners(self) -> IntArray:
-        """The record that each exchange belongs to, shape (n_exchanges,)."""
+        """The index of the record of each exchange, shape (n_exchanges,)."""
         return self.columns["exchanges"].lists.owners
 
     @cached_property
@@ -185,10 +185,10 @@ def repeated_items(path: Path, identifiers: Sequence[str | None], first_row: int
 
 
 class RepeatedItems:
-    """A search for items with more than one row, and for configs that stand in several places, part by part."""
+    """Searches a file part by part for items with more than one row, and for configs whose rows are not contiguous."""
 
     def __init__(self, path: Path) -> None:
-        """Begin before the first part of a file."""
+        """Start before the first part of a file."""
         self._path = path
         self._first_rows: dict[str | None, int] = {}
 
@@ -209,10 +209,10 @@ _TRUNCATED = "truncated"
 
 
 class Tally:
-    """The counts of records by status, of all of them and of each split of each part."""
+    """Counts records by status: all of them, and those of each split of each part."""
 
     def __init__(self) -> None:
-        """Begin with no records."""
+        """Start with no records."""
         self._n: dict[tuple[str, str], Counter[str]] = {}
 
     def add(self, records: RecordColumns) -> None:
@@ -221,8 +221,8 @@ class Tally:
         configs, splits, statuses = (columns[name].coded for name in ("config", "split", "status"))
         shape = (len(configs.texts) + 1, len(splits.texts) + 1, len(statuses.texts) + 1, 2)
         flags = columns["truncated"].flags.astype(np.int64)
-        # One number for each combination, so that one call counts all rows.
-        # A row without a text has the code -1, which is the last place.
+        # Each combination becomes one number, so that one call counts all rows.
+        # A row without a text has the code -1, which wraps around to the last index.
         cells = np.ravel_multi_index((configs.codes, splits.codes, statuses.codes, flags), shape, mode="wrap")
         distinct, firsts, counts = np.unique(cells, return_index=True, return_counts=True)
         order = np.argsort(firsts)

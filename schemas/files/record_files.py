@@ -1,8 +1,8 @@
 """Reads and writes files of records as columns, and checks every row.
 
-A file holds one part after the other: the records of each config stand together, in a row group of their own. A part is
-read, checked and written at a time, so that a file may be larger than the memory. Only the rows that break a rule are
-made one by one, to say what is wrong.
+A file holds one part after the other: the records of a config are contiguous, in a row group of their own. Parts are
+read, checked and written one at a time, so that a file may be larger than the memory. Only rows that break a rule
+become objects, to word what is wrong.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def read_parts_unchecked(path: Path) -> Iterator[RecordColumns]:
 
 
 def _tables_by_config(path: Path) -> Iterator[pa.Table]:
-    """Yield tables of records that follow each other and are of one config."""
+    """Yield tables of consecutive records, each of a single config."""
     for table in arrow_files.read_row_groups(path, Record):
         if not table.num_rows:
             continue
         arrow_files.check_texts(path, table)
-        # If another program wrote the file, a row group may hold several parts, or a part of one.
+        # In files of other programs, a row group may hold several parts, or only a piece of one.
         codes = Column(table.column("config")).coded.codes
         starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist()]
         for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
@@ -97,7 +97,7 @@ def _config(table: pa.Table) -> str | None:
 
 
 def row_problems(path: Path, records: RecordColumns) -> Check[bool]:
-    """Yield a line for each rule that a record breaks by itself, and return True if there is none.
+    """Yield a line for each rule that a single record breaks, and return True if there is none.
 
     Raises:
         DataError: a map has a key twice.
@@ -122,9 +122,9 @@ def write_records(path: Path, records: Sequence[Record]) -> RecordColumns:
 
 @contextmanager
 def writing_records(path: Path) -> Iterator[AddRecords]:
-    """Yield a function that appends the records of a part to a file, which appears at the end.
+    """Yield a function that appends the records of a part to a file.
 
-    The same parts always give the same bytes. If an error occurs, the file stays as it was.
+    The same parts always give the same bytes. The file is replaced only at the end: after an error it is as before.
 
     Raises:
         DataError: a record breaks a rule; nothing is written.

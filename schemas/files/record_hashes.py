@@ -1,4 +1,4 @@
-"""Hashes of records: by which results are compared without their rows, and which stand for texts kept elsewhere."""
+"""Hashes of records: to compare results without their rows, and to replace texts that are kept elsewhere."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from schemas.files.record_columns import RecordColumns
 
 
 def joined_sha256(of_parts: Sequence[str]) -> str:
-    """Return the hash of several parts; that of a single part stays as it is."""
+    """Return the hash of several parts, given theirs; that of a single part is returned unchanged."""
     return of_parts[0] if len(of_parts) == 1 else strict_json.sha256(list(of_parts))
 
 
 def items_sha256(records: RecordColumns, *, with_options: bool = False) -> str:
-    """Return a hash of what the records of a part say about their items: all that does not depend on a model.
+    """Return a hash of the items of a part, that is of all fields of its records that do not depend on a model.
 
     Args:
         records: The records.
-        with_options: True if the options belong to the items, because the prompt has none of its own.
+        with_options: True if the options belong to the items, because the prompt offers none of its own.
     """
     digest = hashlib.sha256()
     for name in ("item_id", "split", "cluster", "pair_id", "target", "reference"):
@@ -44,7 +44,7 @@ def items_sha256(records: RecordColumns, *, with_options: bool = False) -> str:
 
 
 def requests_sha256(records: RecordColumns) -> str:
-    """Return a hash of what was asked of the model in a part, and of what is known about it without the model."""
+    """Return a hash of the requests of a part, with their prompts and the sizes of their options in bytes."""
     digest = hashlib.sha256(records.owners.tobytes())
     _add_requests(digest, records, ("kind", "request_sha256", "prompt"))
     lengths = records.exchanges["option_byte_counts"].lists
@@ -53,7 +53,7 @@ def requests_sha256(records: RecordColumns) -> str:
 
 
 def asked_sha256(records: RecordColumns) -> str:
-    """Return a hash of the requests of a part, and of which prompts are hidden: a reading may depend on the text."""
+    """Return a hash of the requests of a part, and of which prompts are hidden, since a reading may depend on those."""
     digest = hashlib.sha256(records.owners.tobytes() + records.exchanges["prompt"].known.tobytes())
     _add_requests(digest, records, ("kind", "request_sha256"))
     return digest.hexdigest()
@@ -63,7 +63,7 @@ def answers_sha256(records: RecordColumns) -> str:
     """Return a hash of the answers of a part: statuses, generated texts and log-probabilities of options."""
     digest = hashlib.sha256(records.owners.tobytes())
     _add(digest, records.exchanges["status"])
-    # Texts count by their hashes, so that a result without texts has the hash of the complete one.
+    # Texts enter by their hashes, so that a result without its texts has the same hash as the complete one.
     texts = records.exchanges["text"].texts
     digest.update(strict_json.canonical([text if text is None else as_hash(text) for text in texts]))
     logprobs = records.exchanges["option_logprobs"].lists
@@ -72,11 +72,11 @@ def answers_sha256(records: RecordColumns) -> str:
 
 
 def item_hashes(records: Sequence[Record], *, with_requests: bool) -> npt.NDArray[np.uint8]:
-    """Return the SHA-256 of each record's facts about its item, and of its requests.
+    """Return the SHA-256 of each record's item and requests.
 
     Args:
         records: The records.
-        with_requests: False to leave out the requests, which nobody can rebuild if the answers were given elsewhere.
+        with_requests: False to leave out the requests, for answers given elsewhere, whose requests cannot be rebuilt.
 
     Returns:
         One hash per row, shape (n, 32).
@@ -121,19 +121,19 @@ def _add_options(digest: hashlib._Hash, records: RecordColumns) -> None:
 
 
 def _add(digest: hashlib._Hash, column: Column) -> None:
-    """Add the texts of a column to a digest, so that other texts or another division into rows give another hash."""
+    """Add the texts of a column to a digest, with their lengths, so that the same letters split otherwise differ."""
     digest.update(column.known.tobytes() + column.text_lengths.tobytes())
     digest.update("".join(text for text in column.texts if text is not None).encode())
 
 
 TEXT_ELSEWHERE = "the text is kept elsewhere"
-"""Reason of a record without a reading, in place of words that quote the text."""
+"""Reason of a record without a reading, instead of one that quotes the text."""
 _MARK = "sha256:"
 _HASHED = re.compile(rf"{_MARK}[0-9a-f]{{64}}\Z")
 
 
 def hashed(text: str) -> str:
-    """Return the hash that stands for a text.
+    """Return the hash that replaces a text.
 
     >>> hashed("")[:20]
     'sha256:e3b0c44298fc1'
@@ -142,12 +142,12 @@ def hashed(text: str) -> str:
 
 
 def is_hashed(text: str) -> bool:
-    """Return True if a text has the form of a hash that stands for one."""
+    """Return True if a text has the form of a hash that replaces a text."""
     return _HASHED.match(text) is not None
 
 
 def as_hash(text: str) -> str:
-    """Return the hash that stands for a text; a hash that stands for one already is returned as it is."""
+    """Return the hash that replaces a text; such a hash itself is returned unchanged."""
     return text if is_hashed(text) else hashed(text)
 
 
@@ -161,11 +161,11 @@ def without_texts(records: RecordColumns, *, with_prompts: bool) -> RecordColumn
     texts, prompts = (records.exchanges[name].texts for name in ("text", "prompt"))
     reasons: Sequence[str | None] = records.columns["reason"].texts
     has_text = {owner for owner, text in zip(records.owners.tolist(), texts, strict=True) if text is not None}
-    shown = [
+    new_reasons = [
         TEXT_ELSEWHERE if reason is not None and index in has_text else reason for index, reason in enumerate(reasons)
     ]
     return records.replaced(
-        {"reason": shown},
+        {"reason": new_reasons},
         {
             "text": [None if text is None else hashed(text) for text in texts],
             "prompt": prompts if with_prompts else [None] * len(prompts),

@@ -1,7 +1,7 @@
 """Documents as rows of parquet files, checked when they are written and when they are read.
 
-The same rows always give the same bytes. Importing this module does not load pyarrow, which takes longer than many a
-command: functions load it when they are called.
+The same rows always give the same bytes. Functions import pyarrow only when they are called, because loading it takes
+longer than many a whole command.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def lines_of_rows(
     Args:
         path: Path of the file, for the lines.
         table: Rows that were read from it.
-        indices: Indices of the rows that break a rule of their columns; only these become objects.
+        indices: Indices of the rows that a check of columns found to be broken; only these become objects.
         row_type: Dataclass of the rows.
         first_row: Number of the first row of the table in the file.
 
@@ -116,7 +116,7 @@ def content_sha256(rows: Iterable[Item]) -> str:
 
 
 def add_content(digest: hashlib._Hash, rows: Iterable[Item]) -> None:
-    """Add rows to a digest as canonical JSON lines, for rows that are read one part after the other."""
+    """Add rows to a digest as canonical JSON lines, for callers that read one part at a time."""
     for row in rows:
         digest.update(strict_json.canonical(contract.dump(row)) + b"\n")
 

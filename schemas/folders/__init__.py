@@ -1,1 +1,1 @@
-"""Folders on disk: *dataset_folder* and *run_folder*, which files belong to them, and how runs are found."""
+"""Folders on disk: which files belong to a dataset (*dataset_folder*) and to a run (*run_folder*), read and checked."""

@@ -42,8 +42,7 @@ def read_split(folder: Path, entry: SplitEntry) -> list[Item]:
         entry: The manifest's entry for the split.
 
     Raises:
-        DataError: the file is missing or truncated, an item is invalid, or the items differ from what the manifest
-            says about them.
+        DataError: the file is missing or truncated, an item is invalid, or the items are not those of the manifest.
     """
     return sound(_checked_split(folder, entry))
 

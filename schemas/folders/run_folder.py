@@ -1,8 +1,8 @@
 """Finds, reads and checks the folder of a run: its result, its records and the scores of its texts.
 
-All code that reads a run uses this module. What is checked of each file is said once, as a
-:data:`~schemas.files.contract.Check`: what reads a file stops at its first line, and :func:`run_problems` lists all.
-Functions that open parquet files load pyarrow themselves, because commands that only look for runs do without.
+All code that reads a run uses this module. Each file has one :data:`~schemas.files.contract.Check`: readers stop at its
+first problem, and :func:`run_problems` lists all. Functions that open parquet files load pyarrow themselves, because
+commands that only look for runs do not need it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ADAPTERS: Final = "adapters.json"
 CORRECTIONS: Final = "corrections.json"
 SUBMISSION = "submission.json"
 REGISTER = "register.json"
-"""Register of a folder of accepted results, which lies beside them."""
+"""Register of accepted results, in the folder that holds them."""
 
 RESCORE_TEXTS = "score the texts again: biasboard rescore RUN --scorer default"
 SUBMIT_AGAIN = "submit the complete run again"
@@ -49,7 +49,7 @@ _FIELDS: Mapping[type[FileOfRun], str] = {
     AdaptersFile: "adapters",
     CorrectionsFile: "corrections",
 }
-"""Field of a result that names a file, for messages."""
+"""Field of a result that names the file, for messages."""
 _REMEDIES: Mapping[type[FileOfRun], str] = {
     RecordsFile: "run or import the model again",
     ScoresFile: RESCORE_TEXTS,
@@ -57,7 +57,7 @@ _REMEDIES: Mapping[type[FileOfRun], str] = {
     AdaptersFile: "run the model again",
     CorrectionsFile: "rescore the run",
 }
-"""Way to get a file again that is not the one that the result was written with."""
+"""How to replace a file that is not the one that the result was written with."""
 
 
 class Run(NamedTuple):
@@ -134,7 +134,7 @@ def read_run(folder: Path, *, recount: bool = True) -> Run:
 
     Args:
         folder: The folder of the run.
-        recount: False to accept wrong counts, for a caller that counts the records again.
+        recount: False to skip the check of the counts, for a caller that counts the records itself.
 
     Raises:
         DataError: a file is missing or invalid, or the records are not those that the result was computed from.
@@ -177,7 +177,7 @@ def record_file_problems(path: Path, together: Callable[[RecordColumns], Iterato
 
     Args:
         path: Path of the file.
-        together: Function that yields the problems of all rows of a part together; called while all rows are valid.
+        together: Function that yields the problems of a whole part; called only as long as every single row is valid.
     """
     from schemas.files import record_files
 
@@ -194,16 +194,16 @@ def record_file_problems(path: Path, together: Callable[[RecordColumns], Iterato
 
 
 def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterator[RecordColumns]:
-    """Yield the records of each part of a run, and check them; a single config is one part.
+    """Yield the checked records of each part of a run; a single config is one part.
 
     Args:
         folder: The folder of the run.
         result: The result in it.
-        recount: False to accept wrong counts, for a caller that counts the records again.
+        recount: False to skip the check of the counts, for a caller that counts the records itself.
 
     Raises:
         DataError: the file is missing or invalid, or the records are not those that the result was computed from.
-            What concerns the records together is known only after the last part.
+            Problems of all records together are raised only after the last part.
     """
     from schemas.files import record_files
 
@@ -222,7 +222,7 @@ class StoredParts:
     """The records of a run that was checked before, part by part, as often as they are needed."""
 
     def __init__(self, folder: Path, result: Result) -> None:
-        """Find the file.
+        """Look up the path of the records.
 
         Args:
             folder: The folder of the run.
@@ -231,12 +231,15 @@ class StoredParts:
         Raises:
             DataError: the file is missing.
         """
-        self._path = place_of(folder, result.records)
+        self._path = path_of(folder, result.records)
         self._is_suite = bool(result.signature.parts)
         self._only: list[RecordColumns] | None = None
 
     def __iter__(self) -> Iterator[RecordColumns]:
-        """Yield the records of each part; a single config is read once, the parts of a suite again each time."""
+        """Yield the records of each part; a single config is read once, the parts of a suite again each time.
+
+        All parts of a suite together may not fit into memory.
+        """
         from schemas.files import record_files
 
         if self._is_suite:
@@ -319,9 +322,9 @@ def _checked_document(folder: Path, file: FileOfRun, document_type: type[D]) -> 
 
 
 def _checked_file(folder: Path, file: FileOfRun) -> Check[Path | None]:
-    """Compare the hash of a file with that in the result, and its number of rows; return its path if it can be read."""
+    """Compare a file's hash and number of rows with those in the result; return its path if it can be read."""
     try:
-        path = place_of(folder, file)
+        path = path_of(folder, file)
         yield from hash_problems(folder, file)
         if isinstance(file, TableOfRun) and (n_rows := row_files.n_rows(path)) != file.n_rows:
             yield f"{path}: {n_rows} rows, {RESULT} says {file.n_rows}; {_REMEDIES[type(file)]}"
@@ -331,7 +334,7 @@ def _checked_file(folder: Path, file: FileOfRun) -> Check[Path | None]:
     return path
 
 
-def place_of(folder: Path, file: FileOfRun) -> Path:
+def path_of(folder: Path, file: FileOfRun) -> Path:
     """Return the path of a file that a result names.
 
     Args:
@@ -342,7 +345,7 @@ def place_of(folder: Path, file: FileOfRun) -> Path:
         DataError: the file is at an https address, outside the folder of the run, or missing.
     """
     path, field = folder / file.path, _FIELDS[type(file)]
-    # A link in the folder, as in a snapshot of the Hub, is a file in the folder.
+    # Names are compared instead of resolved paths, because a snapshot of the Hub holds links to files elsewhere.
     if Path(file.path).name != file.path:
         raise DataError(
             f"{folder / RESULT}: {field}.path '{file.path}' is not in this folder; put the file beside the result and "
@@ -354,15 +357,15 @@ def place_of(folder: Path, file: FileOfRun) -> Path:
 
 
 class RecordCheck:
-    """A comparison of the records of a run with what its result says about them, part by part."""
+    """Compares the records of a run with its result, part by part."""
 
     def __init__(self, folder: Path, result: Result, *, recount: bool = True) -> None:
-        """Begin before the first part.
+        """Start before the first part.
 
         Args:
             folder: The folder of the run, for the messages.
             result: The result of the run.
-            recount: False to accept wrong counts.
+            recount: False to skip the check of the counts.
         """
         from schemas.files.record_columns import RepeatedItems, Tally
 
@@ -392,11 +395,11 @@ class RecordCheck:
         result, counts, coverage = self._result, self._tally.counts, self._tally.coverage
         parts = list(dict.fromkeys(entry.part for entry in coverage))
         expected = list(result.signature.parts)
-        lost = [name for name in expected if name not in {*parts}]
-        for name in lost:
+        missing = [name for name in expected if name not in {*parts}]
+        for name in missing:
             yield f"{self._path}: holds no record of part {name}, which the signature names; run the model again"
-        if expected and not lost and parts != expected:
-            # The order decides which parts of two results are compared.
+        if expected and not missing and parts != expected:
+            # Parts of two results are compared by position.
             yield f"{self._path}: its parts stand in another order than in the signature; run the model again"
         if not self._recount:
             return
@@ -414,14 +417,14 @@ def _score_problems(path: Path, file: ScoresFile, rows: Sequence[TextScore]) -> 
     labels = {scorer.kind: scorer.label for scorer in file.scorers}
     lengths: dict[str, int] = {}
     seen: set[tuple[str, str]] = set()
-    strange = [
+    unknown = [
         (number, f"{row.kind} by '{row.scorer}'")
         for number, row in enumerate(rows, start=1)
         if labels.get(row.kind) != row.scorer
     ]
-    # A scorer that the result does not name concerns all its rows: one line tells of them.
-    for name in dict.fromkeys(name for _, name in strange):
-        numbers = [number for number, other in strange if other == name]
+    # If the result does not name a scorer, all rows of that scorer are wrong: they share one line.
+    for name in dict.fromkeys(name for _, name in unknown):
+        numbers = [number for number, other in unknown if other == name]
         more = _and_more(len(numbers))
         yield f"{path}: row {numbers[0]}: {name}, which {RESULT} does not name{more}; {RESCORE_TEXTS}"
     for number, row in enumerate(rows, start=1):
@@ -434,7 +437,7 @@ def _score_problems(path: Path, file: ScoresFile, rows: Sequence[TextScore]) -> 
 
 
 def hash_problems(folder: Path, file: FileOfRun) -> Iterator[str]:
-    """Yield a message if a file is not the one that the result was written with; it need not be readable.
+    """Yield a message if a file is not the one that the result was written with; its contents need not be readable.
 
     Args:
         folder: The folder of the run.

@@ -1,6 +1,6 @@
-"""The item shapes, which are the rows of datasets: one file each, found by its name.
+"""The item shapes, which define the rows of datasets: one file each, found by its name.
 
-The JSON Schemas beside them are generated.
+The JSON Schemas next to them are generated.
 """
 
 from biasboard.ground.plugins import search_path

@@ -1,4 +1,4 @@
-"""Item shape: an instruction to write something, whose answer is data to build from."""
+"""Item shape: an instruction to write something; builders make datasets from the answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class InstructionItem(Item):
     def problems(self) -> Iterator[str]:
         if self.json_schema is None:
             return
-        # Loading it takes as long as many a command needs in all, and few datasets have such items.
+        # Loading it takes as long as many a whole command, and few datasets have such items.
         import jsonschema
 
         try:

@@ -33,7 +33,7 @@ class LabelItem(Item):
     category: Text
     """Kind of task, such as ``Sentiment Analysis``, the same for each of its items."""
     equivalent_labels: bool
-    """True if the labels only name places, such as the letters of options, so that none is likelier by its meaning."""
+    """True if the labels only number the choices, as letters of options do, so that no meaning makes one likelier."""
     content_free: ContentFree | None
     """Kind of input if it has no content; None for all others."""
     source_row: Text | None

@@ -29,8 +29,8 @@ class PronounTextItem(Item):
     cases: Annotated[tuple[PronounCase, ...], MinLen(1)]
     """Grammatical cases of the pronouns in the text, in their order."""
     antecedent: Antecedent | None
-    """Way in which the person is introduced: by a name that is mostly given to men, to women or to both, or by a
-    description; None if nobody is introduced or the source does not say."""
+    """How the person is introduced: by a name mostly given to men, to women or to both, or by a description; None if
+    nobody is introduced or the source does not say."""
     topic: Text | None
     source_row: Text | None
     """File and line of the template in the source."""

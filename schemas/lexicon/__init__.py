@@ -1,8 +1,9 @@
 """Occupations and pronoun families, read from data files that name their sources.
 
-This is the only table of either in the project. Sentences pair 20 occupations of each stereotype: one more needs
-another design of pairs. One surface form can belong to several families (``em`` belongs to *e* and to *ey*) and to
-several cases (``her`` is accusative and possessive), so look-ups by form return tuples.
+This is the project's only table of either. Sentences pair the 20 male-stereotyped occupations with the 20
+female-stereotyped ones, so adding a single occupation would break the design of pairs. A surface form can belong to
+several families (``em`` belongs to *e* and to *ey*) and to several cases (``her`` is accusative and possessive), so
+look-ups by form return tuples.
 """
 
 from __future__ import annotations
@@ -99,9 +100,7 @@ def _families_by_form() -> MappingProxyType[str, tuple[str, ...]]:
 
 
 def families_of(form: str) -> tuple[str, ...]:
-    """Return the names of all families that have a surface form, in upper or lower case.
-
-    The result is empty if the word is not a pronoun.
+    """Return the names of all families that have a surface form, ignoring case; empty if the word is not a pronoun.
 
     >>> families_of("Em")
     ('e', 'ey')

@@ -21,7 +21,7 @@ CASE_TAGS: Mapping[str, PronounCase] = {
     "psi": "possessive_independent",
     "ref": "reflexive",
 }
-"""Case of each tag in the markup. A tag is written with a capital letter if its pronoun begins a sentence."""
+"""Grammatical case of each tag in the markup. The tag of a pronoun that begins a sentence is capitalised."""
 
 _PLURAL_VERBS = frozenset({"they"})
 """Families that take plural verbs even when they refer to one person."""
@@ -31,7 +31,7 @@ _MARK = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place in a template that is filled with a pronoun."""
+    """A slot of a template, to be filled with a pronoun."""
 
     case: PronounCase
     capital: bool = False
@@ -134,7 +134,7 @@ def _marked(mark: str, where: str) -> Part:
 
 @cache
 def _pattern_of(family: PronounFamilyName) -> re.Pattern[str]:
-    """Return the pattern of all forms of a family; every item of a dataset asks for one."""
+    """Return the pattern of all forms of a family; cached, because the check of every item needs one."""
     entry = pronoun_families()[family]
     forms = "|".join(map(re.escape, {*entry.forms.values(), *entry.gifi_repo.values()}))
     return re.compile(rf"\b(?:{forms})\b", re.IGNORECASE)
@@ -147,7 +147,7 @@ def variant_problems(
 
     Args:
         text: Text with the pronouns filled in.
-        family: Pronoun family of the text, in which alone it differs from the other variants of its template.
+        family: Pronoun family of the text; the variants of a template differ only in it.
         cases: Grammatical cases of the pronouns, in their order in the text.
         item_id: Identifier of the variant, which begins with that of the template.
         template_id: Identifier that all variants of one template share.

@@ -37,7 +37,7 @@ from schemas.folders.run_folder import (
     SUBMIT_AGAIN,
     SUMS,
     StoredParts,
-    place_of,
+    path_of,
     read_complete_result,
     read_parts,
     read_sums,
@@ -239,7 +239,7 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
     # What the metrics rest on besides the records.
     for file in (result.adapters, result.corrections):
         if file is not None:
-            shutil.copyfile(place_of(run, file), target / file.path)
+            shutil.copyfile(path_of(run, file), target / file.path)
     signature = result.signature
     if prompt_of(load_task(signature.task), signature.prompt).scoring != "generation":
         raise DataError(f"{run}: holds probabilities of options and no generated texts; submit it as it is")
