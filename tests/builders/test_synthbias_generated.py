@@ -197,6 +197,7 @@ def test_only_what_was_under_way_was_asked_twice(generated: Generated) -> None:
     assert generated.n_sent_twice <= CONCURRENCY * N_KILLS
 
 
+@pytest.mark.slow
 def test_every_sentence_is_an_item_or_a_reject(generated: Generated) -> None:
     records = {}
     for folder in finished_runs(generated.folder / "work" / "runs"):
@@ -216,6 +217,7 @@ def test_every_sentence_is_an_item_or_a_reject(generated: Generated) -> None:
     assert counts == {entry.rule: entry.n for entry in generated.manifest().rejects if entry.n}
 
 
+@pytest.mark.slow
 def test_the_bill_is_known_and_below_the_limit(generated: Generated) -> None:
     runs = [read_result(folder) for folder in finished_runs(generated.folder / "work" / "runs")]
     cost = sum(result.usage.cost_usd or 0.0 for result in runs)
@@ -284,6 +286,7 @@ def test_a_sentence_in_another_form_is_a_reject_that_can_be_written(value: objec
     assert text.encode("utf-8")
 
 
+@pytest.mark.slow
 def test_a_changed_answer_is_found(generated: Generated, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(generated.dataset, copy)
