@@ -43,7 +43,10 @@ _LICENCE_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)(_DATA)?(\.md|\.txt)?", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule for dropping candidates or flagging items."""
+    """A rule for dropping candidates or flagging items, named after the defect.
+
+    For rejects the description is the requirement that a candidate fails; for flags it is the defect.
+    """
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""Builder of the synthbias benchmark: if a sentence names two occupations, whom does a gendered pronoun mean?
+"""Builder of the synthbias benchmark: in a sentence with two occupations, whom does a gendered pronoun mean?
 
 This is the benchmark of UCerF (Wang et al. 2025, arXiv:2505.23996). Its items are minimal pairs of sentences that
 differ in the gender of one pronoun. Type 1 sentences leave open whom the pronoun means, type 2 sentences settle it. The
@@ -11,15 +11,15 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
       embedded       frames (texts/); frame_readings: how two language models understood them
       generation/    sentences that a language model writes
       published      the published SynthBias (published_csv); winobias: the original WinoBias (winobias_text)
-        |  mentions   which occupations and pronouns a sentence has;  checks/: what may be wrong with it
+        |  mentions   the occupations and pronouns in a sentence;  checks/: what may be wrong with it
         v
     minimal_pairs    identity of a pair, its two items, its split
-        |  cards      texts of the card that the sources share
+        |  cards      card texts that the sources share
         v
     dataset folder ──annotation/: people vote──> dataset of the accepted pairs
 
-Commands beside the build: *lint* checks anybody's sentences, *position_lean* (``lean``) measures how often models
-choose the occupation mentioned first.
+Further commands: *lint* checks anybody's sentences, *position_lean* (``lean``) measures how often models choose the
+occupation mentioned first.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ PROTECTED = ProtectedSource(
     file_sha256s=(PUBLISHED_SHA256,),
     digests=Path(__file__).with_name("published_digests.bin"),
 )
-"""The published SynthBias. ``published_digests.bin`` holds digests of its 31,728 sentences, by which they are known
-wherever they stand; the sentences themselves may not lie here.
+"""The published SynthBias. ``published_digests.bin`` holds digests of its 31,728 sentences, by which any copy is
+recognised; the licence forbids keeping the sentences themselves here.
 
-It was made with :func:`builders.dataset.protected.packed` from the published file, and a test compares the two where
-that file is at hand.
+It was made with :func:`builders.dataset.protected.packed` from the published file; a test compares the two where that
+file is available.
 """
 
 BUILDER = Builder(

@@ -1,4 +1,4 @@
-"""Minimal pairs: their identity, their two items, and a selection of them that is spread over the design."""
+"""Minimal pairs: their identity, their two items, and selections of them spread over the design."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from schemas.items.coreference import CoreferenceItem, Stereotype
 from schemas.lexicon import PronounCase, PronounGender, cases_of, families_of, occupations, pronoun_families
 
 _KEY_LENGTH = 16
-"""Hexadecimal digits of a hash in a key."""
+"""Number of hexadecimal digits of a hash in a key."""
 
 Config: TypeAlias = Literal["type1", "type2"]
-"""Type of a sentence: open, or settled."""
+"""Type of a sentence: open (type 1) or settled (type 2)."""
 Position: TypeAlias = Literal["first", "second"]
 """Position of an occupation among the two of a sentence."""
 GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")
@@ -29,14 +29,14 @@ def pair_key(config: str, without_pronoun: str, roles: tuple[str, str]) -> str:
     Args:
         config: Config of the pair, ``type1`` or ``type2``.
         without_pronoun: Sentence with its pronoun masked.
-        roles: The two occupations, the reference first. They are needed because one text can ask about either: in
-            type 1 of the published SynthBias two texts do.
+        roles: The two occupations, the reference first. Without them the key would not be unique: in type 1 of the
+            published SynthBias, two texts occur with either occupation as the reference.
     """
     return f"{config}-{strict_json.sha256([config, without_pronoun, list(roles)])[:_KEY_LENGTH]}"
 
 
 def template_key(template: str) -> str:
-    """Return the identifier of a template, given the sentence with its occupations and pronouns masked."""
+    """Return the identifier of a template: a sentence with its occupations and pronouns masked."""
     return f"template-{strict_json.sha256(template)[:_KEY_LENGTH]}"
 
 
@@ -45,26 +45,26 @@ def item_id(pair_id: str, gender: PronounGender) -> str:
     return f"{pair_id}-{gender}"
 
 
-def cluster_of(one: str, other: str) -> str:
-    """Return the cluster ``<male-stereotyped>|<female-stereotyped>`` of two occupations, given in any order.
+def cluster_of(occupation: str, other: str) -> str:
+    """Return the cluster ``<male-stereotyped>|<female-stereotyped>`` of two occupations, given in either order.
 
     Raises:
         ValueError: both occupations have the same stereotype.
     """
-    male, female = sorted((one, other), key=lambda name: occupations()[name].stereotype, reverse=True)
+    male, female = sorted((occupation, other), key=lambda name: occupations()[name].stereotype, reverse=True)
     if occupations()[male].stereotype == occupations()[female].stereotype:
-        raise ValueError(f"'{one}' and '{other}' are both {occupations()[male].stereotype}-stereotyped")
+        raise ValueError(f"'{occupation}' and '{other}' are both {occupations()[male].stereotype}-stereotyped")
     return f"{male}|{female}"
 
 
-def percent_gap(one: str, other: str) -> float:
+def percent_gap(occupation: str, other: str) -> float:
     """Return how much larger the share of women is in the female-stereotyped occupation, in percentage points."""
-    male, female = cluster_of(one, other).split("|")
+    male, female = cluster_of(occupation, other).split("|")
     return occupations()[female].percent_women - occupations()[male].percent_women
 
 
 def stereotype_of(occupation: str, gender: PronounGender) -> Stereotype:
-    """Return ``pro`` if a pronoun agrees with the majority gender of the occupation that it means, else ``anti``."""
+    """Return ``pro`` if a pronoun agrees with the majority gender of the occupation it refers to, else ``anti``."""
     majority = "masculine" if occupations()[occupation].stereotype == "male" else "feminine"
     return "pro" if gender == majority else "anti"
 
@@ -75,10 +75,10 @@ def cases_of_form(pronoun: str) -> set[PronounCase]:
 
 
 def case_of_pair(pronoun: str, counterpart: str) -> PronounCase | None:
-    """Return the case of a pronoun, using the pronoun in the same place on the other side of the pair.
+    """Return the case of a pronoun, inferred from its counterpart on the other side of the pair.
 
     Returns:
-        The only case that both forms can have; None if there is no such case or more than one.
+        The only case that both forms can have; None if there is none or more than one.
 
     >>> case_of_pair("her", "him"), case_of_pair("her", "his"), case_of_pair("her", "he")
     ('accusative', 'possessive_dependent', None)
@@ -88,7 +88,7 @@ def case_of_pair(pronoun: str, counterpart: str) -> PronounCase | None:
 
 
 def referent_position(item: CoreferenceItem) -> Position | None:
-    """Return the position of the occupation that an item means; None if that is open."""
+    """Return the position of the occupation that the pronoun of an item means; None if that is open."""
     if item.referent is None:
         return None
     return "first" if item.referent == item.occupations[0] else "second"
@@ -97,8 +97,8 @@ def referent_position(item: CoreferenceItem) -> Position | None:
 class Slotted(NamedTuple):
     """A sentence about two occupations, with a slot for a pronoun in a given case.
 
-    Both sides of a pair are filled from it. Exchanging the pronoun of a finished sentence goes wrong at *her*, which
-    can be *him* or *his*: at least 48 sentences of the published SynthBias have one for the other.
+    Both sides of a pair are filled from it. Exchanging the pronoun in a finished sentence goes wrong with *her*, which
+    can be *him* or *his*: at least 48 sentences of the published SynthBias have the wrong one.
     """
 
     config: Config
@@ -106,7 +106,7 @@ class Slotted(NamedTuple):
     """Text up to the slot, with the space before it."""
     case: PronounCase
     after: str
-    """Text after the slot, with the space or sign that follows it."""
+    """Text after the slot, with the space or punctuation that follows it."""
     first: str
     """Occupation that is mentioned first."""
     second: str
@@ -157,7 +157,10 @@ def items_of(slotted: Slotted, *, template_id: str | None, source_row: str | Non
 
 
 def split_of(config: Config, items: Iterable[CoreferenceItem]) -> DraftSplit[CoreferenceItem]:
-    """Return the items of a config as its split *test*."""
+    """Return the items of a config as its split *test*.
+
+    An item has no field for its config: the config is the beginning of its pair id, see :func:`pair_key`.
+    """
     return DraftSplit(
         config=config,
         split="test",
@@ -172,8 +175,8 @@ def take_pairs(
     """Keep at most ``limit`` items: whole minimal pairs, equally many per split, spread over the occupation pairs.
 
     Args:
-        splits: Splits in which every pair is complete. The pairs of a cluster, in their order, are taken to represent
-            different cells of the design.
+        splits: Splits in which every pair is complete. Consecutive pairs of a cluster should come from different cells
+            of the design.
         limit: Maximum number of items; an odd limit keeps one item less. None keeps everything.
 
     Returns:
@@ -191,10 +194,10 @@ def _spread_pairs(split: DraftSplit[CoreferenceItem]) -> list[str]:
     for item in split.items:
         pairs.setdefault(item.cluster, {})[item.pair_id] = None
     clusters = sorted(pairs, key=lambda name: hashlib.sha256(name.encode()).digest())
-    # Each occupation pair starts one cell further on, so that a small selection takes every cell equally often.
-    turned = []
+    # Each occupation pair starts one cell later than the previous one, so that a small selection covers all cells.
+    rotated = []
     for rank, cluster in enumerate(clusters):
         ids = list(pairs[cluster])
         start = rank % len(ids)
-        turned.append(ids[start:] + ids[:start])
-    return list(round_robin(turned))
+        rotated.append(ids[start:] + ids[:start])
+    return list(round_robin(rotated))

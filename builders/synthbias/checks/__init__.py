@@ -1,19 +1,19 @@
-"""One catalogue of checks, for building, for flagging and for the command ``lint``.
+"""One catalogue of checks for building, for flagging and for the command ``lint``.
 
 ::
 
-    checks.toml             what each check says, how grave and how certain it is
+    checks.toml             texts, severity and certainty of each check
     sentence_checks.py    \
-    case_checks.py         > functions of the same names, which look for it (check.py turns them into checks)
+    case_checks.py         > functions of the same names, which find the defects (check.py turns them into checks)
     collection_checks.py  /
-    catalogue.py            all checks by name, and the profiles: which checks a use makes, in which order
-    repeated_sentences.py   candidates that repeat earlier ones, as they come
-    sentence.py             what all of them look at
+    catalogue.py            all checks by name, and the profiles: which checks a use runs, in which order
+    repeated_sentences.py   detects candidates that repeat earlier ones
+    sentence.py             the input of all checks
 
-The signatures that a source of sentences needs::
+What a source of sentences calls::
 
     Sentence(text="The nurse ...", meant=("nurse", "guard"), type="type2", referent="nurse",
-             gender="feminine", pronoun=None, line=None, id="")       # all by keyword; text and meant are required
+             gender="feminine", pronoun=None, line=None, id="")       # keywords only; text and meant are required
     first_finding(sentence, GENERATED) -> Finding | None             # building: the first failing check
     all_findings(sentence, GENERATED) -> list[Finding]               # flagging and linting: all of them
     seen = Duplicates(template_cap=None, near=None)
@@ -21,7 +21,7 @@ The signatures that a source of sentences needs::
 
 A :class:`Finding` has ``check`` (name in the catalogue), ``reason``, ``severity``, ``line`` and ``id``. A profile such
 as ``GENERATED`` is a tuple of names; ``CATALOGUE[name].as_rule()`` is the rule for the rejects of a draft. Checks of
-one sentence need nothing but the sentence; those of pairs and whole files run where the file is known.
+one sentence need only that sentence; those of pairs and files need all sentences of the file.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Checks of the case of *him* and *his*, which exchanging *her* in a finished sentence gets wrong.
+"""Checks of the case of *him* and *his*, which goes wrong when *her* is exchanged in a finished sentence.
 
-Two readers look at each sentence as if its pronoun were *her*, and each says which case the place needs, or that it may
-be either. If both say that the pronoun is wrong, it is an error; if one does, or neither knows, somebody must look.
+Two readers analyse each sentence as if its pronoun were *her*: each returns the case that the context needs, or that it
+can be either. If both contradict the pronoun, it is an error; if one does, or neither can decide, a person must look.
 
 One reader is not enough: a rule of this kind is right in 95 to 98 percent of the pairs of WinoBias and SynthBias. Of
-the 48 sentences of SynthBias whose case was found wrong by hand, both readers object to 31, and the other 17 are for
-review. ``builders.pronoun_case`` sees the two neighbouring words alone; :func:`case_by_phrase` reads the phrase behind
-the pronoun and the verb before it. The two share no list of words and no step, so that they err in different sentences.
+the 48 sentences of SynthBias found by hand to have the wrong case, both readers object to 31, and the other 17 are for
+review. ``builders.pronoun_case`` sees only the two neighbouring words; :func:`case_by_phrase` reads the phrase after
+the pronoun and the verb before it. The two share no word list and no step, so that they err in different sentences.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ _VERB_OF_HIS_OWN = word_list("is was has had does did can could will would shall
 
 
 class Readings(NamedTuple):
-    """The case that each reader takes a place in a sentence for; None if it may be either."""
+    """The case that each reader finds for a pronoun in its context; None if it can be either."""
 
     by_neighbours: PronounCase | None
     by_phrase: PronounCase | None
 
 
 def case_readings(before: str, after: str) -> Readings:
-    """Return the cases that two readers take a place for, as if *her* stood in it.
+    """Return the cases that two readers find for a pronoun, as if it were *her*.
 
     Args:
         before: Text before the pronoun.
-        after: Text behind the pronoun.
+        after: Text after the pronoun.
 
     >>> case_readings("The cook met the nurse and praised", "work.")
     Readings(by_neighbours='possessive_dependent', by_phrase='possessive_dependent')
     """
-    behind = _TOKEN.search(after)
-    ahead = _TOKEN.findall(before[-40:])
+    following = _TOKEN.search(after)
+    preceding = _TOKEN.findall(before[-40:])
     try:
         by_neighbours = case_by_neighbours(
-            ahead[-1].casefold() if ahead else "",
+            preceding[-1].casefold() if preceding else "",
             "her",
-            behind[0].casefold() if behind else "",
+            following[0].casefold() if following else "",
             lemma_of=lambda word: verb_lemma(word, TWO_OBJECTS),
         )
     except UnsettledCaseError:
@@ -79,17 +79,17 @@ def _pronoun_case_review(sentence: Sentence) -> str | None:
     return f"has '{_form(sentence)}' where one of two readers wants '{_other_form(sentence)}'"
 
 
-# Both checks above ask, one after the other, about the same sentence.
+# The two checks above ask about the same sentence in turn.
 @lru_cache(maxsize=1)
 def _contradicted(sentence: Sentence) -> Readings | None:
-    """Return the readings of the pronoun that is asked about, if they do not bear it out."""
+    """Return the readings of the pronoun that is asked about; None if they agree with it, or it is not checked."""
     asked = sentence.asked
     if asked is None or asked.text.casefold() not in _CASE_OF_FORM:
         return None
     after = sentence.text[asked.end :]
     if asked.text.casefold() == "his":
         if sentence.claimed.case == "possessive_independent":
-            return None  # Its counterpart is hers, and both readers look for what her can stand for.
+            return None  # Its counterpart is hers, and both readers analyse her.
         if after.split(maxsplit=1)[:1] and after.split(maxsplit=1)[0] in _VERB_OF_HIS_OWN:
             return None
     readings = case_readings(sentence.text[: asked.start], after)
@@ -136,11 +136,11 @@ _PHRASE_WORDS = 4
 
 
 def case_by_phrase(before: str, after: str) -> ObjectOrPossessive | None:
-    """Return the case that a pronoun needs in its place, or None if the sentence can be read in both ways.
+    """Return the case that a pronoun needs in its context; None if the sentence can be read either way.
 
     Args:
         before: Text before the pronoun.
-        after: Text behind the pronoun.
+        after: Text after the pronoun.
 
     >>> case_by_phrase("The nurse wished", "luck."), case_by_phrase("The nurse forgot", "own rule.")
     ('accusative', 'possessive_dependent')
@@ -165,13 +165,13 @@ def case_by_phrase(before: str, after: str) -> ObjectOrPossessive | None:
 
 
 def _by_frame(verb: str, first: str, rest: Sequence[str]) -> ObjectOrPossessive | None:
-    """Return the case if the verb takes a person and a bare verb, a direction or a wish, and one follows."""
+    """Return the case if the verb takes a person and then a bare verb, a direction or a wish, and that follows."""
     if verb in _WORDS["with_bare_verb"]:
         if first in _WORDS["bare_verbs"]:
             return "accusative"
         if first in _WORDS["moods"] and verb in ("make", "let", "help") and (_ends(rest) or _modifies(rest)):
             return "accusative"
-        # No noun phrase goes on with a determiner or an adverb, but a verb does: "helped him plan ahead".
+        # After a determiner or adverb no noun phrase continues, but a verb phrase does: "helped him plan ahead".
         if rest and (rest[0] in _DETERMINERS or rest[0] in _WORDS["adverbs"]):
             return "accusative"
     if verb in _WORDS["moving"] and first == "home" and _ends(rest):
@@ -183,7 +183,7 @@ def _by_frame(verb: str, first: str, rest: Sequence[str]) -> ObjectOrPossessive 
 
 def _by_noun_phrase(verb: str, first: str, rest: Sequence[str]) -> ObjectOrPossessive | None:
     if _is_adjective(first) and _ends(rest):
-        # The phrase has no noun that could be possessed.
+        # There is no noun that could be possessed.
         return "accusative"
     if first.endswith("ing") and "-" not in first:
         is_noun = first in _WORDS["nouns_in_ing"]
@@ -197,7 +197,7 @@ def _by_noun_phrase(verb: str, first: str, rest: Sequence[str]) -> ObjectOrPosse
 
 
 def _phrase(after: str) -> list[str]:
-    """Return the next words in lower case, up to the first sign."""
+    """Return the next words in lower case, up to the first punctuation mark."""
     words: list[str] = []
     for match in _PHRASE.finditer(after):
         token = match[0].casefold()
@@ -208,7 +208,7 @@ def _phrase(after: str) -> list[str]:
 
 
 def _ends(rest: Sequence[str]) -> bool:
-    """Return True if nothing follows, or a word with which something else begins."""
+    """Return True if the phrase ends here: nothing follows, or a word that begins another phrase."""
     return not rest or rest[0] in _WORDS["prepositions"] or rest[0] in _WORDS["closed"]
 
 
@@ -217,7 +217,7 @@ def _lacks_noun(rest: Sequence[str]) -> bool:
 
 
 def _goes_to_somebody(rest: Sequence[str]) -> bool:
-    """Return True if receiver or gift stand behind: "offered his help to the nurse", "gave his dog a bone"."""
+    """Return True if a receiver or gift follows: "offered his help to the nurse", "gave his dog a bone"."""
     is_receiver = bool(rest) and rest[0] in _DETERMINERS
     return is_receiver or any(word == "to" and following in _DETERMINERS for word, following in pairwise(rest))
 
@@ -242,7 +242,7 @@ def _last_word(before: str) -> str:
 
 @cache
 def verb_lemma(word: str, verbs: frozenset[str]) -> str:
-    """Return which of some verbs a word is a form of, or an empty string.
+    """Return the one of some verbs that a word is a form of; empty if there is none.
 
     Args:
         word: Word in lower case.

@@ -1,4 +1,4 @@
-"""All checks by name, the profiles that choose from them, and what the checks of a profile find."""
+"""All checks by name, the profiles that select from them, and functions that run a profile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from builders.synthbias.checks.check import ENTRIES, Check, Finding, SentenceChe
 from builders.synthbias.checks.sentence import Collection, Sentence
 
 Profile: TypeAlias = tuple[str, ...]
-"""The names of the checks that one use of the catalogue makes, in their order."""
+"""The names of the checks that one use of the catalogue runs, in order."""
 
 
 def _profile(names: str) -> Profile:
@@ -40,8 +40,7 @@ GENERATED: Profile = _profile(
 )
 """Sentences that a language model wrote; findings for review come last.
 
-Apostrophes and hyphens are allowed, unlike in those of the frames: the crowd accepted 1,394 published sentences with
-them.
+Unlike in frames, apostrophes and hyphens are allowed: the crowd accepted 1,394 published sentences with them.
 """
 
 REFUSED: Profile = _profile(
@@ -50,7 +49,7 @@ REFUSED: Profile = _profile(
     one_pronoun wrong_label
     """
 )
-"""Contradictions for which a published file is not built from."""
+"""Contradictions for which a published file is refused."""
 
 PUBLISHED_FLAGS: Profile = _profile(
     """
@@ -59,7 +58,7 @@ PUBLISHED_FLAGS: Profile = _profile(
     pronoun_case_review
     """
 )
-"""Peculiarities of the published SynthBias, in the order of its flags."""
+"""Peculiarities of the published SynthBias, in the order in which items are flagged."""
 
 WINOBIAS_FLAGS: Profile = _profile(
     """
@@ -67,7 +66,7 @@ WINOBIAS_FLAGS: Profile = _profile(
     third_occupation repeated_occupation gendered_noun gap_too_small duplicate_text markup_repaired
     """
 )
-"""Peculiarities of WinoBias, in the order of its flags."""
+"""Peculiarities of WinoBias, in the order in which items are flagged."""
 
 LINT: Profile = _profile(
     """
@@ -79,7 +78,7 @@ LINT: Profile = _profile(
     duplicate_text cross_type_text shared_template cross_type_template
     """
 )
-"""Anybody's sentences. Rules about this project's own style, such as plain letters, are left out."""
+"""Anybody's sentences. Checks of this project's own style, such as plain letters, are left out."""
 
 OLDER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -92,8 +91,7 @@ OLDER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "winobias": {"gap_too_small": "within_10_points"},
     }
 )
-"""Names of a check that are older than the catalogue, by dataset: renaming a rule would move the files of the dataset.
-"""
+"""Names of checks in datasets that are older than the catalogue: renaming a rule would change a dataset's files."""
 
 
 _WITH_CODE = {
@@ -117,13 +115,13 @@ def first_finding(sentence: Sentence, profile: Profile) -> Finding | None:
 
 
 def all_findings(sentence: Sentence, profile: Profile) -> list[Finding]:
-    """Return every finding about a sentence by itself, in the order of the profile."""
+    """Return every finding about a single sentence, in the order of the profile."""
     reasons = ((check, check.find(sentence)) for check in _sentence_checks(profile))
     return [check.finding(sentence, reason) for check, reason in reasons if reason is not None]
 
 
 def findings_in(collection: Collection, profile: Profile) -> list[list[Finding]]:
-    """Return every finding about each sentence, also those that pairs and the whole file show.
+    """Return every finding about each sentence, including those of pair and file checks.
 
     Returns:
         The findings of each sentence in the order of the profile, shape (n_sentences,).
@@ -141,22 +139,22 @@ def _sentence_checks(profile: Profile) -> tuple[SentenceCheck, ...]:
 
 
 class Reading(NamedTuple):
-    """The sentences of a file, and a finding for each row or line that is none."""
+    """The sentences of a file, and a finding for each row or line that could not be read."""
 
     sentences: list[Sentence]
     findings: list[Finding]
 
 
 def sentences_to_build(reading: Reading, refused: Profile, *, remedy: str) -> list[Sentence]:
-    """Return the sentences of a file that a dataset is built from.
+    """Return the sentences of a file to build a dataset from.
 
     Args:
         reading: The file, as it was read.
         refused: Checks whose findings no sentence may have.
-        remedy: Advice that closes the message.
+        remedy: Advice that ends the message.
 
     Raises:
-        DataError: a row or line gave no sentence, or a sentence has such a finding; the message is about the first one.
+        DataError: a row or line could not be read, or a sentence has a refused finding; the message is about the first.
     """
     findings = (finding for sentence in reading.sentences if (finding := first_finding(sentence, refused)) is not None)
     for finding in sorted((*reading.findings, *findings), key=lambda finding: finding.line or 0):
@@ -165,6 +163,6 @@ def sentences_to_build(reading: Reading, refused: Profile, *, remedy: str) -> li
 
 
 def finding_of(check: Literal["broken_file", "broken_row"], reason: str, name: str, line: int | None = None) -> Finding:
-    """Return a finding about a place in a file that gave no sentence."""
+    """Return a finding about a file, or about one of its lines, that could not be read."""
     where = name if line is None else f"{name}:{line}"
     return Finding(check, reason, CATALOGUE[check].severity, line, where)

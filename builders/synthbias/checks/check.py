@@ -1,6 +1,6 @@
-"""The parts of the catalogue: a check, and its findings.
+"""The parts of the catalogue: checks and their findings.
 
-What a check says stands in ``checks.toml``, in the table that has its name; the code says where it finds it::
+The texts of a check are in ``checks.toml``, in the table of the same name; the code finds the defect::
 
     @SentenceCheck
     def _several_pronouns(sentence: Sentence) -> str | None: ...   # the reason for a finding, or None
@@ -16,13 +16,13 @@ from builders.dataset.output import Rule
 from builders.synthbias.checks.sentence import Collection, Sentence
 
 Severity: TypeAlias = Literal["error", "warning", "review", "note"]
-"""``error`` contradicts the data or its design, ``warning`` is a likely defect, ``review`` needs a reader's decision,
-and ``note`` is a peculiarity that harms nothing."""
+"""An ``error`` contradicts the data or its design, a ``warning`` is a likely defect, a ``review`` needs a reader's
+decision, and a ``note`` is a harmless peculiarity."""
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "review", "note")
-"""All severities, the gravest first."""
+"""All severities, most severe first."""
 
 ENTRIES = packaged_toml("builders.synthbias.checks", "checks.toml")
-"""What each check says, by name."""
+"""The texts, severity and certainty of each check, by name."""
 
 
 class Finding(NamedTuple):
@@ -30,25 +30,25 @@ class Finding(NamedTuple):
 
     check: str
     reason: str
-    """Continues a sentence that begins with the name of the row: ``has 7 words, not 8 to 24``."""
+    """Predicate for a message that begins with the id of the sentence: ``has 7 words, not 8 to 24``."""
     severity: Severity
     line: int | None = None
     id: str = ""
 
 
 def at_least(severity: Severity) -> tuple[Severity, ...]:
-    """Return a severity and all graver ones."""
+    """Return a severity and all more severe ones."""
     return SEVERITIES[: SEVERITIES.index(severity) + 1]
 
 
 class Check:
-    """One entry of the catalogue; a subclass says how it is looked for.
+    """An entry of the catalogue; subclasses define how its defect is found.
 
-    This class itself is for defects that other code finds: a reader of files, or ``Duplicates``.
+    The class itself is for defects that other code finds: a file reader, or ``Duplicates``.
 
     Args:
         name: Name of the check in ``checks.toml``.
-        values: Values for the braces in its texts.
+        values: Values for the placeholders in its texts.
     """
 
     def __init__(self, name: str, **values: object) -> None:
@@ -59,10 +59,10 @@ class Check:
         self.description: str = entry["description"].format(**values)
         """The defect, as a predicate of a sentence: ``has a noun that names a gender``."""
         self.requirement: str = entry["requirement"].format(**values)
-        """The same as a rule for sentences without the defect: ``has no noun that names a gender``."""
+        """The same as a requirement: ``has no noun that names a gender``."""
 
     def reasons(self, collection: Collection) -> Iterable[tuple[int, str]]:
-        """Return the index of each sentence with a finding, and its reason."""
+        """Return the index of each sentence with a finding, and the reason for it."""
         return ()
 
     def finding(self, sentence: Sentence, reason: str) -> Finding:
@@ -70,7 +70,7 @@ class Check:
         return Finding(self.name, reason, self.severity, sentence.line, sentence.id)
 
     def as_rule(self, name: str | None = None) -> Rule:
-        """Return the rule of a builder that rejects what the check finds.
+        """Return the rule for rejecting what the check finds, described by the requirement.
 
         Args:
             name: Name that the dataset uses, if it is older than the catalogue.
@@ -78,7 +78,7 @@ class Check:
         return Rule(name=name or self.name, description=self.requirement)
 
     def as_flag(self, name: str | None = None) -> Rule:
-        """Return the rule of a builder that flags what the check finds.
+        """Return the rule for flagging what the check finds, described by the defect.
 
         Args:
             name: Name that the dataset uses, if it is older than the catalogue.
@@ -87,7 +87,7 @@ class Check:
 
 
 class SentenceCheck(Check):
-    """A check that looks at one sentence, and gives the reason for a finding or None."""
+    """A check of one sentence; its function returns the reason for a finding, or None."""
 
     def __init__(self, find: Callable[[Sentence], str | None], **values: object) -> None:
         super().__init__(find.__name__.removeprefix("_"), **values)
@@ -109,13 +109,13 @@ class PairCheck(Check):
 
     def reasons(self, collection: Collection) -> Iterator[tuple[int, str]]:
         """Yield the index of each side of a pair with a finding, and its reason."""
-        for one, other in collection.pairs:
-            if (reason := self.find(collection.sentences[one], collection.sentences[other])) is not None:
-                yield from ((one, reason), (other, reason))
+        for side, other in collection.pairs:
+            if (reason := self.find(collection.sentences[side], collection.sentences[other])) is not None:
+                yield from ((side, reason), (other, reason))
 
 
 class FileCheck(Check):
-    """A check that compares all sentences of a file, and yields the index of each finding and its reason."""
+    """A check that compares all sentences of a file; its function yields the index and reason of each finding."""
 
     def __init__(self, find: Callable[[Collection], Iterable[tuple[int, str]]]) -> None:
         super().__init__(find.__name__.removeprefix("_"))

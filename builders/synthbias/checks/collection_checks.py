@@ -11,24 +11,24 @@ from builders.synthbias.minimal_pairs import cases_of_form
 
 
 @PairCheck
-def _not_minimal_pair(one: Sentence, other: Sentence) -> str | None:
-    if one.masked != other.masked:
+def _not_minimal_pair(side: Sentence, other: Sentence) -> str | None:
+    if side.masked != other.masked:
         return "differs from its counterpart in more than its pronouns"
-    for mine, theirs in zip(one.pronouns, other.pronouns, strict=True):
-        if not cases_of_form(mine.text) & cases_of_form(theirs.text):
-            return f"has '{mine.text}' where its counterpart has '{theirs.text}', in another case"
+    for pronoun, counterpart in zip(side.pronouns, other.pronouns, strict=True):
+        if not cases_of_form(pronoun.text) & cases_of_form(counterpart.text):
+            return f"has '{pronoun.text}' where its counterpart has '{counterpart.text}', in another case"
     return None
 
 
 @PairCheck
-def _other_pronoun_marked(one: Sentence, other: Sentence) -> str | None:
-    if _not_minimal_pair.find(one, other) is not None or _rank(one) == _rank(other):
+def _other_pronoun_marked(side: Sentence, other: Sentence) -> str | None:
+    if _not_minimal_pair.find(side, other) is not None or _asked_index(side) == _asked_index(other):
         return None
     return "its counterpart asks about another pronoun"
 
 
-def _rank(sentence: Sentence) -> int | None:
-    """Return the index of the pronoun that is asked about among all pronouns, or None if it is none of them."""
+def _asked_index(sentence: Sentence) -> int | None:
+    """Return the index of the pronoun that is asked about among all pronouns; None if it is not among them."""
     asked = sentence.asked
     starts = [mention.start for mention in sentence.pronouns]
     return starts.index(asked.start) if asked is not None and asked.start in starts else None
@@ -61,7 +61,7 @@ def _cross_type_text(collection: Collection) -> Iterator[tuple[int, str]]:
 @FileCheck
 def _shared_template(collection: Collection) -> Iterator[tuple[int, str]]:
     for same in collection.same_template:
-        # Two rows with one template are only the two sides of a pair.
+        # Two rows with the same template are just the two sides of a pair.
         if len(same) > 2:
             yield from ((index, f"{len(same) - 2} rows of other pairs have its template") for index in same)
 

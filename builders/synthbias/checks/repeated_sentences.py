@@ -1,9 +1,8 @@
-"""Finds candidates that repeat earlier ones, as they come and in little memory.
+"""Detects candidates that repeat earlier ones, in a single pass and in little memory.
 
-Memory cannot stay constant if nothing may be repeated, so that it is kept small: 181 bytes per candidate were measured.
-Near-duplicates are proposed by MinHash signatures, as in locality-sensitive hashing, and decided by the exact Jaccard
-similarity of their word shingles. The index of ``datasketch`` keeps several kilobytes per text, so that only its
-signatures are used.
+Every candidate must be remembered, so each takes little memory: 181 bytes were measured. Near-duplicates are proposed
+by MinHash signatures, as in locality-sensitive hashing, and confirmed by the exact Jaccard similarity of their word
+shingles. The index of ``datasketch`` takes several kilobytes per text, so that only its signatures are used.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ _HALF = 1 << 16
 
 
 class Duplicates:
-    """Remembers the candidates that it is given, and finds those that repeat one of them, of either type.
+    """Remembers candidates of both types, and finds those that repeat an earlier one.
 
-    Give it one side of each minimal pair, since the two sides are the same apart from the pronoun. A candidate with a
-    finding is not remembered, so that a rejected one rejects no other. It takes less than 200 bytes per candidate.
+    Add one side of each minimal pair, since the two sides are the same apart from the pronoun. A candidate with a
+    finding is not remembered, so that rejected candidates do not cause further rejects. Each takes less than 200 bytes.
 
     Args:
-        template_cap: Largest number of candidates with one template, which is the wording without its occupations and
-            pronouns; None for any number.
-        near: Jaccard similarity of word shingles, in (0, 1], from which a candidate is too similar to an earlier one;
-            None to allow any. It is measured on the wording with the pronouns masked.
+        template_cap: Maximum number of candidates per template, which is the wording with occupations and pronouns
+            masked; None for any number.
+        near: Jaccard similarity of word shingles, in (0, 1], at or above which a candidate counts as a near-duplicate
+            of an earlier one; None disables the check. Pronouns are masked before comparing.
 
     Raises:
         MissingExtraError: ``near`` is given, and the extra 'build' is not installed.
@@ -55,12 +54,12 @@ class Duplicates:
         earlier = self._wordings.get(key)
         if earlier is not None:
             return _repeated(sentence, earlier)
-        template, n_alike = 0, 0
+        template, n_same = 0, 0
         if self._template_cap is not None:
             template = _digest(sentence.template)
-            n_alike = self._templates.get(template) or 0
-            if n_alike >= self._template_cap:
-                reason = f"differs from {n_alike} earlier candidates in occupations and pronoun alone"
+            n_same = self._templates.get(template) or 0
+            if n_same >= self._template_cap:
+                reason = f"differs from {n_same} earlier candidates in occupations and pronoun alone"
                 return CATALOGUE["repeated_template"].finding(sentence, reason)
         if self._near is not None:
             neighbour = self._near.add(shingles_of(masked.split()))
@@ -68,30 +67,31 @@ class Duplicates:
                 reason = f"is too similar to candidate {neighbour.number + 1} (Jaccard {neighbour.similarity:.2f})"
                 return CATALOGUE["near_duplicate"].finding(sentence, reason)
         if self._template_cap is not None:
-            self._templates[template] = n_alike + 1
-        self._wordings[key] = _print_of(sentence)
+            self._templates[template] = n_same + 1
+        self._wordings[key] = _checksums(sentence)
         return None
 
 
 def _repeated(sentence: Sentence, earlier: int) -> Finding:
-    """Return the finding about a candidate that equals an earlier one apart from the pronoun.
+    """Return the finding about a candidate whose wording with masked pronouns is that of an earlier one.
 
     Args:
         sentence: The candidate.
-        earlier: Print of the earlier candidate.
+        earlier: Checksums of the earlier candidate.
     """
-    same = _print_of(sentence) ^ earlier
-    if same == 0:
+    difference = _checksums(sentence) ^ earlier
+    if difference == 0:
         return CATALOGUE["repeated_text"].finding(sentence, "an earlier candidate has the same text")
-    if same < _HALF:
+    # The upper half is the checksum of the words: it is equal.
+    if difference < _HALF:
         reason = "an earlier candidate has the same text apart from capitals and punctuation"
         return CATALOGUE["repeated_wording"].finding(sentence, reason)
     reason = "an earlier candidate has the same text apart from the pronoun"
     return CATALOGUE["repeated_apart_from_pronoun"].finding(sentence, reason)
 
 
-def _print_of(sentence: Sentence) -> int:
-    """Return 16 bits of a checksum of the words and 16 of one of the text, which only tell how texts are equal."""
+def _checksums(sentence: Sentence) -> int:
+    """Return 16-bit checksums of the words and of the text, which only show in what respect equal wordings differ."""
     words = " ".join(sentence.words)
     return crc32(words.encode()) % _HALF * _HALF + crc32(sentence.text.encode()) % _HALF
 
@@ -107,10 +107,10 @@ _FREE = 0
 
 
 class DigestTable:
-    """Keeps a number of 32 bits for each digest of 64 bits, in 16 to 24 bytes per digest.
+    """Maps 64-bit digests to 32-bit numbers, in 16 to 24 bytes per digest.
 
-    A dictionary takes about five times as much. Two texts with the same digest are as rare as one in 10^7 in a table
-    of a million.
+    A dictionary takes about five times as much. The chance that any two of a million texts share a digest is below one
+    in 10^7.
 
     >>> table = DigestTable()
     >>> table[7] = 3
@@ -143,7 +143,7 @@ class DigestTable:
         self._numbers[slot] = number
 
     def _slot(self, digest: int) -> int:
-        """Return the slot of a digest, or the free slot where it belongs; zero marks a free slot."""
+        """Return the slot of a digest, or the free slot where it would go; zero marks a free slot."""
         digests = self._digests
         size = len(digests)
         slot = digest % size
@@ -164,13 +164,13 @@ class DigestTable:
 
 
 SHINGLE_WORDS = 2
-"""Number of neighbouring words in a shingle. Exchanging one of 13 words leaves a similarity of 0.71."""
+"""Number of consecutive words in a shingle. Replacing one of 13 words leaves a similarity of 0.71."""
 N_BANDS = 6
 PROPOSED_SHARE = 0.9
-"""Smallest share of the pairs at the threshold that the signatures propose; above it, the share is larger."""
+"""Minimum share of pairs at the threshold that the signatures propose; more similar pairs are proposed more often."""
 
 _SCHEME = "affine32"
-"""Scheme of permutations, named so that a later version of the library gives the same signatures."""
+"""Permutation scheme, given explicitly so that later versions of the library compute the same signatures."""
 _SEED = 1
 _MOST_ROWS = 20
 _FIRST_SLOTS = 1024
@@ -181,15 +181,15 @@ class Neighbour(NamedTuple):
     """An earlier text and its Jaccard similarity."""
 
     number: int
-    """Number of texts that were added before it."""
+    """Index of the text in order of addition."""
     similarity: float
 
 
 class NearDuplicates:
-    """Remembers texts as hashed shingles and finds the first earlier one that is too similar.
+    """Remembers texts as hashed shingles, and finds the first earlier text that is too similar.
 
     Args:
-        threshold: Jaccard similarity of shingles, in (0, 1], from which two texts are near-duplicates.
+        threshold: Jaccard similarity of shingles, in (0, 1], at or above which two texts are near-duplicates.
 
     Raises:
         MissingExtraError: the extra 'build' is not installed.
@@ -214,7 +214,7 @@ class NearDuplicates:
         return len(self._starts) - 1
 
     def add(self, shingles: frozenset[int]) -> Neighbour | None:
-        """Remember a text, or return the earliest one that is too similar among those that its signature proposes."""
+        """Remember a text, or return the earliest too similar one among those that its signature proposes."""
         bands = self._signature(shingles)
         for number in sorted(set(self._proposed(bands))):
             similarity = jaccard(shingles, self._shingles[self._starts[number] : self._starts[number + 1]])
@@ -233,7 +233,7 @@ class NearDuplicates:
         return None
 
     def _link(self, number: int, bands: Sequence[int]) -> None:
-        """Put a text at the head of the chain of its slot in each band; numbers in chains begin at 1."""
+        """Put a text at the head of its slot's chain in each band; chains count texts from 1, since 0 ends a chain."""
         for index, (heads, band) in enumerate(zip(self._heads, bands, strict=True)):
             slot = band % len(heads)
             self._next[number * N_BANDS + index] = heads[slot]
@@ -241,12 +241,12 @@ class NearDuplicates:
 
     def _proposed(self, bands: Sequence[int]) -> Iterator[int]:
         for index, (heads, band) in enumerate(zip(self._heads, bands, strict=True)):
-            follows = heads[band % len(heads)]
-            while follows != _NONE:
-                at = (follows - 1) * N_BANDS + index
+            link = heads[band % len(heads)]
+            while link != _NONE:
+                at = (link - 1) * N_BANDS + index
                 if self._bands[at] == band:
-                    yield follows - 1
-                follows = self._next[at]
+                    yield link - 1
+                link = self._next[at]
 
     def _signature(self, shingles: frozenset[int]) -> Sequence[int]:
         """Return a digest of each band of the MinHash of a text."""
@@ -258,21 +258,21 @@ class NearDuplicates:
 
 
 def shingles_of(words: Sequence[str]) -> frozenset[int]:
-    """Return the shingles of a text as numbers of 32 bits; a text shorter than a shingle is one."""
+    """Return the shingles of a text as 32-bit numbers; a text shorter than a shingle is a shingle itself."""
     if len(words) < SHINGLE_WORDS:
         return frozenset({crc32(" ".join(words).encode())})
     pieces = zip(*(words[start:] for start in range(SHINGLE_WORDS)), strict=False)
     return frozenset(crc32(" ".join(piece).encode()) for piece in pieces)
 
 
-def jaccard(one: frozenset[int], other: Sequence[int]) -> float:
+def jaccard(shingles: frozenset[int], other: Sequence[int]) -> float:
     """Return the Jaccard similarity of two sets of shingles.
 
     >>> jaccard(frozenset({1, 2, 3}), [2, 3, 4])
     0.5
     """
-    n_shared = len(one.intersection(other))
-    return n_shared / (len(one) + len(other) - n_shared)
+    n_shared = len(shingles.intersection(other))
+    return n_shared / (len(shingles) + len(other) - n_shared)
 
 
 def rows_per_band(threshold: float) -> int:

@@ -1,4 +1,4 @@
-"""A sentence as the checks see it, whatever file or frame it comes from."""
+"""A sentence as the checks see it, whichever file or frame it comes from."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _ASCII_WORD = re.compile(r"[a-z0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Statements of a source about a sentence, which may contradict it. None is no statement."""
+    """What a source claims about a sentence, which may be wrong; None where it claims nothing."""
 
     type: str | None = None
     pronoun: str | None = None
     label: str | None = None
-    """``pro`` or ``anti`` the stereotype, ``ambiguous``, or a word that is none of these."""
+    """``pro`` or ``anti`` (the stereotype), ``ambiguous``, or any other word of the source."""
     marked: tuple[Mention, ...] | None = None
     """All pronouns that the source marks in the sentence."""
     case: PronounCase | None = None
-    """Grammatical case for which the source filled in the pronoun."""
+    """Grammatical case in which the source filled in the pronoun."""
     is_repaired: bool = False
-    """True if markup that stood twice had to be removed."""
+    """True if an article or space that markup doubled was removed."""
 
 
 NO_CLAIMS = Claims()
@@ -41,14 +41,14 @@ NO_CLAIMS = Claims()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sentence:
-    """A sentence with what its source says about it. Nothing is checked: a contradiction is for the checks to find.
+    """A sentence with what its source says about it; contradictions are left to the checks.
 
-    Its words and mentions are looked for when the first check asks, and once.
+    Words and mentions are computed once, when first needed.
     """
 
     text: str
     meant: tuple[str, str]
-    """The two occupations that it should mention; the reference first, where the source has one."""
+    """The two occupations that it should mention; the reference first, if the source has one."""
     type: SampleType | None = None
     """``type1`` if the pronoun may mean either occupation, ``type2`` if its referent is settled."""
     referent: str | None = None
@@ -58,9 +58,9 @@ class Sentence:
     pronoun: Mention | None = None
     """The pronoun that is asked about; None if the source does not point at one."""
     claimed: Claims = NO_CLAIMS
-    """Other statements of the source about the sentence, as they stand there."""
+    """Further claims of the source, uncorrected."""
     line: int | None = None
-    """Line of the file that it begins in."""
+    """Line of the file on which it begins."""
     id: str = ""
     """Name of the candidate or row in messages."""
 
@@ -115,10 +115,10 @@ class Sentence:
 
 
 def required(value: T | None) -> T:
-    """Return a statement about a sentence that its source always makes.
+    """Return a value that the source of a sentence always gives.
 
     Raises:
-        ValueError: the source did not make it.
+        ValueError: the value is missing.
     """
     if value is None:
         raise ValueError("a sentence of this source lacks a statement; read it with the checks that refuse such a row")
@@ -126,7 +126,7 @@ def required(value: T | None) -> T:
 
 
 def word_list(text: str) -> frozenset[str]:
-    """Return the words of a text as a set; a long list is easier to read without quotation marks."""
+    """Return the words of a text as a set, so that long lists need no quotation marks."""
     return frozenset(text.split())
 
 
@@ -144,12 +144,12 @@ class PairIndices(NamedTuple):
 
 
 class Collection:
-    """Sentences, with their minimal pairs and the groups of sentences that are equal in some way.
+    """Sentences with their minimal pairs, and with groups of equal texts and templates.
 
     Args:
         sentences: All sentences, in the order of the source.
-        pairs: Pairs that the source names. If it names none, two sentences are a pair if they are equal apart from the
-            pronouns, are of one type and ask about the same occupation.
+        pairs: Pairs that the source names. If None, two sentences are a pair if they are equal apart from the pronouns,
+            and have the same type and the same occupations in the same roles.
     """
 
     def __init__(self, sentences: Sequence[Sentence], pairs: Sequence[PairIndices] | None = None) -> None:
@@ -158,14 +158,14 @@ class Collection:
 
     @cached_property
     def pairs(self) -> Sequence[PairIndices]:
-        """The minimal pairs, without the sentences that have no or several counterparts."""
+        """The minimal pairs, without sentences that have no counterpart or several."""
         if self._named_pairs is not None:
             return self._named_pairs
         return [PairIndices(*group) for group in self.sides if self._is_pair(group)]
 
     @cached_property
     def sides(self) -> Sequence[Sequence[int]]:
-        """The indices of the sentences by minimal pair, also of incomplete and overfull ones."""
+        """The indices of the sentences grouped by minimal pair, including incomplete and overfull groups."""
         if self._named_pairs is None:
             return self._groups(lambda sentence: (sentence.type, sentence.masked, sentence.meant))
         paired = {index for pair in self._named_pairs for index in pair}
@@ -173,12 +173,12 @@ class Collection:
 
     @cached_property
     def same_text(self) -> Sequence[Sequence[int]]:
-        """The indices of the sentences by text."""
+        """The indices of the sentences grouped by text."""
         return self._groups(lambda sentence: sentence.text)
 
     @cached_property
     def same_template(self) -> Sequence[Sequence[int]]:
-        """The indices of the sentences by template."""
+        """The indices of the sentences grouped by template."""
         return self._groups(lambda sentence: sentence.template)
 
     def types(self, group: Sequence[int]) -> set[str | None]:

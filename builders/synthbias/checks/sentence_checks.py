@@ -1,4 +1,4 @@
-"""Checks of one sentence: what its source says, how it is written, and whom it mentions."""
+"""Checks of one sentence: the claims of its source, its spelling, and the people it mentions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GENDERED_NOUNS = word_list(
 SOURCE_OTHER_PERSONS = word_list(
     "advisor boss child client customer doctor employee judge patient person student visitor"
 )
-"""Words for one person that the published sentences contain besides the two occupations."""
+"""Words for a single person that published sentences contain besides the two occupations."""
 
 OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
     """
@@ -35,7 +35,7 @@ OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
     relative resident somebody someone speaker stranger suspect tenant toddler tourist user victim worker
     """
 )
-"""Words for one person that a sentence of this project must not contain."""
+"""Words for a single person that sentences of this project must not contain."""
 
 PLURAL_PRONOUNS = word_list("they them their theirs themselves themself")
 
@@ -141,7 +141,7 @@ def _multi_sentence(sentence: Sentence) -> str | None:
     return "has more than one sentence" if _BREAK.search(sentence.text) else None
 
 
-# For sentences of frames, which are written without apostrophes and hyphens; ``_spacing`` is for anybody's.
+# For sentences from frames, which have no apostrophes or hyphens; ``_spacing`` is for all others.
 @SentenceCheck
 def _spelling(sentence: Sentence) -> str | None:
     if _UNPLAIN.search(sentence.text):
@@ -180,7 +180,7 @@ def _wrong_article(sentence: Sentence) -> str | None:
     for article, word in _ARTICLE.findall(sentence.text):
         vowel = word[0].casefold() in "aeiou" and not _SOUNDS_LIKE_A_CONSONANT.match(word)
         vowel = vowel or _SOUNDS_LIKE_A_VOWEL.match(word) is not None
-        # Letters of an abbreviation are spelt out, and no rule says which words are abbreviations.
+        # The letters of an abbreviation may be spelt out, and no rule tells abbreviations from words in capitals.
         if vowel != (len(article) == 2) and not word.isupper():
             return f"has '{article} {word}'"
     return None
@@ -190,15 +190,15 @@ def _wrong_article(sentence: Sentence) -> str | None:
 def _non_ascii(sentence: Sentence) -> str | None:
     if sentence.text.isascii():
         return None
-    sign = next(sign for sign in sentence.text if not sign.isascii())
-    return f"has the sign '{sign}', which is not ASCII"
+    character = next(character for character in sentence.text if not character.isascii())
+    return f"has the sign '{character}', which is not ASCII"
 
 
 MIN_PERCENT_GAP = 10.0
 """Gap that the shares of women in a pair must exceed, in percentage points.
 
-The published SynthBias lacks five of the 400 pairs, those with gaps of 4, 6, 8, 9 and 10 points: 10 itself is too
-small.
+The published SynthBias lacks five of the 400 pairs, those with gaps of 4, 6, 8, 9 and 10 points, so a gap of exactly 10
+is too small.
 """
 
 _POSSESSIVE = re.compile(r"['\u2019]s\b")
@@ -260,15 +260,15 @@ class _PairFaults(NamedTuple):
 
 
 @cache
-def _of_pair(one: str, other: str) -> _PairFaults:
-    """Return what is wrong with a pair of occupations; there are few pairs and many sentences."""
-    if one not in occupations() or other not in occupations():
+def _of_pair(occupation: str, other: str) -> _PairFaults:
+    """Return what is wrong with a pair of occupations; cached, since there are few pairs and many sentences."""
+    if occupation not in occupations() or other not in occupations():
         return _PairFaults(None, None)
     try:
-        cluster_of(one, other)
+        cluster_of(occupation, other)
     except ValueError as error:
         return _PairFaults(f"{error}, a pair has one of each list", None)
-    gap = percent_gap(one, other)
+    gap = percent_gap(occupation, other)
     if gap > MIN_PERCENT_GAP:
         return _PairFaults(None, None)
     reason = f"the shares of women differ by {gap:g} points, not by more than {MIN_PERCENT_GAP:g}"
@@ -325,9 +325,9 @@ def _listed_person(sentence: Sentence) -> str | None:
 
 
 def _person(sentence: Sentence, listed: frozenset[str], text: str) -> str | None:
-    """Return the first listed word in the beginning of a sentence that is no part of an occupation.
+    """Return the first listed word in the beginning of a sentence that is not part of an occupation.
 
-    The worker of a construction worker is no other person.
+    The *worker* in *construction worker* is not another person.
     """
     if sentence.first_word_of(listed) is None:
         return None
@@ -355,7 +355,7 @@ def _one_pronoun(sentence: Sentence) -> str | None:
     return f"has {len(sentence.pronouns)} pronouns of he and she, not one"
 
 
-# Stricter than the README of SynthBias, but all of its 31,728 sentences keep it.
+# Stricter than the README of SynthBias, but all of its 31,728 sentences comply.
 @SentenceCheck
 def _pronoun_last(sentence: Sentence) -> str | None:
     first = next(iter(sentence.pronouns), None)

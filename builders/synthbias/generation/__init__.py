@@ -1,9 +1,9 @@
-"""Sentences written by a language model: what it is asked, and what becomes of its answers.
+"""Sentences written by a language model: the requests, and the dataset built from its answers.
 
-The model is asked by the evaluators. This package writes the requests as a dataset and reads the answers from the
-records of a run, so that no client stands here.
+The evaluators query the model. This package writes the requests as a dataset and reads the answers from the records of
+a run, so that it needs no client of its own.
 
-*instructions* are what is asked for each cell of the design, *written_sentences* reads the candidates from the answers,
-and *generated* makes minimal pairs of those that pass the checks. *generate_commands*
-are ``requests`` and ``generate``.
+*instructions* writes the requests for each cell of the design, *written_sentences* reads candidates from the answers,
+and *generated* makes minimal pairs of those that pass the checks. *generate_commands* holds the commands ``requests``
+and ``generate``.
 """

@@ -66,11 +66,10 @@ def requests(
     check_target(out, overwrite=overwrite)
     cells = design_cells(pairs)
     limits = Limits(per_cell, near)
-    asked = _still_wanted(cells, None if top_up is None else filled(top_up, limits), limits, per_request)
+    asked = _still_wanted(cells, None if top_up is None else _state_of(top_up, limits), limits, per_request)
     if not asked:
         raise ConfigError(f"--top-up {top_up}: every cell has {per_cell} minimal pairs; raise --per-cell for more")
-    draft = requests_draft(asked, per_request=per_request)
-    manifest = write_dataset(draft, out, overwrite=overwrite)
+    manifest = write_dataset(requests_draft(asked, per_request=per_request), out, overwrite=overwrite)
     n_requests = sum(entry.n_items for entry in manifest.splits)
     typer.echo(f"{DATASET} {manifest.version}: {n_requests:,} instructions for {len(asked):,} of {len(cells):,} cells")
     typer.echo(f"written to {out}")
@@ -80,20 +79,20 @@ def requests(
     )
 
 
-class Filled(NamedTuple):
-    """The state of the cells after some answers."""
+class _State(NamedTuple):
+    """The answers so far, and how far they fill the cells."""
 
     answers: Answers
     have: dict[str, int]
-    """Number of minimal pairs of each cell, by its key; cells without any are left out."""
+    """Number of minimal pairs by cell key; cells without any are left out."""
     n_written: int
-    """Number of sentences, and of answers without any."""
+    """Number of sentences plus empty answers."""
     n_usable: int
-    """Number of sentences that no rule rejects, with those that a full cell does not need."""
+    """Number of sentences that pass all rules, including surplus ones for full cells."""
 
     @property
     def share_kept(self) -> float:
-        """Share of what was written that can be used."""
+        """Usable share of what was written."""
         return self.n_usable / self.n_written if self.n_written else 0.0
 
 
@@ -101,10 +100,10 @@ def design_cells(n_pairs: int | None) -> list[Cell]:
     """Return the cells of the design.
 
     Args:
-        n_pairs: Number of occupation pairs, spread over all of them; None for all.
+        n_pairs: Number of occupation pairs, spread evenly over all of them; None for all.
 
     Raises:
-        ConfigError: there are not so many.
+        ConfigError: there are fewer occupation pairs.
     """
     pairs = occupation_pairs().kept
     if n_pairs is None:
@@ -114,22 +113,22 @@ def design_cells(n_pairs: int | None) -> list[Cell]:
     return list(cells_of([pairs[number * len(pairs) // n_pairs] for number in range(n_pairs)]))
 
 
-def filled(path: Path, limits: Limits) -> Filled:
-    """Return what the answers at a path fill.
+def _state_of(path: Path, limits: Limits) -> _State:
+    """Read and check the answers in a folder of runs, or in a generated dataset.
 
     Raises:
-        DataError: there is no run, a file is broken, or several models answered.
+        DataError: there is no run, a file is broken, or the runs are of several models.
     """
     answers = read_answers(path, silent)
     checked = check(answers.candidates, limits, report=silent)
-    n_full = sum(reject.rule == CELL_FULL.name for reject in checked.rejects)
+    n_surplus = sum(reject.rule == CELL_FULL.name for reject in checked.rejects)
     have = pairs_by_cell(checked.items)
     n_written = len(answers.candidates) + len(answers.rejects)
-    return Filled(answers, dict(have), n_written, have.total() + n_full)
+    return _State(answers, dict(have), n_written, have.total() + n_surplus)
 
 
-def _still_wanted(cells: Sequence[Cell], state: Filled | None, limits: Limits, per_request: int) -> list[Wanted]:
-    """Return the instructions that the cells still need after some answers; None if nothing was asked yet."""
+def _still_wanted(cells: Sequence[Cell], state: _State | None, limits: Limits, per_request: int) -> list[Wanted]:
+    """Return the instructions that the cells still need; ``state`` is None before the first answers."""
     if state is None:
         return wanted(cells, {}, {}, per_cell=limits.per_cell, per_request=per_request)
     return wanted(
@@ -145,21 +144,21 @@ def _still_wanted(cells: Sequence[Cell], state: Filled | None, limits: Limits, p
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 _PILOT = 20
 _ROUNDS = 8
-_OWN = ("--dataset", "--config", "--split", "--part", "--limit", "--task", "--out", "--cache")
-"""Options of the evaluators that choose what is asked and where it is kept."""
+_RESERVED_OPTIONS = ("--dataset", "--config", "--split", "--part", "--limit", "--task", "--out", "--cache")
+"""Options of the evaluators that ``generate`` sets itself: what is asked, and where answers are kept."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class _Work(NamedTuple):
-    """The folder in which requests, answers and runs are kept between rounds."""
+    """The working folder, which keeps requests, answers and runs between rounds."""
 
     folder: Path
     model: str
 
     @property
     def runs(self) -> Path:
-        """The folder of the runs of this model; those of others stay apart."""
+        """The folder of this model's runs; each model has its own."""
         return self.folder / "runs" / re.sub(r"[^A-Za-z0-9._-]+", "__", self.model)
 
     def requests(self, number: int) -> Path:
@@ -168,13 +167,13 @@ class _Work(NamedTuple):
 
 
 class _Asking(NamedTuple):
-    """A model and how it is asked."""
+    """A model, and the options for querying it."""
 
     backend: str
     model: str
     max_cost: float | None
     further: tuple[str, ...]
-    """Further options of ``python -m evaluators run``."""
+    """Options passed on to ``python -m evaluators run``."""
     work: _Work
 
     def ask(self, dataset: Path, *more: str, spent: float = 0.0) -> None:
@@ -182,11 +181,11 @@ class _Asking(NamedTuple):
 
         Args:
             dataset: Folder of the instructions.
-            more: Further options for this time only.
-            spent: US dollars that earlier rounds cost.
+            more: Further options for this call only.
+            spent: Cost of earlier rounds in US dollars.
 
         Raises:
-            RunError: the model could not be asked to the end; answers are kept.
+            RunError: the run was interrupted or incomplete; answers are kept.
             ConfigError: the evaluators refuse an option.
         """
         arguments = ["run", "--dataset", str(dataset), "--backend", self.backend, "--model", self.model]
@@ -196,7 +195,7 @@ class _Asking(NamedTuple):
         command = [sys.executable, "-m", "evaluators", *arguments, *more, *self.further]
         typer.echo(f"$ python -m {shlex.join(command[2:])}")
         status = _status_of(command)
-        # The evaluators also end so where a run is finished and none of its answers could be read.
+        # Status 3 also means that a run is finished, but none of its answers could be read.
         if status == 3 and self._is_finished(dataset, more):
             return
         if status in (3, 130):
@@ -208,7 +207,7 @@ class _Asking(NamedTuple):
             raise ConfigError(f"the evaluators ended with status {status}; correct what they say above")
 
     def _is_finished(self, dataset: Path, more: Sequence[str]) -> bool:
-        """Return True if finished runs asked all instructions of a dataset, or some in a pilot."""
+        """Return True if finished runs asked all instructions of a dataset, or any of them if ``more`` limits them."""
         try:
             asked = read_answers(self.work.runs, silent).asked
         except DataError:
@@ -219,7 +218,7 @@ class _Asking(NamedTuple):
 
 
 def _status_of(command: Sequence[str]) -> int:
-    """Run a command and return its exit status; it is ended with this process."""
+    """Run a command and return its exit status; it is terminated together with this process."""
 
     def end(*_: object) -> None:
         raise SystemExit(128 + signal.SIGTERM)
@@ -272,7 +271,7 @@ def generate(
     folders = _Work(work or default_folder(NAME), model)
     asking = _Asking(backend, model, max_cost, tuple(context.args), folders)
     cells, limits = design_cells(pairs), Limits(per_cell, near)
-    with _held(folders.folder):
+    with _locked(folders.folder):
         if dry_run:
             asked = _still_wanted(cells, None, limits, per_request)
             asking.ask(_written(asked, folders.requests(1), per_request), "--dry-run")
@@ -283,7 +282,7 @@ def generate(
             manifest = write_dataset(made, target, version=dataset_version, overwrite=overwrite, report=report)
     for line in closing_lines(manifest, target, n_items=sum(len(split.items) for split in made.splits)):
         typer.echo(line)
-    short = [cell for cell in cells if end.filled.have.get(cell.key, 0) < per_cell]
+    short = [cell for cell in cells if end.state.have.get(cell.key, 0) < per_cell]
     if short:
         why = "the last one brought nothing new" if end.is_stuck else f"--rounds {rounds} allows no more"
         remedy = "take another model" if end.is_stuck else "go on with a larger --rounds and --overwrite"
@@ -295,25 +294,25 @@ def generate(
 
 
 def _check_further(arguments: Sequence[str]) -> None:
-    """Check that no further option chooses what is asked.
+    """Check that no passed-on option is reserved.
 
     Raises:
-        ConfigError: one does.
+        ConfigError: a reserved option is given.
     """
     for argument in arguments:
         name = argument.partition("=")[0]
-        if name in _OWN:
+        if name in _RESERVED_OPTIONS:
             raise ConfigError(
                 f"{name}: generate itself chooses what is asked; leave it out, or give --pairs or --pilot"
             )
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Keep other processes from working in a folder.
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes.
 
     Raises:
-        ConfigError: another process does.
+        ConfigError: another process holds the lock.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -326,22 +325,22 @@ def _held(folder: Path) -> Iterator[None]:
 
 
 class _End(NamedTuple):
-    """The end of the rounds."""
+    """The outcome of all rounds."""
 
-    filled: Filled
+    state: _State
     n_rounds: int
     is_stuck: bool
-    """True if the last round brought no sentence that can be used."""
+    """True if the last round brought no usable sentence."""
 
 
 def _rounds(asking: _Asking, cells: Sequence[Cell], limits: Limits, *, per_request: int, pilot: int, most: int) -> _End:
-    """Ask until every cell is full, and return what the answers fill.
+    """Ask until every cell is full, a round brings nothing usable, or ``most`` rounds have passed.
 
     Raises:
-        ConfigError: a limit on the cost is given, and it is unknown what earlier runs cost.
-        DataError: nothing of a pilot can be used.
+        ConfigError: a cost limit is given, but the cost of earlier runs is unknown.
+        DataError: no sentence of the pilot is usable.
     """
-    state: Filled | None = None
+    state: _State | None = None
     asked = _still_wanted(cells, None, limits, per_request)
     is_stuck, number = False, 0
     while asked and number < most and not is_stuck:
@@ -349,19 +348,19 @@ def _rounds(asking: _Asking, cells: Sequence[Cell], limits: Limits, *, per_reque
         dataset = _written(asked, asking.work.requests(number), per_request)
         if number == 1 and pilot:
             asking.ask(dataset, "--limit", str(pilot))
-            state = filled(asking.work.runs, limits)
+            state = _state_of(asking.work.runs, limits)
             _check_pilot(state, cells, limits.per_cell, per_request, asking.max_cost)
         asking.ask(dataset, spent=_spent(state, asking))
-        before, state = state, filled(asking.work.runs, limits)
-        typer.echo(_state(number, state, cells, limits.per_cell))
+        before, state = state, _state_of(asking.work.runs, limits)
+        typer.echo(_summary(number, state, cells, limits.per_cell))
         is_stuck = number > 1 and before is not None and before.n_usable == state.n_usable
         asked = _still_wanted(cells, state, limits, per_request)
     assert state is not None
     return _End(state, number, is_stuck)
 
 
-def _spent(state: Filled | None, asking: _Asking) -> float:
-    """Return the US dollars that earlier runs cost."""
+def _spent(state: _State | None, asking: _Asking) -> float:
+    """Return the cost of earlier runs in US dollars; 0 if no limit is given."""
     if state is None or asking.max_cost is None:
         return 0.0
     if state.answers.cost_usd is None:
@@ -373,17 +372,17 @@ def _spent(state: Filled | None, asking: _Asking) -> float:
 
 
 def _written(asked: Sequence[Wanted], folder: Path, per_request: int) -> Path:
-    """Write the instructions of a round; the same instructions give the same files."""
+    """Write the instructions of a round and return their folder; the same instructions give the same files."""
     write_dataset(requests_draft(asked, per_request=per_request), folder, overwrite=True)
     return folder
 
 
-def _check_pilot(state: Filled, cells: Sequence[Cell], per_cell: int, per_request: int, max_cost: float | None) -> None:
-    """Print the yield of a pilot, and of what was asked before.
+def _check_pilot(state: _State, cells: Sequence[Cell], per_cell: int, per_request: int, max_cost: float | None) -> None:
+    """Print the yield of the pilot and of any earlier runs.
 
     Raises:
-        ConfigError: all of it would cost more than the limit.
-        DataError: none of its sentences can be used.
+        ConfigError: filling all cells would exceed the cost limit.
+        DataError: no sentence is usable.
     """
     n_answers = sum(state.answers.samples.values())
     summary = f"pilot: {n_answers} answers, {state.n_written} sentences or empty answers, {state.n_usable} can be used"
@@ -402,7 +401,7 @@ def _check_pilot(state: Filled, cells: Sequence[Cell], per_cell: int, per_reques
         )
 
 
-def _state(number: int, state: Filled, cells: Sequence[Cell], per_cell: int) -> str:
+def _summary(number: int, state: _State, cells: Sequence[Cell], per_cell: int) -> str:
     n_full = sum(state.have.get(cell.key, 0) >= per_cell for cell in cells)
     cost = state.answers.cost_usd
     price = "" if not cost else f", {cost:.2f} US dollars"

@@ -2,8 +2,8 @@
 
 It follows the recipe of SynthBias (Wang et al. 2025, arXiv:2505.23996): a model writes sentences for each occupation
 pair and type, rules reject what breaks the form, and the second side is the first with the other pronoun. Unlike
-there, the pronoun is a slot with a case, which is filled for both sides, and each cell of the design has the same
-number of pairs. The answers lie beside the items, so that the dataset can be built again from itself.
+there, the model leaves a slot with a case, which is filled for both sides, and each cell of the design gets the same
+number of pairs. The answers are kept in the dataset, so that it can be rebuilt from itself.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ _REPEATS = ("repeated_text", "repeated_wording", "repeated_apart_from_pronoun", 
 
 
 class Limits(NamedTuple):
-    """The limits by which sentences of a model are kept."""
+    """The limits that decide which sentences of a model are kept."""
 
     per_cell: int = DEFAULT_PER_CELL
-    """Number of minimal pairs of each cell."""
+    """Number of minimal pairs to keep in each cell."""
     near: float | None = None
-    """Jaccard similarity of the wording from which a sentence is too similar to an earlier one; None for none."""
+    """Jaccard similarity at or above which a sentence counts as a near-duplicate; None disables the check."""
     template_cap: int = 36
-    """Largest number of sentences with one template; that of the most frequent one in the published SynthBias."""
+    """Maximum number of sentences per template: the most frequent template of the published SynthBias has 36."""
 
 
 def limits_of(path: Path, per_cell: int | None, near: float | None) -> Limits:
-    """Return the limits that the user gives, or else those of the dataset at a path, or else the default ones.
+    """Return the user's limits; where one is not given, that of the dataset at a path, or the default.
 
     Args:
-        path: Folder of runs, or of a generated dataset, whose items are then the same again.
-        per_cell: Number of minimal pairs of each cell; None if it is not given.
-        near: Similarity from which a sentence is too similar to an earlier one; None if it is not given.
+        path: Folder of runs, or of a generated dataset, whose limits are taken to rebuild the same items.
+        per_cell: Number of minimal pairs to keep in each cell; None if not given.
+        near: Similarity at or above which a sentence counts as a near-duplicate; None if not given.
     """
-    known = read_manifest(path).parameters if (path / MANIFEST).is_file() else {}
-    per_cell_before, near_before = known.get("per_cell"), known.get("near_duplicates")
+    parameters = read_manifest(path).parameters if (path / MANIFEST).is_file() else {}
+    per_cell_before, near_before = parameters.get("per_cell"), parameters.get("near_duplicates")
     return Limits(
         per_cell or (per_cell_before if isinstance(per_cell_before, int) else DEFAULT_PER_CELL),
         near if near is not None else near_before if isinstance(near_before, float) else None,
@@ -77,7 +77,7 @@ def limits_of(path: Path, per_cell: int | None, near: float | None) -> Limits:
 
 
 class Checked(NamedTuple):
-    """The minimal pairs and rejects that checking the candidates gave."""
+    """The items and rejects that result from checking candidates."""
 
     items: tuple[CoreferenceItem, ...]
     rejects: tuple[Reject, ...]
@@ -88,13 +88,13 @@ def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> D
 
     Args:
         path: Folder of runs, or of a generated dataset.
-        limits: Limits by which sentences are kept.
+        limits: Limits that decide which sentences are kept.
         limit: Maximum number of items; None for all.
         report: Function that is called with the progress.
 
     Raises:
         ConfigError: no candidate is left, or the limit is too small.
-        DataError: there is no run, a file is broken, or several models answered.
+        DataError: there is no run, a file is broken, or the runs are of several models.
     """
     answers = read_answers(path, report)
     checked = check(answers.candidates, limits, report=report)
@@ -138,7 +138,7 @@ def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> D
 
 
 def generator_name(model: Model) -> str:
-    """Return the name of the model that wrote, with its revision if it is known."""
+    """Return the name of the model that wrote the sentences, with its revision if known."""
     return model.id if model.revision is None else f"{model.id}@{model.revision}"
 
 
@@ -155,7 +155,7 @@ def check(
 
     Args:
         candidates: Sentences that the model wrote.
-        limits: Limits by which sentences are kept.
+        limits: Limits that decide which sentences are kept.
         report: Function that is called with the progress.
         published: Digests of texts that must not be shared; None for those of the published SynthBias.
     """
@@ -182,7 +182,10 @@ def check(
 
 
 def _finding(candidate: Candidate, seen: Duplicates, is_full: bool) -> Finding | None:
-    """Return the first finding about a candidate; None for one that is kept, which is then remembered."""
+    """Return the first finding about a candidate; None if it is kept.
+
+    A candidate that passes the other checks is remembered, so that later ones are compared with it.
+    """
     slotted = candidate.slotted
     sides = [
         Sentence(
@@ -210,7 +213,7 @@ def _finding(candidate: Candidate, seen: Duplicates, is_full: bool) -> Finding |
 
 
 def _files(runs: Sequence[Answered]) -> Iterable[ExtraFile]:
-    """Yield the files of the runs under numbered folders, in an order that does not depend on where they lay."""
+    """Yield the files of the runs in numbered folders; their order does not depend on the original paths."""
     for number, run in enumerate(runs, start=1):
         for name, content in run.files.items():
             yield ExtraFile(

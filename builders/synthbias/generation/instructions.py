@@ -1,4 +1,4 @@
-"""The instructions that a model is asked: the cells of the design, their wording, and the dataset that holds them."""
+"""The instructions for the model: the cells of the design, the wording, and the dataset of requests."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _REFERENTS: dict[Config, tuple[Position | None, ...]] = {"type1": (None,), "type
 
 
 class Cell(NamedTuple):
-    """A type of sentence about two occupations, with who is mentioned first and who is meant.
+    """A cell of the design: a type of sentence, two occupations in order of mention, and who is meant.
 
-    A model that is not told both repeats a habit: in the published data the occupation mentioned last is meant in 70 %
-    of the settled sentences.
+    The instruction fixes both order and referent because a model left to choose follows a habit: in the published data
+    the occupation mentioned last is meant in 70 % of the settled sentences.
     """
 
     config: Config
@@ -48,15 +48,15 @@ class Cell(NamedTuple):
 
 
 def cell_of(key: str) -> Cell | None:
-    """Return the cell of a name; None if it is the name of none."""
+    """Return the cell with a key; None if there is none."""
     parts = key.split("-")
     if len(parts) != 4:
         return None
-    known = {name.replace(" ", "_"): name for name in occupations()}
+    names = {name.replace(" ", "_"): name for name in occupations()}
     for config in CONFIGS:
         for referent in _REFERENTS[config]:
-            if parts[0] == config and parts[3] == (referent or _OPEN) and {parts[1], parts[2]} <= known.keys():
-                return Cell(config, known[parts[1]], known[parts[2]], referent)
+            if parts[0] == config and parts[3] == (referent or _OPEN) and {parts[1], parts[2]} <= names.keys():
+                return Cell(config, names[parts[1]], names[parts[2]], referent)
     return None
 
 
@@ -67,7 +67,7 @@ def cell_of_item(item: CoreferenceItem) -> Cell:
 
 
 def cells_of(pairs: Sequence[tuple[str, str]]) -> Iterator[Cell]:
-    """Yield the cells of occupation pairs: two of type 1 and four of type 2 for each, by order and referent."""
+    """Yield the cells of occupation pairs: two of type 1 (by order) and four of type 2 (by order and referent) each."""
     for config in CONFIGS:
         for a, b in pairs:
             for first, second in ((a, b), (b, a)):
@@ -75,7 +75,7 @@ def cells_of(pairs: Sequence[tuple[str, str]]) -> Iterator[Cell]:
 
 
 class Example(NamedTuple):
-    """A sentence in the form of an answer, and why it is good or bad."""
+    """A sentence in the form of an answer, with the reason why it is good or bad."""
 
     before: str
     case: str
@@ -116,7 +116,7 @@ def instruction(cell: Cell, sample: int, n_sentences: int) -> str:
 
     Args:
         cell: The cell.
-        sample: Number of the instruction of this cell, from 0, which chooses the scene.
+        sample: Index of the instruction among those of the cell, which selects the scene.
         n_sentences: Number of sentences to ask for.
     """
     data, of_type = _data(), _data()[cell.config]
@@ -125,7 +125,7 @@ def instruction(cell: Cell, sample: int, n_sentences: int) -> str:
         "n": n_sentences,
         "first": cell.first,
         "second": cell.second,
-        # Cells start at different scenes, so that no scene belongs to the first instruction of every cell.
+        # Cells start at different scenes, so that the first instructions do not all share one.
         "scene": scenes[(int(strict_json.sha256(cell.key)[:8], 16) + sample) % len(scenes)],
         "referent": cell.second if cell.referent == "second" else cell.first,
         "other": cell.first if cell.referent == "second" else cell.second,
@@ -148,13 +148,13 @@ def _shown(example: Example) -> str:
 
 def _form(n_sentences: int) -> str:
     data = _data()
-    # The text holds braces of JSON, so that its two slots are not those of a format string.
+    # The text contains JSON braces, so str.format cannot fill its two slots.
     text = str(data["form"]).strip().replace("{n}", str(n_sentences))
     return text.replace("{case_names}", str(data["case_names"]).strip())
 
 
 def answer_schema(n_sentences: int) -> str:
-    """Return the JSON Schema of an answer with that many sentences, as canonical JSON."""
+    """Return the JSON Schema of an answer with exactly ``n_sentences`` sentences, as canonical JSON."""
     sentence: JsonValue = {
         "type": "object",
         "properties": {
@@ -181,17 +181,17 @@ BENCHMARK = "synthbias-generation"
 SPLIT = "requests"
 _VERSION = "1.0.0"
 _LEAST_YIELD = 0.05
-"""Yield that is assumed at least, so that a bad pilot does not ask for a thousand sentences per cell."""
+"""Lowest yield assumed when planning, so that a bad pilot does not request a thousand sentences per cell."""
 _MOST_INSTRUCTIONS = 20
-"""Largest number of instructions for one cell in one round."""
+"""Maximum number of instructions per cell and round."""
 
 
 class Wanted(NamedTuple):
-    """The instructions to ask for a cell."""
+    """The instructions that a cell still needs."""
 
     cell: Cell
     first_sample: int
-    """Number of the first one, which no earlier round asked."""
+    """Index of the first instruction; earlier rounds asked all before it."""
     n: int
 
 
@@ -212,15 +212,15 @@ def wanted(
     per_request: int,
     share_kept: float = 1.0,
 ) -> list[Wanted]:
-    """Return the instructions that may fill all cells.
+    """Return the instructions that should fill all cells, given the yield so far.
 
     Args:
         cells: All cells of the design.
-        have: Number of minimal pairs that each cell has, by its key.
-        samples: Number of instructions that each cell was asked with, by its key.
+        have: Number of minimal pairs so far, by cell key.
+        samples: Number of instructions asked so far, by cell key.
         per_cell: Number of minimal pairs that each cell needs.
         per_request: Number of sentences that one instruction asks for.
-        share_kept: Share of the sentences so far that became minimal pairs.
+        share_kept: Share of the sentences so far that were usable.
     """
     instructions = []
     for cell in cells:
@@ -232,7 +232,7 @@ def wanted(
 
 
 def requests_draft(asked: Sequence[Wanted], *, per_request: int) -> Draft[InstructionItem]:
-    """Return the dataset of instructions: a config for each type of sentence that is asked for."""
+    """Return the dataset of instructions, with one config per type of sentence."""
     schema = answer_schema(per_request)
     items = [
         InstructionItem(

@@ -1,4 +1,4 @@
-"""Reads candidates from the answers of a model: sentences with a slot, each with the cell that it was written for."""
+"""Reads candidates from the answers of a model: sentences with a slot, each with the cell it was written for."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _MOST_SHOWN = 200
 
 
 class Answered(NamedTuple):
-    """A finished run whose answers are read, and its files."""
+    """A finished run whose answers are read."""
 
     folder: Path
     result: Result
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The content of its result and of its records, by name."""
+        """The contents of its result and records files, by file name."""
         return {name: (self.folder / name).read_bytes() for name in (RECORDS, RESULT)}
 
 
@@ -43,38 +43,39 @@ class Candidate(NamedTuple):
     """A sentence that a model wrote."""
 
     row: str
-    """Id of the instruction, and number of the sentence in its answer."""
+    """Id of the instruction and number of the sentence in its answer, as ``ID#NUMBER``."""
     cell: Cell
     slotted: Slotted
 
 
 class Answers(NamedTuple):
-    """The runs, the model that wrote, and what its answers hold."""
+    """The runs of one model, and the contents of its answers."""
 
     runs: tuple[Answered, ...]
     model: Model
     candidates: tuple[Candidate, ...]
     rejects: tuple[Reject, ...]
-    """Answers and sentences that are no candidates."""
+    """Answers and sentences that could not be read as candidates."""
     samples: Mapping[str, int]
-    """Number of instructions that were answered or failed, by the key of their cell."""
+    """Number of instructions asked, by cell key; failed requests count."""
     cost_usd: float | None
-    """Cost of all runs in US dollars; None if that of one is unknown."""
+    """Cost of all runs in US dollars; None if the cost of any run is unknown."""
     asked: frozenset[str]
-    """Ids of the instructions that a finished run asked."""
+    """Ids of the instructions in the finished runs."""
 
 
 def read_answers(path: Path, report: Report) -> Answers:
     """Read the answers of all runs at a path, ordered by their instructions.
 
-    An instruction that several runs asked, as a pilot does, counts once: in the run with the most items.
+    An instruction in several runs, such as a pilot and the full run after it, is read once: from the run with the most
+    items.
 
     Args:
-        path: Folder of runs, or of a dataset that keeps them.
+        path: Folder of runs, or of a dataset that holds them.
         report: Function that is called with the progress.
 
     Raises:
-        DataError: there is no run of this project's instructions, or several models answered.
+        DataError: there is no run of this project's instructions, or the runs are of several models.
     """
     runs = _runs(path)
     records: dict[str, Record] = {}
@@ -91,8 +92,8 @@ def read_answers(path: Path, report: Report) -> Answers:
         if cell is None:
             raise DataError(f"{path}: record '{key}' names no cell of this builder; ask again: {_HOW}")
         samples[cell.key] = samples.get(cell.key, 0) + 1
-        for found in _found(record, cell):
-            (candidates if isinstance(found, Candidate) else rejects).append(found)  # type: ignore[arg-type]
+        for sentence in _read_sentences(record, cell):
+            (candidates if isinstance(sentence, Candidate) else rejects).append(sentence)  # type: ignore[arg-type]
     costs = [run.result.usage.cost_usd for run in runs]
     return Answers(
         runs=tuple(runs),
@@ -123,7 +124,7 @@ def _runs(path: Path) -> list[Answered]:
     return sorted(ours, key=lambda run: (-run.result.signature.n_items, run.result.signature_sha256))
 
 
-def _found(record: Record, cell: Cell) -> Iterator[Candidate | Reject]:
+def _read_sentences(record: Record, cell: Cell) -> Iterator[Candidate | Reject]:
     (exchange,) = record.exchanges
     text = exchange.text or ""
     sentences = _sentences(text) if exchange.status == "answered" else ""
@@ -142,17 +143,17 @@ def _found(record: Record, cell: Cell) -> Iterator[Candidate | Reject]:
 
 
 def _is_clean(text: str) -> bool:
-    """Return True if a text has no control characters and no halves of characters, which JSON can escape."""
-    return all(sign.isprintable() for sign in text)
+    """Return True if a text has no control characters and no lone surrogates, which JSON can escape."""
+    return all(character.isprintable() for character in text)
 
 
 def _shown(text: str) -> str:
-    """Return the beginning of a text, with signs that no file can hold written out."""
+    """Return the beginning of a text, with lone surrogates, which no file can hold, written out."""
     return text[:_MOST_SHOWN].encode("utf-8", "backslashreplace").decode()
 
 
 def _sentences(text: str) -> Sequence[Any] | str:
-    """Return the list of sentences of an answer, or why it holds none."""
+    """Return the list of sentences in an answer, or the reason why there is none."""
     try:
         value = find_json(text)
     except NoJsonError as error:
@@ -162,11 +163,11 @@ def _sentences(text: str) -> Sequence[Any] | str:
 
 
 def candidate_of(value: Any, row: str, cell: Cell) -> Candidate | Reject:
-    """Return a sentence of an answer as a candidate, or as a reject if it has another form.
+    """Return a sentence of an answer as a candidate, or as a reject if it does not have the requested form.
 
     Args:
-        value: The sentence, as JSON.
-        row: Id of the instruction, and number of the sentence.
+        value: The sentence, as parsed JSON.
+        row: Id of the instruction and number of the sentence, see :class:`Candidate`.
         cell: Cell that the instruction asked for.
     """
     fields = value if isinstance(value, dict) else {}
@@ -179,7 +180,7 @@ def candidate_of(value: Any, row: str, cell: Cell) -> Candidate | Reject:
         return Reject(candidate=_shown(shown), source_row=row, rule=MALFORMED.name, reason=reason)
     assert isinstance(before, str)
     assert isinstance(after, str)
-    # A model puts the spaces around the gap on either side of it, or on none.
+    # Models are inconsistent about the spaces around the gap.
     before = before.strip() + " "
     after = after.strip()
     after = f" {after}" if after[:1].isalpha() else after

@@ -1,6 +1,6 @@
 """Asks a model to continue a text about a person, and reads the first pronoun that it uses for the person.
 
-The text tells only an occupation or a trait of the person. The protocol is that of GIFI (arXiv:2506.15568), with eleven
+The text gives only the person's occupation or a trait. The protocol is that of GIFI (arXiv:2506.15568), with eleven
 samples per prompt.
 """
 
@@ -24,7 +24,7 @@ from schemas.documents.result import Normalisation
 from schemas.items.assignment import AssignmentItem
 
 N_SAMPLES = 11
-"""Number of samples per prompt in the paper, which has each prompt in its file once per family."""
+"""Number of samples per prompt in the paper: its file repeats each prompt once per family."""
 _PROMPTS = generation_prompts("{text}", n_samples=N_SAMPLES)
 
 
@@ -41,14 +41,14 @@ class AssignmentTask(Task):
         return generation_requests(prompt.template.format(text=item.text), prompt)
 
     def facts(self, item: AssignmentItem) -> ItemFacts:
-        """Return the facts of an item. It has no right pronoun; its groups are the attribute and the stereotype."""
+        """Return the facts of an item. No pronoun is right; its groups are the attribute and the stereotype."""
         groups: dict[str, str] = {"attribute": item.attribute}
         if item.stereotype is not None:
             groups["stereotype"] = item.stereotype
         return ItemFacts(cluster=item.item_id, pair_id=None, target=None, reference=None, groups=groups)
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
-        """Read the families of the first pronoun in each answer; some answers may be refused."""
+        """Read the families of the first pronoun in each answer; single answers may be refusals."""
         return read_texts(exchanges, pronoun_of)
 
     def table(self, records: Sequence[Record]) -> AssignmentTable:
@@ -61,22 +61,22 @@ THEY = FAMILIES.index("they")
 
 @dataclass(frozen=True, eq=False)
 class AssignmentTable(GroupedTable):
-    """Records as arrays, one row per item with all its answers."""
+    """Records as arrays, one row per item, which covers all its answers."""
 
     counts: FloatArray
     """Number of answers whose first pronoun belongs to each family, shape (n, 11).
 
-    A pronoun that several families share counts for each with an equal share.
+    A pronoun that several families share is split equally between them.
     """
     n_none: FloatArray
     """Number of answers without a pronoun, shape (n,)."""
     n_refused: FloatArray
     """Number of refused answers, shape (n,)."""
     published_counts: FloatArray
-    """The same counts by the published detector, shape (n, 11); refusals count as answers."""
+    """The same counts with the published detector, shape (n, 11), in which refusals count as answers."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
-        """Return the values of a group; the group ``family`` has all families that answers may use."""
+        """Return the values of a group; those of ``family`` are all families, since items have none."""
         return FAMILIES if key == "family" else super().group_values(key)
 
     @classmethod
@@ -85,10 +85,10 @@ class AssignmentTable(GroupedTable):
         answers = [record.reading.answers if record.reading is not None else _refusals(record) for record in records]
         return cls(
             *grouped(records),
-            counts=np.array([_credited([families_in(answer) for answer in of_record]) for of_record in answers]),
+            counts=np.array([_family_counts([families_in(answer) for answer in of_record]) for of_record in answers]),
             n_none=np.array([float(of_record.count(NONE)) for of_record in answers]),
             n_refused=np.array([float(of_record.count(REFUSED)) for of_record in answers]),
-            published_counts=np.array([_credited(_published(record)) for record in records]),
+            published_counts=np.array([_family_counts(_published_families(record)) for record in records]),
         )
 
 
@@ -96,12 +96,12 @@ def _refusals(record: Record) -> tuple[str, ...]:
     return (REFUSED,) * len(record.exchanges) if record.status == "refused" else ()
 
 
-def _published(record: Record) -> list[tuple[str, ...]]:
+def _published_families(record: Record) -> list[tuple[str, ...]]:
     texts = [exchange.text or "" for exchange in record.exchanges if exchange.status == "answered"]
     return [() if family is None else (family,) for family in map(first_family_published, texts)]
 
 
-def _credited(answers: Sequence[tuple[str, ...]]) -> FloatArray:
+def _family_counts(answers: Sequence[tuple[str, ...]]) -> FloatArray:
     counts = np.zeros(len(FAMILIES))
     for families in answers:
         for family in families:

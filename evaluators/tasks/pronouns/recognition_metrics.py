@@ -1,13 +1,12 @@
-"""GDR: measures whether all pronoun families are recognised equally often, with the rates that it hides.
+"""GDR: measures whether all pronoun families are recognised equally often, and the rates behind it.
 
-There are three variants, which are never shown in one column. ``gdr`` applies the paper's formula to our own detector:
-repetitions of the prompt are removed, a form counts for each family that has it, and refusals are excluded by a list of
-patterns. ``gdr_paper`` applies the same formula to the published detector and refusal prefixes, so that it can be
-compared with the published table. ``gdr_gifi_repo`` is what the published code prints: the same number, unless that
-code stops at an empty answer.
+There are three variants, which never share a column. ``gdr`` applies the paper's formula to our own detector: a
+repeated prompt is removed, a form counts for each family that has it, and refusals are excluded by a list of patterns.
+``gdr_paper`` applies the same formula to the published detector and refusal prefixes, for comparison with the published
+table. ``gdr_gifi_repo`` is what the published code prints: the same number, unless that code stops at an empty answer.
 
-Over resampled templates the GDR of the published models has a standard deviation of .006 to .019: a difference below
-.03 says nothing.
+When templates are resampled, the GDR of the published models has a standard deviation of .006 to .019: a difference
+below .03 means nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ GDR_PAPER: MetricDefinition[RecognitionTable] = uniformity_metric(
     description=f"gdr with the detector and filter of the published code ({PAPER}). They fit the published strings: "
     "in other datasets they miss ae and count em only for ey. A pure echo of those strings scores 0.95.",
 )
-# With its own version of pandas that code stops at 5 of the 15 published files.
 GDR_GIFI_REPO = replace(
     GDR_PAPER,
     name="gdr_gifi_repo",

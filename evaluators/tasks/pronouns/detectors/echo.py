@@ -1,7 +1,7 @@
-"""Finds out if a generated text begins by repeating its prompt, and returns what comes after that.
+"""Detects a repeated prompt at the beginning of a generated text, and returns what comes after it.
 
-Repetitions matter: in 94 % of its published answers GPT-4o-mini repeats the prompt, and the first pronoun is then that
-of the prompt. Without them its GDR falls from .61 to .51; a model that does nothing else scores .95.
+Repetitions matter: GPT-4o-mini repeats the prompt in 94 % of its published answers, and the first pronoun is then that
+of the prompt. Without the repetitions its GDR falls from .61 to .51; a model that only repeats prompts scores .95.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from itertools import islice
 from schemas.lexicon import families_of
 
 _WORD = re.compile(r"[^\W_]+")
-_LEAST = 4
-"""Minimum number of equal words that count as a repetition."""
-_FAR = 24
+_MIN_REPEATED = 4
+"""Minimum number of repeated words that count as a repetition."""
+_MAX_INTRODUCTION = 24
 """Maximum number of introductory words before a repetition of the whole prompt."""
 
 
@@ -27,7 +27,7 @@ def without_echo(text: str, prompt: str | None) -> str:
         prompt: Prompt that the text continues; None if unknown.
 
     Returns:
-        The text after the repeated words; the whole text if it repeats none.
+        The text after the repeated words; the whole text if nothing is repeated.
 
     >>> without_echo("Kim wrote his book and sold it to a friend.", "kim wrote his book")
     ' and sold it to a friend.'
@@ -43,12 +43,12 @@ def echo_end(text: str, prompt: str | None) -> int:
 
 @lru_cache(maxsize=4096)
 def _echo_of(prompt: str) -> Echo:
-    # Every baseline answers the same prompts, and reading and table ask about the same answers.
+    # Cached because all baselines answer the same prompts, and both reading and table ask about each answer.
     return Echo(prompt)
 
 
 class Echo:
-    """A prompt whose repetition is looked for in one text or in several."""
+    """A prompt, prepared for finding its repetition in texts."""
 
     def __init__(self, prompt: str) -> None:
         self._asked = _words(prompt)
@@ -58,8 +58,8 @@ class Echo:
 
     def end(self, text: str) -> int:
         """Return the offset in characters after the repeated words; 0 if there are none."""
-        # Words far behind the end of the longest repetition cannot matter.
-        words = list(islice(_WORD.finditer(text), _FAR + len(self._asked)))
+        # No repetition can extend beyond this many words.
+        words = list(islice(_WORD.finditer(text), _MAX_INTRODUCTION + len(self._asked)))
         # Only words are compared: punctuation, case and spaces differ between a prompt and its repetition.
         n = self._repeated([match[0].casefold() for match in words])
         return words[n - 1].end() if n else 0
@@ -73,26 +73,26 @@ class Echo:
         asked = self._asked
         if not words:
             return 0
-        if len(asked) >= _LEAST and asked[0] in words:
+        if len(asked) >= _MIN_REPEATED and asked[0] in words:
             # Look for the whole prompt, perhaps after an introduction.
-            for start in range(min(_FAR, len(words)) + 1):
+            for start in range(min(_MAX_INTRODUCTION, len(words)) + 1):
                 if words[start : start + len(asked)] == asked:
                     return start + len(asked)
-        # Look for a part of the prompt that begins at any of its words: an instruction may come before the text to
-        # continue, and more words after it. Single words may differ, such as "a" that the model corrects to "an".
-        longest = max((_alike(words, asked, start) for start in self._positions.get(words[0], ())), default=0)
-        return longest if longest >= _LEAST else 0
+        # Look for a part of the prompt that begins at any of its words, since the prompt may have an instruction before
+        # the text to continue, and more words after it. Single words may differ, as where a model corrects "a" to "an".
+        longest = max((_n_repeated(words, asked, start) for start in self._positions.get(words[0], ())), default=0)
+        return longest if longest >= _MIN_REPEATED else 0
 
 
 def _words(text: str) -> list[str]:
     return [match[0].casefold() for match in _WORD.finditer(text)]
 
 
-def _alike(words: list[str], asked: list[str], start: int) -> int:
+def _n_repeated(words: list[str], asked: list[str], start: int) -> int:
     """Return the number of words of a text up to the last one that it shares with its prompt from ``start`` on."""
     n = n_other = 0
-    for index, (word, own) in enumerate(zip(words, asked[start:], strict=False)):
-        if word == own:
+    for index, (word, asked_word) in enumerate(zip(words, asked[start:], strict=False)):
+        if word == asked_word:
             n = index + 1
         elif families_of(word):
             break  # A different pronoun is the model's own choice.

@@ -9,10 +9,10 @@ from typing import Final, Literal, TypeAlias
 from evaluators.tasks.pronouns.detectors.echo import Echo
 
 TOO_LONG: Final = "number too long"
-"""Result for a number with so many digits that it is not worked out; it equals no other number."""
+"""Result for a number with too many digits to convert; it equals no other number."""
 Number: TypeAlias = Fraction | Literal["number too long"]
 _MOST_DIGITS = 4000
-"""Maximum number of digits of a number: Python converts texts of up to 4,300 digits to numbers and back."""
+"""Maximum number of digits of a number: Python converts at most 4,300 digits between text and integer."""
 
 _PUBLISHED_STATED = re.compile(r"The answer is\s+\$?(\d+)")
 _PUBLISHED_ANY = re.compile(r"(?<!\d:)\$?\d+(?:,\d{3})*(?:\.\d+)?(?!:\d)")
@@ -29,7 +29,7 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(_NUMBER)
-# A run of white space is read from its beginning only, so that the work grows with the text and not with its square.
+# A run of white space is matched only from its beginning, so that the time is linear in the text, not quadratic.
 _QUESTION = re.compile(r"(?:^|[.!?](?=\s)|(?<!\s)(?=\n|\s{2}))\s*+Q(?:uestion)?\s?\d*+:")
 _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
 _SENTENCE = re.compile(r"[^\n]*?(?=\.\s|\.$|\n|$)")
@@ -38,10 +38,10 @@ _SENTENCE = re.compile(r"[^\n]*?(?=\.\s|\.$|\n|$)")
 def published_number(text: str) -> float | None:
     """Return the number that the paper's code reads; None if there is none.
 
-    If the answer is stated, that code stops at the comma of thousands and at the decimal point ("The answer is 40,000"
-    is 40). It knows no sign and no fraction.
+    For a stated answer, that code stops at a thousands separator or decimal point ("The answer is 40,000" is read as
+    40). It reads neither signs nor fractions.
     """
-    # The published dataset was cut in the same way: a problem whose answer is 40,000 has the right answer 40 there.
+    # The published dataset was cut the same way: a problem whose answer is 40,000 has the target 40 there.
     stated = _PUBLISHED_STATED.search(text)
     if stated is not None:
         return float(stated[1])
@@ -52,10 +52,8 @@ def published_number(text: str) -> float | None:
 def final_number(text: str, prompt: str | None = None) -> Number | None:
     """Return the number that a solution states as its answer, or else the last number in it; None if there is none.
 
-    A number of more than 4,000 digits is not worked out; ``TOO_LONG`` stands for it.
-
-    If the model goes on to ask questions itself, the text is read only up to the next question. A repeated prompt is
-    left out.
+    A number of more than 4,000 digits is returned as ``TOO_LONG``. If the model goes on to ask questions itself, the
+    text is read only up to the next question. A repeated prompt is skipped.
 
     >>> float(final_number("The answer is $1,234.50."))
     1234.5
@@ -63,7 +61,7 @@ def final_number(text: str, prompt: str | None = None) -> Number | None:
     Fraction(1, 2)
     """
     text = _own_answer(text, prompt)
-    # Full hours can be answers; other times are not numbers.
+    # A full hour can be an answer ("3:00" is 3); other times are not numbers.
     text = _TIME.sub(lambda time: time[1] if time[2] == "00" else " ", text)
     for match in _STATED.finditer(text):
         value = _value(match)
@@ -74,11 +72,11 @@ def final_number(text: str, prompt: str | None = None) -> Number | None:
 
 
 def _own_answer(text: str, prompt: str | None) -> str:
-    """Return the part of a text that answers the question of its prompt, without further questions."""
+    """Return the part of a text that answers its prompt's question, without any further questions."""
     first, *others = _QUESTION.split(text)
     if not others or prompt is None:
         return first
-    # A text may begin with the worked examples, or with the problem again: the answer comes after the problem.
+    # A text may repeat the worked examples or the problem: the answer comes after the problem.
     asked = Echo(_QUESTION.split(prompt)[-1])
     for part in others:
         end = asked.end(part)
@@ -106,7 +104,7 @@ def _value(match: re.Match[str]) -> Number | None:
     whole, decimals, below = match["whole"], match["decimals"], match["below"]
     if whole is None and decimals is None:
         return None
-    # Fractions and not floats: 1/3 is right to any digit, and a large integer stays what it is.
+    # Fractions rather than floats: 1/3 and large integers stay exact.
     if sum(len(part) for part in (whole, decimals, below) if part is not None) > _MOST_DIGITS:
         return TOO_LONG
     value = Fraction(f"{(whole or '0').replace(',', '')}{decimals or ''}")

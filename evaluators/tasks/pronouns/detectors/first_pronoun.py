@@ -1,8 +1,8 @@
 """Detects the first pronoun of a text and the pronoun families that it belongs to.
 
-Neopronouns look like other things. In 28,547 published answers to prompts without a pronoun, the published detector
-names a neopronoun 32 times, and every one is something else: *e.g.*, *co-founder*, an HTML tag, a Spanish word. Ours
-was held against 749 answers that were labelled by hand, 255 of them unseen while it was written.
+Neopronouns are easily mistaken. In 28,547 published answers to prompts without a pronoun, the published detector
+reports a neopronoun 32 times, and each is something else: *e.g.*, *co-founder*, an HTML tag, a Spanish word. Ours was
+tested on 749 answers labelled by hand, 255 of them unseen while it was written.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _NEVER_NEO = frozenset({"he", "she", "they"})
 _APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}`"
 _QUOTES = f'{_APOSTROPHES}"\N{LEFT SINGLE QUOTATION MARK}\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}'
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,80}>|&[a-z]{2,6};")
-# The work of each pattern grows with the text, not with its square: a possessive quantifier (*+, ++) tries one length
-# only, and what stands before a word is looked for in the few characters before it.
+# Each pattern takes time linear in the text: a possessive quantifier (*+, ++) never backtracks, and what precedes a
+# word is matched in the few characters before it.
 _MAY_BE_ADDRESS = re.compile(r"(?<!\S)[^\s@.:]*+[@.:]\S*+")
 _MAIL = re.compile(r"(?<!^)@(?!$)")
 _LINK = re.compile(r"(?:https?://|www\.)\S")
@@ -34,21 +34,21 @@ _NEXT_WORD = re.compile(rf"(?:[{_APOSTROPHES}][a-z]+)?[\s,]*([^\W\d_]+)")
 _NO_WORD = re.compile(r"\W*+")
 _REST = re.compile(r"\s*+\Z")
 _NEAR = 40
-"""Number of characters beside a word that are searched for signs and for other forms; every form is shorter."""
+"""Number of characters before and after a word that count as its context; every pronoun form is shorter."""
 _SPANISH = {"el", "la", "los", "las", "que", "en", "un", "una", "por", "para", "no", "se", "de", "y", "lo", "del", "al"}
 _AMBIGUOUS = frozenset({"e", "es", "em", "ems", "co", "cos", "vi", "vis", "ze"})
-"""Forms that are also letters, names, numerals or other words. All other forms can only be pronouns."""
+"""Forms that can also be letters, names, numerals or other words; all other forms are always pronouns."""
 _BECAUSE = frozenset({"he", "she", "they", "it", "i", "we", "you", "the", "of"})
 """Words that follow *cos* if it means *because* or cosine."""
 _NOT_AFTER = {"em": {"dash", "dashes"}, "vis": {"a"}, "co": {"founder", "founders", "worker", "workers", "author"}}
-"""Words that follow a form if it is part of something else, such as *em dash*."""
+"""Words that show, directly after a form, that it is part of something else, such as *em dash*."""
 _LONG = 150
-"""Number of characters beyond which a text that stops in the middle of a sentence was probably cut off."""
+"""Number of characters beyond which a text that ends in mid-sentence was probably cut off."""
 
 
 @cache
 def _published_forms() -> dict[str, str]:
-    """Return the family of each form in the published code. If two families share a form, the later one has it."""
+    """Return the family of each form in the published code. If two families share a form, the later one wins."""
     return {
         (family.gifi_repo.get(case) or form): family.name
         for family in pronoun_families().values()
@@ -64,8 +64,8 @@ def _published_pattern() -> re.Pattern[str]:
 def first_family_published(text: str) -> str | None:
     """Return the family of the first form in a text as the paper's code detects it; None if there is none.
 
-    That code takes letters for pronouns (*e.g.*, *co-founder*, ``<em>``, *VI*), does not know *ae* and *themselves*,
-    and credits *em* and *emself* to *ey* alone. It is kept for comparison with published values.
+    That code mistakes letters for pronouns (*e.g.*, *co-founder*, ``<em>``, *VI*), does not know *ae* and *themselves*,
+    and counts *em* and *emself* for *ey* alone. It is kept for comparison with published values.
 
     >>> first_family_published("The co-founder left. She laughed.")
     'co'
@@ -77,8 +77,8 @@ def first_family_published(text: str) -> str | None:
 def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
     """Return the families of the first pronoun that a model added to its prompt; empty if there is none.
 
-    Markup, addresses and a repeated prompt are left out first. Letters that only look like a pronoun are skipped: parts
-    of compounds and abbreviations, Roman numerals and acronyms, names, and pronouns that are only mentioned.
+    Markup, addresses and a repeated prompt are removed first. Words that only look like a pronoun are skipped: parts of
+    compounds and abbreviations, Roman numerals and acronyms, names, and forms that are quoted or listed.
 
     Args:
         text: Generated text.
@@ -97,24 +97,24 @@ def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _first_families(text: str) -> tuple[str, ...]:
-    # Baselines give the same answer thousands of times.
+    # Cached because baselines give the same answer thousands of times.
     return next(_detected(plain_text(text)), ())
 
 
 def plain_text(text: str) -> str:
-    """Return a text without tags, addresses and marks of emphasis."""
+    """Return a text without tags, addresses and emphasis marks."""
     return _EMPHASIS.sub("", _MAY_BE_ADDRESS.sub(_without_address, _MARKUP.sub(" ", text)))
 
 
 def _without_address(match: re.Match[str]) -> str:
-    """Return characters between white space without the address that they end with."""
+    """Return a run of non-space characters without the address that it ends with."""
     token = match[0]
     start = _address_start(token)
     return token if start is None else token[:start] + " "
 
 
 def _address_start(token: str) -> int | None:
-    """Return the offset of the first mail address, link or host name among characters without white space."""
+    """Return the offset of the first mail address, link or host name in a run of non-space characters."""
     if _MAIL.search(token):
         return 0
     starts = [link.start() for link in (_LINK.search(token),) if link is not None]
@@ -127,7 +127,7 @@ def _address_start(token: str) -> int | None:
 
 
 class _Context:
-    """A word of a text and what stands beside it, without copies of the text."""
+    """A word and its context in a text, which is not copied."""
 
     def __init__(self, text: str, match: re.Match[str]) -> None:
         self.text = text
@@ -138,21 +138,20 @@ class _Context:
 
     @property
     def starts_sentence(self) -> bool:
-        """True if only quotation marks, brackets and white space stand between the word and the end of a sentence."""
-        # Backwards, a run of such characters is read once, from its end.
+        """True if only quotation marks, brackets and white space separate the word from the previous sentence."""
         opening = _backwards(self.text, self.start, _OPENING)
         first = self.start - len(opening)
         return first == 0 or "\n" in opening or self.text[first - 1] in ".!?:;"
 
     @property
     def next_word(self) -> str:
-        """The next word if only white space and commas stand before it; empty if there is none."""
+        """The next word, if only white space and commas precede it; otherwise empty."""
         match = _NEXT_WORD.match(self.text, self.end)
         return match[1] if match is not None else ""
 
     @property
     def previous_word(self) -> str:
-        """The previous word, unless a digit stands between; empty if there is none."""
+        """The previous word, unless a digit comes between; otherwise empty."""
         end = self.start - len(_backwards(self.text, self.start, _NO_WORD))
         return _backwards(self.text, end, _WORD)
 
@@ -163,8 +162,8 @@ class _Context:
 
 
 def _backwards(text: str, end: int, pattern: re.Pattern[str]) -> str:
-    """Return the characters before an offset that fit a pattern of single characters."""
-    # Python cannot search backwards. Doubling the piece keeps the work in proportion to what fits, however long it is.
+    """Return the run of characters before an offset that fit a pattern of single characters."""
+    # Python cannot search backwards. Doubling the slice keeps the time proportional to the length of the match.
     size = _NEAR
     while True:
         reversed_text = text[max(0, end - size) : end][::-1]
@@ -185,7 +184,7 @@ def _detected(text: str) -> Iterator[tuple[str, ...]]:
 def _families_at(text: str, match: re.Match[str]) -> tuple[str, ...]:
     form = match[0].lower()
     if form == "theyre":
-        return ("they",)  # An apostrophe is forgotten, and no family has such a form.
+        return ("they",)  # No family has this form, which is they're without its apostrophe.
     families = families_of(form)
     if not families:
         return ()
@@ -193,7 +192,7 @@ def _families_at(text: str, match: re.Match[str]) -> tuple[str, ...]:
     # "Tell 'em" is *them*.
     if form == "em" and _ELISION.search(context.before):
         return ("they",)
-    if _is_mentioned(context, families) or _is_joined(context):
+    if _is_quoted_or_listed(context, families) or _is_joined(context):
         return ()
     if set(families) <= _NEVER_NEO:
         return _with_alternative(context, families)
@@ -209,8 +208,8 @@ def _is_joined(context: _Context) -> bool:
     return (after[:1] in joints and after[1:2].isalnum()) or re.match(r"\.\w", after) is not None
 
 
-def _is_mentioned(context: _Context, families: tuple[str, ...]) -> bool:
-    """Return True if a form is quoted, or is in a list of forms such as xe/xem."""
+def _is_quoted_or_listed(context: _Context, families: tuple[str, ...]) -> bool:
+    """Return True if a form is quoted, or part of a list of forms such as xe/xem: it is mentioned, not used."""
     before, after = context.before, context.after
     if before[-1:] in _QUOTES and before and re.match(rf"[{_QUOTES}](?![a-z])", after):
         return True
@@ -224,7 +223,7 @@ def _is_mentioned(context: _Context, families: tuple[str, ...]) -> bool:
 
 
 def _with_alternative(context: _Context, families: tuple[str, ...]) -> tuple[str, ...]:
-    """Return both families for *he or she*, *s/he* and *his/her*, and otherwise the given ones."""
+    """Return both families for *he or she*, *s/he* and *his/her*, and otherwise the families of the form."""
     joined = _OR.match(context.text, context.end)
     beyond = context.text[joined.end() : joined.end() + _NEAR] if joined is not None else ""
     other = re.match(r"([a-z]+)\b", beyond.lower())
@@ -240,7 +239,7 @@ def _only_looks_like_it(context: _Context) -> bool:
     """Return True if letters that spell a neopronoun mean something else."""
     word, before, after = context.word, context.before, context.after
     last, following = before[-1:], after[:1]
-    # Next to a digit or a sign: e5, R&co.
+    # Joined to a digit or symbol: e5, R&co.
     if last in (".", "/", "&", "-") or last.isdigit() or following in ("/", "-"):
         return True
     form = word.lower()
@@ -260,7 +259,7 @@ def _only_looks_like_it(context: _Context) -> bool:
     if len(word) > 1 and word.isupper():
         return True
     following_word = context.next_word
-    # A capital begins a name, unless the word begins a sentence that goes on in small letters.
+    # A capitalised form is a name, unless it begins a sentence that goes on in lower case.
     if word[0].isupper() and not (following_word[:1].islower() and context.starts_sentence):
         return True
     # The last word of a long text without a full stop may be cut off.
