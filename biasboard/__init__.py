@@ -1,7 +1,7 @@
-"""The door of the project: the command ``biasboard``, and three functions for Python.
+"""The entry points of the project: the command ``biasboard``, and three functions for Python.
 
-Importing the package loads nothing else: ``build``, ``evaluate`` and ``load_result`` import what they need when they
-are called (*api*); *building* is ``biasboard build``. A mistake raises a class of ``biasboard.ground.errors``.
+Importing the package loads nothing else: ``build``, ``evaluate`` and ``load_result`` (*api*) import what they need when
+they are called; *building* is ``biasboard build``. User mistakes raise the exceptions of ``biasboard.ground.errors``.
 """
 
 from __future__ import annotations

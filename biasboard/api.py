@@ -21,8 +21,8 @@ PathLike: TypeAlias = str | os.PathLike[str]
 class BackendChoices(TypedDict, total=False):
     """The options of backends by name: those of :class:`evaluators.backend_options.BackendOptions`.
 
-    They are said again because that class declares options of commands, and loading it loads the command line. A test
-    compares the two.
+    They are repeated here because loading that class, which declares the options of commands, loads the command line. A
+    test compares the two.
     """
 
     name: str | None
@@ -70,17 +70,17 @@ def build(
         benchmark: Name of the builder.
         out: Dataset folder; None for ``out/datasets/NAME``.
         source: Source of the texts; None for the embedded one.
-        input: File or folder that the source is read from.
+        input: File or folder to read the source from.
         limit: Largest number of items; None for all.
         overwrite: True to replace a dataset that is already in the folder.
-        **more: Other options of the builder under their names, such as ``seed``.
+        **more: Other options of the builder by name, such as ``seed``.
 
     Returns:
         The dataset folder.
 
     Raises:
-        ConfigError: there is no such builder or option, or the folder holds something already.
-        DataError: the source is not as it should be.
+        ConfigError: there is no such builder or option, or the folder is not empty.
+        DataError: the source is missing or invalid.
     """
     from biasboard.building import builder_application
     from biasboard.ground.command_line import call
@@ -90,7 +90,7 @@ def build(
     arguments = []
     for name, value in options.items():
         if value is not None and value is not False:
-            # With an equals sign, a value may begin with a dash.
+            # Joined by an equals sign, because a value may begin with a dash.
             arguments.append(f"--{name.replace('_', '-')}" + ("" if value is True else f"={value!s}"))
     folder = call(builder_application(benchmark), arguments)
     if not isinstance(folder, Path):
@@ -119,7 +119,7 @@ def evaluate(
 ) -> list[Finished]:
     """Ask a model about each item of one or more datasets, as the command ``biasboard run`` does.
 
-    The same call continues where an earlier one stopped, and asks nothing again.
+    Repeating a call continues where the last one stopped, without asking anything again.
 
     Args:
         dataset: Folder of a built dataset, or several.
@@ -131,18 +131,18 @@ def evaluate(
         split: Splits of the configs.
         limit: Largest number of items per config; 0 for all, None for what the task says.
         task: Task, if several fit the items.
-        prompt: Prompts and protocols: each config is asked with every one that its task has; if empty, with the
+        prompt: Prompts and protocols: each config is asked with each of them that its task has; if empty, with the
             default.
-        contexts: Numbers of solved examples in the prompt, or names as ``8-RULE`` where a rule of the task chooses
-            them; if empty, those of the prompts, or the task's default.
+        contexts: Numbers of solved examples in the prompt, or names such as ``8-RULE`` if a rule of the task chooses
+            the examples; if empty, those of the prompts, or the task's default.
         normalisation: Normalisation of option log-probabilities; None for the default.
         max_failure_rate: Share of requests that may fail; None for the default.
-        cache: File of the cache that runs share; None for that of ``BIASBOARD_CACHE``, if it is set.
+        cache: File of a cache that runs share; None for that of ``BIASBOARD_CACHE``, if it is set.
         scorer: Scorers of the texts; None for the default ones that are installed.
-        **options: Options of the backend, as the command line has them.
+        **options: Options of the backend, as on the command line.
 
     Returns:
-        The finished runs: of each the ``folder`` and the ``result``.
+        The finished runs, each with its ``folder`` and ``result``.
 
     Raises:
         ConfigError: an option cannot be used; nothing was asked.
@@ -179,9 +179,9 @@ def evaluate(
         scorers=None if scorer is None else _all(scorer),
     )
     backend_options = BackendOptions(**options)
-    for given in (choice, backend_options):
-        _check_ranges(given)
-    # What the command prints for its reader is no output of a function.
+    for chosen in (choice, backend_options):
+        _check_ranges(chosen)
+    # A function should not write the command's messages to standard output.
     with redirect_stdout(sys.stderr):
         finished = list(finished_runs(choice, backend_options))
         for run in finished:
@@ -211,19 +211,19 @@ def load_result(path: PathLike) -> Result:
     return result
 
 
-def _all(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _all(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _check_ranges(given: RunChoice | BackendOptions) -> None:
-    """Check what a command line checks before it calls the command: that numbers lie in the range of their option."""
+def _check_ranges(options: RunChoice | BackendOptions) -> None:
+    """Check that numbers lie in the range of their option, as the command line does before it calls a command."""
     from dataclasses import fields
 
     from biasboard.ground.errors import ConfigError
 
-    for declared in fields(given):
+    for declared in fields(options):
         settings = declared.metadata.get("option", {})
-        value, minimum, maximum = getattr(given, declared.name), settings.get("min"), settings.get("max")
+        value, minimum, maximum = getattr(options, declared.name), settings.get("min"), settings.get("max")
         if value is None or minimum is None:
             continue
         if value < minimum or (maximum is not None and value > maximum):

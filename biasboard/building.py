@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from biasboard.ground.command_line import Place, command_group, one_line_errors
+from biasboard.ground.command_line import LazyCommand, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
 from builders.__main__ import list_builders
 from builders.description import BUILDERS
@@ -23,23 +23,23 @@ def builder_application(name: str) -> typer.Typer:
     Raises:
         ConfigError: there is no builder of this name, or its module defines no command line.
     """
-    places = _places()
-    if name not in places:
-        raise ConfigError(f"builder '{name}' does not exist; have: {', '.join(places)}")
-    module, _, attribute = places[name].place.partition(":")
+    commands = _commands()
+    if name not in commands:
+        raise ConfigError(f"builder '{name}' does not exist; have: {', '.join(commands)}")
+    module, _, attribute = commands[name].target.partition(":")
     if not attribute:
         raise ConfigError(f"builder '{name}' defines no typer application 'app'; run it with python -m {module}")
     application: typer.Typer = getattr(importlib.import_module(module), attribute)
     return application
 
 
-def _places() -> dict[str, Place]:
-    places = {name: _place(name) for name in BUILDERS.names() if name not in _NO_BUILDERS}
-    return {name: place for name, place in places.items() if place is not None}
+def _commands() -> dict[str, LazyCommand]:
+    commands = {name: _command(name) for name in BUILDERS.names() if name not in _NO_BUILDERS}
+    return {name: command for name, command in commands.items() if command is not None}
 
 
-def _place(name: str) -> Place | None:
-    """Return the place of a builder, read from its source; None if the module is a part that builders share."""
+def _command(name: str) -> LazyCommand | None:
+    """Return the command of a builder, read from its source; None if the module is no builder but shared code."""
     module = BUILDERS.module_name(name)
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
@@ -49,7 +49,7 @@ def _place(name: str) -> Place | None:
         module, path = f"{module}.__main__", path.with_name("__main__.py")
     if not path.is_file():
         return None
-    # A list of the builders imports none of them: the syntax tree says what is needed.
+    # Listing the builders must not import them, so their commands are read from the syntax tree.
     source = path.read_text(encoding="utf-8")
     if '__name__ == "__main__"' not in source:
         return None
@@ -58,17 +58,17 @@ def _place(name: str) -> Place | None:
     except SyntaxError as error:
         raise ConfigError(f"builder '{name}' cannot be read: {path}:{error.lineno}: {error.msg}; correct it") from error
     functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
-    command = next(
+    build = next(
         (node for node in functions if any("app.command" in ast.unparse(d) for d in node.decorator_list)), None
     )
-    if command is None and any(
+    if build is None and any(
         isinstance(node, ast.Assign) and "app" in map(ast.unparse, node.targets) for node in tree.body
     ):
-        # A group of commands: what it does without one is said by its own function.
-        command = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"), None)
-    if command is None:
-        return Place(module, _first_line(tree))
-    return Place(f"{module}:app", _first_line(command))
+        # A group of commands, which builds if no command is given.
+        build = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"), None)
+    if build is None:
+        return LazyCommand(module, _first_line(tree))
+    return LazyCommand(f"{module}:app", _first_line(build))
 
 
 def _first_line(node: ast.Module | ast.FunctionDef) -> str:
@@ -82,5 +82,5 @@ def _list_without_name(context: typer.Context) -> None:
 
 with one_line_errors():
     app = command_group(
-        "Build a dataset; without a name, list the builders and their sources.", _places(), itself=_list_without_name
+        "Build a dataset; without a name, list the builders and their sources.", _commands(), itself=_list_without_name
     )

@@ -2,49 +2,49 @@
 
 from __future__ import annotations
 
-from biasboard.ground.command_line import Place, command_group
+from biasboard.ground.command_line import LazyCommand, command_group
 
 COMMANDS = {
-    "run": Place(
+    "run": LazyCommand(
         "evaluators.commands.run:run_command",
         "Ask a model about each item, or continue where an earlier run stopped; write records and results.",
     ),
-    "finetune": Place(
+    "finetune": LazyCommand(
         "evaluators.commands.finetune:finetune_command",
         "Train a LoRA adapter for each config and each prompt of a dataset, with which run --lora asks.",
     ),
-    "rescore": Place(
+    "rescore": LazyCommand(
         "evaluators.commands.rescore:rescore_command",
         "Compute every metric again from stored answers, without the model and without the dataset.",
     ),
-    "texts": Place(
+    "texts": LazyCommand(
         "evaluators.commands.texts:texts_command",
         "Write the texts of a run that need scores, so that another service can score them.",
     ),
-    "index": Place(
+    "index": LazyCommand(
         "evaluators.commands.index:index_command",
         "Compute the index of each model, a mean of metrics over configs, from the records of its runs.",
     ),
-    "reweight": Place(
+    "reweight": LazyCommand(
         "evaluators.calibration.reweighting.command:app",
         "Measure how evenly class probabilities are right over their classes, and fit and apply corrections.",
     ),
-    "import": Place(
+    "import": LazyCommand(
         "evaluators.commands.imports:import_command",
         "Turn answers that were given elsewhere into records and results, one run for each config.",
     ),
-    "export": Place(
+    "export": LazyCommand(
         "evaluators.commands.export:export_command",
         "Write the questions of a dataset as tasks of another evaluation harness, whose log import reads.",
     ),
-    "list": Place(
+    "list": LazyCommand(
         "evaluators.commands.listing:list_command",
         "List benchmarks with their baselines, backends, scorers, harnesses, tasks, prompts and metrics.",
     ),
-    "cache": Place(
+    "cache": LazyCommand(
         "evaluators.commands.cache:app", "Inspect a store of answers, export answers from it, or remove answers."
     ),
-    "doctor": Place(
+    "doctor": LazyCommand(
         "evaluators.commands.doctor:doctor_command",
         "Check what is installed; with a backend and a model, also compare its scores with those of transformers.",
     ),

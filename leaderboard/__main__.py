@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from biasboard.ground.command_line import Place, command_group
+from biasboard.ground.command_line import LazyCommand, command_group
 
 COMMANDS = {
-    "build": Place("leaderboard.commands.build:build", "Check every result, recompute its metrics and write the site."),
-    "accept": Place(
+    "build": LazyCommand(
+        "leaderboard.commands.build:build", "Check every result, recompute its metrics and write the site."
+    ),
+    "accept": LazyCommand(
         "leaderboard.commands.accept:accept",
         "Enter results into the register, with the date, the owner of the model and the decision.",
     ),
-    "comment": Place(
+    "comment": LazyCommand(
         "leaderboard.commands.comment:comment",
         "Print verdicts as Markdown in which no text from a result can act.",
     ),
-    "export": Place(
+    "export": LazyCommand(
         "leaderboard.commands.export:export",
         "Write verified results in a format of somebody else.",
     ),
-    "keys": Place(
+    "keys": LazyCommand(
         "leaderboard.commands.keys:keys",
         "Write the answer keys of datasets: one for each config, suite and prompt.",
     ),
-    "queue": Place(
+    "queue": LazyCommand(
         "leaderboard.commands.queue:app", "Keep requests to score a model, and turn the next one into a run."
     ),
-    "serve": Place(
+    "serve": LazyCommand(
         "leaderboard.commands.serve:serve",
         "Serve the built site on this machine until Ctrl-C.",
     ),
-    "submit": Place(
+    "submit": LazyCommand(
         "leaderboard.commands.submit:submit",
         "Verify runs, show what will be published, and put it where the board expects it.",
     ),
-    "verify": Place(
+    "verify": LazyCommand(
         "leaderboard.commands.verify:verify",
         "Compare results with their datasets and compute every number again.",
     ),

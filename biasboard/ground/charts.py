@@ -1,4 +1,4 @@
-"""Draws charts as SVG with Vega-Lite, without a browser, and finds places for labels in which none hides another."""
+"""Draws charts as SVG with Vega-Lite, without a browser, and positions labels so that they avoid each other."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from biasboard.ground.strict_json import JsonValue
 
 FONT_SIZE = 12
 LABEL_PADDING = 10
-"""Distance of labels from the axis, so that they keep away from dots at the lower end of the range."""
+"""Distance of labels from the axis in pixels, so that they do not touch dots at the lower end of the range."""
 TEXT, MUTED, GRID = "#21252b", "#59616d", "#dfe3e8"
 FIRST, SECOND, THIRD = "#1f5fbf", "#7a4b00", "#2a7d46"
 """Colours of three kinds of marks."""
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _MAX_LABEL = 26
-"""Number of letters from which a label is shortened."""
+"""Number of characters above which a label is shortened."""
 _WIDTH_OF_LETTER = 0.56
 """Width of a letter as a share of the font size."""
 # Half the size of a mark, half the width that an interval keeps free, and the gap beside a mark, in pixels.
 _MARK, _LINE, _GAP = 5.0, 3.0, 3.0
 _STEPS = 9
-"""Number of distances at which each side of a mark is tried."""
+"""Number of distances to try on each side of a mark."""
 _OUTSIDE_WEIGHT = 10.0
-"""A label that is cut off at the edge is worse than one that covers another."""
+"""Weight of the area outside the plane: a label cut off at the edge is worse than one that covers another."""
 
 
 def with_style(spec: Mapping[str, JsonValue], *, background: str | None = None) -> dict[str, JsonValue]:
@@ -68,7 +68,7 @@ def check_installed() -> None:
 
 
 def svg_of(whole: Mapping[str, JsonValue]) -> str:
-    """Return the SVG of a Vega-Lite specification, to which nothing is added.
+    """Return the SVG of a Vega-Lite specification, without adding any style.
 
     Raises:
         MissingExtraError: the extra ``site`` is not installed.
@@ -83,7 +83,7 @@ def svg_of(whole: Mapping[str, JsonValue]) -> str:
 
 
 def room_for(labels: Iterable[str]) -> float:
-    """Return the width in pixels to reserve for labels, enough for any sans-serif font that a reader may have."""
+    """Return the width in pixels to reserve for labels, enough for any sans-serif font of a reader."""
     return max(len(label) for label in labels) * FONT_SIZE * 0.62
 
 
@@ -115,7 +115,7 @@ class _Box(NamedTuple):
 def place_labels(
     points: Sequence[Point], *, width: float, height: float, low: float, high: float, font_size: float
 ) -> list[LabelPlace]:
-    """Place each label near its mark, where it covers the least.
+    """Put each label near its mark, where it covers the least.
 
     Args:
         points: Marks to label; labels of earlier ones are placed first.
@@ -126,7 +126,7 @@ def place_labels(
         font_size: Font size in pixels; each letter is assumed to be about half as wide.
 
     Returns:
-        One place for each point, in the same order, with long labels shortened. Equal points give equal places.
+        The position of each point's label, with long labels shortened. Equal points give equal positions.
     """
     span = high - low
 
@@ -137,7 +137,7 @@ def place_labels(
         return (high - y) / span * height
 
     centres = [(across(point.x), down(point.y)) for point in points]
-    # Rows of boxes: a mark and its two intervals for each point, then the labels placed so far.
+    # Rows are boxes: each point's mark and two intervals, then the labels positioned so far.
     taken = np.zeros((4 * len(points), 4))
     for index, ((x, y), point) in enumerate(zip(centres, points, strict=True)):
         taken[3 * index] = _Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
@@ -145,7 +145,7 @@ def place_labels(
         taken[3 * index + 2] = _Box(x - _LINE, down(point.y_interval[1]), x + _LINE, down(point.y_interval[0]))
     n_taken = 3 * len(points)
     plane = _Box(0, 0, width, height)
-    places = []
+    positions = []
     for (x, y), point in zip(centres, points, strict=True):
         text = shortened(point.text)
         mark = _Box(
@@ -159,14 +159,14 @@ def place_labels(
         taken[n_taken] = box
         n_taken += 1
         middle = (box.top + box.bottom) / 2
-        places.append(LabelPlace(low + box.left / width * span, high - middle / height * span, text))
-    return places
+        positions.append(LabelPlace(low + box.left / width * span, high - middle / height * span, text))
+    return positions
 
 
 def shortened(label: str) -> str:
-    """Return a label without its middle if it is too long, since names of models often differ only at the end.
+    """Return a label, without its middle if it is too long, since names of models often differ only at the end.
 
-    Characters that are not seen, or that turn others around, are written as escapes.
+    Invisible characters, and those that reverse the direction of writing, become escapes.
 
     >>> shortened("an-extremely-long-name-of-a-model-7b-instruct")
     'an-extremely…l-7b-instruct'
@@ -177,7 +177,7 @@ def shortened(label: str) -> str:
 
 
 def _candidates(x: float, y: float, mark: _Box, width: float, height: float) -> list[_Box]:
-    """Return the boxes to try for a label: beside, above and below its mark, then the same farther away.
+    """Return the boxes to try for a label: left and right of its mark, above and below it, then the same farther away.
 
     Args:
         x: Middle of the mark.
@@ -199,7 +199,7 @@ def _candidates(x: float, y: float, mark: _Box, width: float, height: float) -> 
 
 
 def _costs(boxes: FloatArray, taken: FloatArray, plane: _Box) -> FloatArray:
-    """Return what each box covers, and ten times what lies outside of the plane, shape (n,).
+    """Return the area that each box covers, plus ten times its area outside the plane, shape (n,).
 
     Args:
         boxes: Boxes to try, shape (n, 4).
@@ -208,7 +208,7 @@ def _costs(boxes: FloatArray, taken: FloatArray, plane: _Box) -> FloatArray:
     """
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     outside = areas - _overlaps(boxes, np.array([plane]))[:, 0]
-    # Cumulated one by one: a pairwise sum rounds otherwise, and a tie between two places would go to the other one.
+    # Summed in order: a pairwise sum rounds differently, and would break ties between positions differently.
     covered: FloatArray = _overlaps(boxes, taken).cumsum(axis=1)[:, -1]
     return covered + _OUTSIDE_WEIGHT * outside
 

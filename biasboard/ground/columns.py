@@ -1,7 +1,7 @@
 """Columns of a parquet file as arrays.
 
-Most questions about records concern one field of all of them. Arrays answer them many times faster than objects do, and
-take less memory: the text of a prompt stays in the buffer of the file until somebody asks for it.
+Most computations over records need one field of all of them. Arrays make these many times faster than objects, and take
+less memory: the text of a prompt stays in the file's buffer until it is asked for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Coded(NamedTuple):
-    """Texts as numbers."""
+    """Texts as integer codes."""
 
     codes: IntArray
     """Index of each row's text in ``texts``; -1 for a row without a text."""
@@ -29,8 +29,8 @@ class Coded(NamedTuple):
     """The distinct texts, sorted."""
 
     def is_one_of(self, *wanted: str) -> BoolArray:
-        """Return the mask of the rows whose text is one of the given ones."""
-        # The last entry is that of the code -1, of a row without a text.
+        """Return the mask of the rows whose text is one of the given ones, shape (n,)."""
+        # Rows without a text have the code -1, which indexes the last entry.
         is_wanted = np.array([text in wanted for text in self.texts] + [False])
         return cast(BoolArray, is_wanted[self.codes])
 
@@ -39,7 +39,7 @@ class Lists(NamedTuple):
     """Lists of values, one list per row."""
 
     offsets: IntArray
-    """Place of the first value of each list among all values, and the number of all values; shape (n + 1,)."""
+    """Index of each list's first value among all values, then the number of all values; shape (n + 1,)."""
     values: Column
 
     @property
@@ -49,17 +49,17 @@ class Lists(NamedTuple):
 
     @property
     def owners(self) -> IntArray:
-        """The row that each value belongs to, shape (n_values,)."""
+        """The index of the row of each value, shape (n_values,)."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
 
 
 class Column:
-    """One field of all rows. Each method suits one type of field."""
+    """One field of all rows. Each method is for one type of field."""
 
     def __init__(self, array: pa.Array | pa.ChunkedArray) -> None:
         """Wrap an Arrow array; its chunks are joined."""
         self.array: pa.Array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-        if isinstance(self.array, pa.ChunkedArray):  # No chunk at all.
+        if isinstance(self.array, pa.ChunkedArray):  # There are no chunks to join.
             self.array = pa.array([], type=self.array.type)
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ class Column:
 
     @cached_property
     def coded(self) -> Coded:
-        """The texts as numbers; for fields with few distinct texts."""
+        """The texts as codes; for fields with few distinct texts."""
         encoded = self.array.dictionary_encode()
         texts = np.array(encoded.dictionary.to_pylist(), dtype=object)
         order = np.argsort(texts)
@@ -104,12 +104,12 @@ class Column:
 
     @cached_property
     def integers(self) -> IntArray:
-        """The integer of each row; 0 for a row without one, which ``known`` tells apart."""
+        """The integer of each row; 0 for a row without one (see ``known``)."""
         return cast(IntArray, self.array.fill_null(0).to_numpy(zero_copy_only=False))
 
     @cached_property
     def flags(self) -> BoolArray:
-        """The truth value of each row."""
+        """The boolean of each row."""
         return cast(BoolArray, self.array.to_numpy(zero_copy_only=False).astype(np.bool_))
 
     @cached_property
@@ -121,13 +121,13 @@ class Column:
 
     @cached_property
     def fields(self) -> Mapping[str, Column]:
-        """The fields of structures, by name; those of a row without a structure have no value."""
+        """The fields of structs, by name; in a row without a struct they have no value."""
         names = [field.name for field in self.array.type]
         return {name: Column(field) for name, field in zip(names, self.array.flatten(), strict=True)}
 
     @cached_property
     def entries(self) -> tuple[IntArray, Column, Column]:
-        """The entries of maps: the row of each entry, and the columns of keys and values."""
+        """The entries of maps: the index of each entry's row, and the columns of keys and of values."""
         lists = Column(self.array.cast(_as_list(self.array.type))).lists
         keys, values = lists.values.array.flatten()
         return lists.owners, Column(keys), Column(values)

@@ -36,23 +36,23 @@ _FOREIGN_BARS = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
 }
-"""Settings of the environment with which other libraries, and processes that they start, show no bars of their own."""
+"""Environment variables that stop other libraries, and the processes they start, from showing progress bars."""
 
 if "numpy" not in sys.modules:
-    # The matrices of intervals are small: several threads wait for each other for longer than they compute, and boards
-    # use all cores anyway. Models are not affected, since torch has threads of its own.
+    # The matrices of intervals are so small that threads would spend more time waiting for each other than computing,
+    # and boards use all cores anyway. Models are not affected, since torch has its own threads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _raises: ContextVar[bool] = ContextVar("raises", default=False)
-"""True while a command is called from Python, which wants its errors as exceptions."""
+"""True while a command is called from Python, where errors are exceptions."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
-"""Control characters, line breaks, and bytes of a name that are not UTF-8, which Python holds as lone surrogates."""
+"""Control characters, line breaks, and lone surrogates, which are how Python stores bytes that are not UTF-8."""
 
 
-class Place(NamedTuple):
-    """A command that is imported when it is called."""
+class LazyCommand(NamedTuple):
+    """A command that is imported only when it is called."""
 
-    place: str
+    target: str
     """``module:function``, ``module:application``, or a module alone, which is run as ``python -m`` runs it."""
     summary: str
     """First sentence of its help, so that the list of commands is printed without importing any."""
@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
 def command_group(
     help_text: str,
-    commands: Mapping[str, Place],
+    commands: Mapping[str, LazyCommand],
     *,
     itself: Callable[..., object] | None = None,
     is_door: bool = False,
@@ -69,10 +69,10 @@ def command_group(
 
     Args:
         help_text: The help of the application.
-        commands: Place of each command by name.
-        itself: Function, perhaps with options of its own, that the application is without a command; None to print the
-            help. Its first argument is a ``typer.Context``, and it does nothing if that names a command.
-        is_door: True for the command of the whole project, which adds ``--version`` and completion in a shell.
+        commands: Commands by name.
+        itself: Function to call if no command is given, perhaps with options of its own; None to print the help. Its
+            first argument is a ``typer.Context``, and it must do nothing if that names a command.
+        is_door: True for the command ``biasboard`` itself, which adds ``--version`` and completion in a shell.
     """
     application = typer.Typer(
         cls=_group_of(commands),
@@ -99,8 +99,8 @@ def command_group(
     return application
 
 
-def _group_of(commands: Mapping[str, Place]) -> type[TyperGroup]:
-    """Return a class of groups with these commands; typer makes an object of it."""
+def _group_of(commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:
+    """Return a subclass of TyperGroup with these commands, since typer wants a class rather than an object."""
 
     class Group(TyperGroup):
         """A group that imports no command before it is called."""
@@ -126,7 +126,7 @@ def _group_of(commands: Mapping[str, Place]) -> type[TyperGroup]:
             return _loaded(cmd_name, commands[cmd_name])
 
         def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-            """Return what a word may become, without importing any command."""
+            """Return the completions of a word, without importing any command."""
             self.lists_only = True
             completions = super().shell_complete(ctx, incomplete)
             self.lists_only = False
@@ -136,22 +136,21 @@ def _group_of(commands: Mapping[str, Place]) -> type[TyperGroup]:
 
 
 class _NamesAllMissing(TyperCommand):
-    """A command that names all options and arguments that are missing, and not the first of them alone."""
+    """A command whose error names all missing options and arguments instead of only the first."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments of the command."""
-        given = list(args)
+        all_args = list(args)
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            # Older and newer typer have classes of their own for it.
+            # By name, since older and newer typer have different classes for this error.
             if type(error).__name__ == "MissingParameter":
-                self._complete(error, ctx, given)
+                self._name_all_missing(error, ctx, all_args)
             raise
 
-    def _complete(self, error: Any, ctx: Any, given: list[str]) -> None:
-        """Name everything that is missing in an error."""
-        values, _, _ = self.make_parser(ctx).parse_args(args=given)
+    def _name_all_missing(self, error: Any, ctx: Any, args: list[str]) -> None:
+        values, _, _ = self.make_parser(ctx).parse_args(args=args)
         missing: list[Any] = [
             parameter
             for parameter in self.get_params(ctx)
@@ -166,10 +165,10 @@ class _NamesAllMissing(TyperCommand):
             error.param_hint = ", ".join(f"'{name}'" for name in names)
 
 
-def _loaded(name: str, place: Place) -> Any:
-    module, _, attribute = place.place.partition(":")
+def _loaded(name: str, lazy: LazyCommand) -> Any:
+    module, _, attribute = lazy.target.partition(":")
     if not attribute:
-        return _as_script(name, module, place.summary)
+        return _as_script(name, module, lazy.summary)
     hide_foreign_bars()
     application = getattr(importlib.import_module(module), attribute)
     if not isinstance(application, typer.Typer):
@@ -230,7 +229,7 @@ def call(application: typer.Typer, arguments: Sequence[str]) -> Any:
 
 
 def hide_foreign_bars() -> None:
-    """Keep other libraries from showing bars of their own, unless the user's environment says otherwise."""
+    """Keep other libraries from showing progress bars, unless the user's environment says otherwise."""
     for name, value in _FOREIGN_BARS.items():
         os.environ.setdefault(name, value)
 
@@ -245,8 +244,8 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         interrupted: Line to print after Ctrl-C, which says what was kept or written.
 
     Raises:
-        typer.Exit: a mistake was made, the file system failed, or the user pressed Ctrl-C. A command that :func:`call`
-            calls raises the error itself.
+        typer.Exit: the user made a mistake, the file system failed, or the user pressed Ctrl-C. Under :func:`call` the
+            error itself is raised.
     """
     if _raises.get():
         yield
@@ -255,7 +254,7 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
     try:
         for argument in sys.argv[1:]:
             if _CONTROL.search(argument):
-                # It could be neither printed nor stored, as a result stores the command line.
+                # Such an argument could be neither printed nor stored; results store the command line.
                 raise ConfigError(
                     f"argument {argument!a}: is not UTF-8 or holds a control character; choose another name"
                 )
@@ -265,7 +264,7 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
     except UnicodeEncodeError as error:
         _end(f"error: {error.object[:200]!a}: is not UTF-8; rename the file or folder", EXIT_ERROR, error)
     except BrokenPipeError as error:
-        # The reader, such as head, has seen enough; the interpreter must not try to write the rest.
+        # The reader, such as head, has closed the pipe; the interpreter must not flush the rest into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(EXIT_ERROR) from error
     except OSError as error:
@@ -277,6 +276,6 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
 
 
 def _end(line: str, status: int, cause: BaseException) -> None:
-    # A name in the message may hold a line break or change the colours of the terminal.
+    # Names in the message may hold line breaks or escape sequences of the terminal.
     print(escaped(line), file=sys.stderr)
     raise typer.Exit(status) from cause

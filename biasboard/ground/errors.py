@@ -1,4 +1,4 @@
-"""Exceptions for mistakes that a user can make; a command line prints them as one line instead of a stack trace.
+"""Exceptions for mistakes of users, which a command line prints on one line instead of a traceback.
 
 BiasboardError
  +- DataError          a file or value breaks its contract
@@ -14,7 +14,7 @@ from types import ModuleType
 
 
 class BiasboardError(Exception):
-    """A mistake of the user. The message says what is wrong, where, with which value, and how to put it right."""
+    """A mistake of the user. The message says what is wrong, where, with which value, and how to fix it."""
 
 
 class DataError(BiasboardError):
@@ -47,7 +47,7 @@ def import_extra(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.partition(".")[0] != module.partition(".")[0]:
-            raise  # A dependency of the library is missing, not the library: the original message names it.
+            raise  # Not the library itself is missing but one of its dependencies, which the original message names.
         raise MissingExtraError(
             f"'{module}' is not installed; install the extra '{extra}': pip install 'biasboard[{extra}]'"
         ) from error

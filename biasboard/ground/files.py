@@ -15,13 +15,13 @@ from biasboard.ground.errors import DataError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary file beside ``path`` and rename it to ``path`` at the end.
+    """Yield a temporary file next to ``path`` and rename it to ``path`` at the end.
 
     If an error occurs, the temporary file is removed and ``path`` stays as it was. A reader sees either the old file or
     the complete new one, even after a crash.
 
     Yields:
-        Path of the temporary file, which is to be written.
+        Path of the temporary file, for the caller to write.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -31,27 +31,27 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        # mkstemp creates files that only their owner can read, but everyone should be able to read results.
+        # mkstemp creates files that only their owner can read, but results are for everyone.
         temporary.chmod(0o644)
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)  # It is missing after a success.
+        temporary.unlink(missing_ok=True)  # After a success it was renamed.
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what a killed process left of files that were to replace ``path``; no other process may be writing it."""
+    """Remove temporary files that a killed process left next to ``path``, which no other process may be writing."""
     for temporary in path.parent.glob(f".{path.name}.*"):
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside ``path`` and put it in the place of ``path`` at the end.
+    """Yield a temporary folder next to ``path`` and replace ``path`` with it at the end.
 
     If an error occurs, the temporary folder is removed.
 
     Yields:
-        Path of the temporary folder, which is to be filled.
+        Path of the temporary folder, for the caller to fill.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -59,7 +59,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         if path.exists():
-            # A folder that is not empty cannot be replaced in one step, so that the old one is moved aside first.
+            # Rename cannot replace a folder that is not empty, so the old one is moved aside first.
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
             path.replace(old / path.name)
             temporary.replace(path)
@@ -75,12 +75,12 @@ MOST_BYTES = 512 << 20
 
 
 def check_readable(path: Path, *, most: int = MOST_BYTES, remedy: str | None = None) -> None:
-    """Check that a path is a regular file that fits into memory.
+    """Check that a path is a regular file of a size that fits into memory.
 
     Args:
         path: Path of the file, which exists.
         most: Maximum size in bytes.
-        remedy: The way out, used in error messages; None to ask for another file.
+        remedy: Remedy for the error message; None to ask for another file.
 
     Raises:
         DataError: the path is a folder, a pipe or a device, or the file is too large.

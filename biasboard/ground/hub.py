@@ -1,4 +1,4 @@
-"""Looks for the Hugging Face Hub once and briefly, before its client tries again and again for half a minute."""
+"""Checks once and quickly whether the Hugging Face Hub can be reached; its client would retry for half a minute."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _OFFLINE_REMEDY = "check the id, give a local folder, or unset HF_HUB_OFFLINE to
 
 
 def hub_host() -> str:
-    """Return the host of the Hub or of its mirror in ``HF_ENDPOINT``, with the port if it is not the usual one."""
+    """Return the host of the Hub or of its mirror in ``HF_ENDPOINT``, with the port if it is not the default one."""
     from huggingface_hub import constants
 
     return urlsplit(constants.ENDPOINT).netloc.rpartition("@")[2]
 
 
 def hub_is_off() -> bool:
-    """Return True if the user forbids connections to the Hub with ``HF_HUB_OFFLINE``, or it cannot be reached."""
+    """Return True if ``HF_HUB_OFFLINE`` forbids connections to the Hub, or if it cannot be reached."""
     from huggingface_hub import constants
 
     return bool(constants.HF_HUB_OFFLINE)
 
 
 def hub_fault() -> str | None:
-    """Return why the Hub cannot be reached; None if it answers. It is looked for once in a process."""
+    """Return why the Hub cannot be reached; None if it answers. Each process checks only once."""
     from huggingface_hub import constants
 
     return _fault(str(constants.ENDPOINT))
@@ -42,9 +42,9 @@ def hub_fault() -> str | None:
 def hub_obstacle(
     name: str, needed: Sequence[str], *, revision: str | None = None, repo_type: str = "model"
 ) -> str | None:
-    """Return why a repository of the Hub cannot be had, before its client looks for it.
+    """Return why a repository of the Hub cannot be downloaded, without waiting for the client's retries.
 
-    If the Hub cannot be reached and the repository was downloaded, the client is told not to look for it.
+    If the Hub cannot be reached but the repository is in the cache, the client is switched offline and uses the cache.
 
     Args:
         name: Id of the repository.
@@ -53,13 +53,13 @@ def hub_obstacle(
         repo_type: ``model`` or ``dataset``.
 
     Returns:
-        The reason and the way out; None if the client may be asked.
+        The reason and the remedy; None if the client may be used.
     """
     from huggingface_hub import constants, try_to_load_from_cache
 
     try:
         cached = [try_to_load_from_cache(name, file, revision=revision, repo_type=repo_type) for file in needed]
-    except ValueError:  # The name is no id; the client says what is wrong with it.
+    except ValueError:  # The name is not an id; the client says what is wrong with it.
         return None
     is_here = any(isinstance(path, str) for path in cached)
     if hub_is_off():
@@ -82,9 +82,9 @@ def hub_obstacle(
 def _fault(endpoint: str) -> str | None:
     proxies = urllib.request.getproxies()
     if proxies.get(urlsplit(endpoint).scheme, "").startswith("socks"):
-        return None  # Only the client speaks this protocol, so only it can tell.
+        return None  # Only the client speaks this protocol, so only it can find a fault.
     faults: list[str | None] = []
-    # Looking up the name of a host has no time limit of its own.
+    # In a thread, because the DNS lookup of a host has no time limit.
     thread = threading.Thread(target=lambda: faults.append(_request_fault(endpoint)), daemon=True)
     thread.start()
     thread.join(_SECONDS)
@@ -100,8 +100,8 @@ def _request_fault(endpoint: str) -> str | None:
         return f"HTTP {error.code}" if error.code == _PROXY_REFUSES or error.code >= 500 else None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        # Which of the two limits passes first depends on the machine.
+        # Worded like the limit of the thread, since it depends on the machine which of the two ends first.
         if isinstance(reason, TimeoutError):
             return _NO_ANSWER
-        # The client may trust other certificates than this module.
+        # The client may trust certificates that this module does not.
         return None if "CERTIFICATE_VERIFY_FAILED" in str(reason) else str(getattr(reason, "strerror", None) or reason)

@@ -1,8 +1,8 @@
-"""Keeps what was computed on this machine, so that the same code does not compute it again from the same bytes.
+"""A cache on this machine, so that the same code does not compute a value from the same bytes twice.
 
-A key names everything that a value depends on. The code is always part of it: a changed line of this distribution or of
-a plug-in, or another version of an installed package, gives every value another key. Nothing depends on the memory: its
-folder can be removed at any time, and a file in it that was changed is ignored.
+A key covers everything that a value depends on, including the code: a changed line of this distribution or of a
+plug-in, or another version of an installed package, gives every value another key. The folder can be removed at any
+time, and files in it that were changed are ignored.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from biasboard.ground.plugins import ALL_PACKAGES, added_folders, installed_fold
 from biasboard.ground.strict_json import JsonValue
 
 VARIABLE = "BIASBOARD_MEMORY"
-"""Name of the environment variable with the folder of the memory; ``off`` to remember nothing."""
+"""Name of the environment variable with the folder of the memory; ``off`` disables it."""
 _N_DIGEST = 64
 _OLDEST_SECONDS = 60 * 24 * 3600
-"""Age from which a value that nobody asked for is forgotten."""
+"""Time without use after which a value is deleted: 60 days."""
 
 
 class Memory:
@@ -37,7 +37,7 @@ class Memory:
 
         Args:
             folder: Folder of the values; None to remember nothing.
-            is_fresh: True to ignore what is remembered; new values are still kept.
+            is_fresh: True to ignore stored values; new values are still stored.
         """
         self._folder = folder
         self._is_fresh = is_fresh
@@ -47,7 +47,7 @@ class Memory:
 
         Args:
             kind: Kind of the value.
-            parts: Everything that the value depends on, apart from the code.
+            parts: Everything that the value depends on besides the code.
         """
         if self._folder is None or self._is_fresh:
             return None
@@ -57,19 +57,19 @@ class Memory:
             content = path.read_bytes()
         except OSError:
             return None
-        # The digest covers the key too, so that a file under the name of another is no value.
+        # The digest covers the key too, so that a renamed file is not taken for another value.
         digest, text = content[:_N_DIGEST], content[_N_DIGEST:]
         if _digest(key, text) != digest:
             return None
         with suppress(OSError):
-            os.utime(path)  # What is asked for stays, however old it is.
+            os.utime(path)  # Used values are never deleted, however old they are.
         try:
             return strict_json.loads(text.decode(), where=str(path))
         except (DataError, UnicodeDecodeError):
             return None
 
     def put(self, kind: str, parts: Mapping[str, JsonValue], value: JsonValue) -> None:
-        """Keep a value. If the disk does not allow it, nothing is kept and nothing is said."""
+        """Store a value. Errors of the disk are ignored, since nothing depends on the memory."""
         if self._folder is None:
             return
         key = _key(kind, parts)
@@ -78,7 +78,7 @@ class Memory:
             temporary.write_bytes(_digest(key, text) + text)
 
     def tidy(self) -> None:
-        """Remove the values that nobody asked for in two months."""
+        """Remove the values that were not used for 60 days."""
         oldest = time.time() - _OLDEST_SECONDS
         for path in [] if self._folder is None else self._folder.glob("*/*.json"):
             with suppress(OSError):
@@ -93,7 +93,7 @@ def machine_memory(*, is_fresh: bool = False) -> Memory:
     """Return the memory of this user on this machine.
 
     Args:
-        is_fresh: True to ignore what is remembered.
+        is_fresh: True to ignore stored values.
     """
     named = os.environ.get(VARIABLE, "")
     if named.lower() in ("off", "0", "no"):
@@ -101,7 +101,7 @@ def machine_memory(*, is_fresh: bool = False) -> Memory:
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     try:
         folder = Path(named).expanduser() if named else base.expanduser() / "biasboard" / "memory"
-    except RuntimeError:  # There is no home.
+    except RuntimeError:  # There is no home folder.
         return Memory(None)
     return Memory(folder, is_fresh=is_fresh)
 
@@ -132,7 +132,7 @@ def _files(root: Path) -> Iterator[Path]:
     seen: set[Path] = set()
     for folder, folders, names in os.walk(root, followlinks=True):
         real = Path(folder).resolve()
-        # A link to a folder above would be followed for ever.
+        # A link to a folder above would be followed forever.
         folders[:] = [] if real in seen else [name for name in folders if name != "__pycache__"]
         seen.add(real)
         yield from (path for name in names if (path := Path(folder, name)).is_file())

@@ -1,4 +1,4 @@
-"""Options of commands as fields of dataclasses: each is declared once, for all commands that have it."""
+"""Command-line options as fields of dataclasses: each is declared once for all commands that have it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**values: Any) -> None:
         for name, (kind, names) in chosen.items():
             given = {field_name: values.pop(field_name) for field_name in names}
-            # What is left out is None, and the field has its default.
+            # typer gives None for an option that the user left out; the field then keeps its default.
             values[name] = kind(
                 **{
                     field_name: tuple(value) if isinstance(value, list) else value
@@ -76,7 +76,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _unwrapped(annotation: Any) -> tuple[Any, Only | None]:
-    """Return the type of a parameter, and the names of the fields that it shows."""
+    """Return the type of a parameter, and the names of the fields that become options; None for all."""
     if get_origin(annotation) is not Annotated:
         return annotation, None
     kind, *facts = get_args(annotation)
@@ -90,11 +90,11 @@ def _parameter(kind: Any, declared: Field[Any]) -> inspect.Parameter:
     type_of_field = get_type_hints(kind)[declared.name]
     repeated = next((hint for hint in (type_of_field, *get_args(type_of_field)) if get_origin(hint) is tuple), None)
     if repeated is not None:
-        # Without values, typer gives None for a default of None and an empty list for another.
+        # If the user gives no value, typer passes None for a default of None, and an empty list for any other default.
         type_of_field = list[get_args(repeated)[0]]  # type: ignore[misc]
         default = default if default is ... else None
     given = type_of_field if default is ... or NoneType in get_args(type_of_field) else type_of_field | None
-    # With a name of its own, a flag gets no --no- option, which would do nothing.
+    # An explicit name stops typer from adding a --no- option, which would do nothing.
     option_of_typer = typer.Option(flag or f"--{declared.name.replace('_', '-')}", **settings)
     return inspect.Parameter(
         declared.name,

@@ -1,7 +1,7 @@
-"""Makes texts from strangers safe to print, and names that are easily mistaken visible.
+"""Makes untrusted texts safe to print, and invisible characters in names visible.
 
-``str.isprintable`` decides what is escaped: it is False for controls, for formats that turn others around, for line
-breaks, and for every space but the common one.
+``str.isprintable`` decides what is escaped: it is False for control characters, for those that reverse the direction of
+writing, for line breaks, and for every space except U+0020.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def escaped(text: str) -> str:
-    r"""Return a text in one line, with escapes in place of the characters that are not seen.
+    r"""Return a text on one line, with escapes instead of invisible characters.
 
     >>> escaped("a\x1b[31m\nb")
     'a\\x1b[31m\\nb'
@@ -20,7 +20,7 @@ def escaped(text: str) -> str:
 
 
 def one_line(error: object, *, most: int = 300) -> str:
-    r"""Return the beginning of what a library says of an error as one line; the kind of the error if it says nothing.
+    r"""Return the beginning of a library's error message on one line; the type of the error if the message is empty.
 
     >>> one_line("cannot be read:\n   no such file", most=20)
     'cannot be read: no s'
@@ -31,11 +31,11 @@ def one_line(error: object, *, most: int = 300) -> str:
 
 
 def printable(text: str, *, most: int = 400) -> str:
-    """Return the beginning of a text in one line, with escapes in place of the characters that are not seen.
+    """Return the beginning of a text on one line, with escapes instead of invisible characters.
 
     Args:
-        text: Text from outside.
-        most: Number of characters from which the rest is left out.
+        text: Untrusted text.
+        most: Number of characters after which the rest is cut off.
 
     >>> printable("a b c", most=3)
     'a b … (2 more characters)'
@@ -54,7 +54,7 @@ def listed(names: Sequence[str], *, most: int) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return a text like :func:`escaped`, but with its line breaks, tabs and spaces as they are.
+    r"""Return a text like :func:`escaped`, but keep its line breaks, tabs and spaces.
 
     >>> visible("a\u202eb\n")
     'a\\u202eb\n'

@@ -1,6 +1,6 @@
-"""Finds plug-ins by the names of their files. There is no registry to edit.
+"""Finds plug-ins by the names of their files, so that there is no registry to edit.
 
-Three places hold them::
+They come from three sources::
 
     PACKAGE/NAME.py                      a folder of one kind: PACKAGE/NAME/ if it takes several files
     PACKAGE/FAMILY/NAME_SUFFIX.py        a folder in which families keep several kinds together
@@ -41,15 +41,15 @@ class PlugIns:
     """A kind of plug-in."""
 
     kind: str
-    """What the group of entry points is called after ``biasboard.``, such as ``backends``."""
+    """Name of the group of entry points after ``biasboard.``, such as ``backends``."""
     package: str
     """Dotted name of the package that holds them, such as ``evaluators.backends``."""
     word: str
-    """What messages call one of them, such as ``backend``."""
+    """Singular noun for messages, such as ``backend``."""
     defines: str | None = None
     """Name that each module must define; None for none."""
     suffix: str = ""
-    """End of the names of their files, such as ``_task``, if the package or its folders hold other files too."""
+    """Suffix of the names of their files, such as ``_task``, if the package or its folders hold other files too."""
 
     def names(self) -> tuple[str, ...]:
         """Return the sorted names of all plug-ins, without importing them.
@@ -91,15 +91,15 @@ def _modules(plug_ins: PlugIns) -> Mapping[str, str]:
     """Return the modules of plug-ins by their names, sorted."""
     added_folders()
     origins: dict[str, tuple[str, str]] = {}
-    for name, module, place in (*_files(plug_ins), *_installed(plug_ins)):
-        first = origins.setdefault(name, (module, place))
-        if first != (module, place):
-            raise ConfigError(f"{plug_ins.word} '{name}' is in {first[1]} and in {place}; rename one of them")
+    for name, module, origin in (*_files(plug_ins), *_installed(plug_ins)):
+        first = origins.setdefault(name, (module, origin))
+        if first != (module, origin):
+            raise ConfigError(f"{plug_ins.word} '{name}' is in {first[1]} and in {origin}; rename one of them")
     return {name: module for name, (module, _) in sorted(origins.items())}
 
 
 def _files(plug_ins: PlugIns) -> Iterator[tuple[str, str, str]]:
-    """Yield name, module and place of each plug-in that is a file."""
+    """Yield name, module, and folder or path of each plug-in that is a file."""
     package = importlib.import_module(plug_ins.package)
     for folder in package.__path__:
         if not plug_ins.suffix:
@@ -124,7 +124,7 @@ def _installed(plug_ins: PlugIns) -> Iterator[tuple[str, str, str]]:
 
 @cache
 def _entry_points() -> tuple[EntryPoint, ...]:
-    # One look at all distributions takes 12 ms, one for each kind would take it ten times.
+    # Reading all distributions takes 12 ms, so it is done once, not for each of ten kinds.
     points = (point for installed in distributions() for point in installed.entry_points)
     return tuple(point for point in points if point.group.startswith(_GROUPS))
 
@@ -138,10 +138,10 @@ def _load(plug_ins: PlugIns, name: str) -> ModuleType:
         raise
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        # The place of a mistake of syntax is in the error, not among the frames.
-        place = f"{getattr(error, 'filename', None) or frame.filename}:{getattr(error, 'lineno', None) or frame.lineno}"
+        # A SyntaxError holds its file and line itself; no frame of the traceback has them.
+        where = f"{getattr(error, 'filename', None) or frame.filename}:{getattr(error, 'lineno', None) or frame.lineno}"
         raise ConfigError(
-            f"{plug_ins.word} '{name}' cannot be imported: {place}: {_named(error)}; correct the file"
+            f"{plug_ins.word} '{name}' cannot be imported: {where}: {_named(error)}; correct the file"
         ) from error
     if plug_ins.defines is not None and not hasattr(module, plug_ins.defines):
         raise ConfigError(
@@ -179,7 +179,7 @@ def installed_folders() -> list[Path]:
 
 
 def search_path(package: str, own: Iterable[str]) -> list[str]:
-    """Return the folders in which the modules of a package lie; a package of plug-ins sets its ``__path__`` to it.
+    """Return the folders of a package's modules, to which a package of plug-ins sets its ``__path__``.
 
     Args:
         package: Name of the package.

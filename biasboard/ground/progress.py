@@ -1,7 +1,7 @@
 """Shows on standard error what a command is doing and how long it will take.
 
-On a terminal it shows bars of rich. Elsewhere, as in the log of a job, rich would print nothing before the end, so that
-lines of our own are printed: at least one every ten seconds, and for quick work at most one.
+On a terminal it shows bars of rich. Elsewhere, as in the log of a job, rich would print nothing before the end, so we
+print lines of our own: at least one every ten seconds, and for quick work at most one.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from rich.text import Text
 from biasboard.ground.plain_text import escaped
 
 LONGEST_SILENCE = 10.0
-"""Largest number of seconds between two lines where standard error is no terminal."""
+"""Largest number of seconds between two lines if standard error is not a terminal."""
 _LEAST_SECONDS = 2.0
-"""Least number of seconds between two lines, so that quick work prints only its last line."""
+"""Smallest number of seconds between two lines, so that quick work prints only its last line."""
 
 Report: TypeAlias = Callable[[str, int, int | None], None]
 """Function that is called with the current step, the number of items done, and their total (None if unknown)."""
 
 
 class Advance(Protocol):
-    """A callback that is told how many items were done since its last call."""
+    """A callback that takes the number of items done since its last call."""
 
     def __call__(self, n: int, /, *, part: str | None = None, earlier: bool = False) -> None:
         """Advance by some items.
@@ -39,7 +39,7 @@ class Advance(Protocol):
         Args:
             n: Number of items.
             part: Name of the part that is being worked on; None if it is the same as before.
-            earlier: True if the items were done by an earlier run, so that they say nothing about the pace.
+            earlier: True if an earlier run did the items, so that they do not count for the pace.
         """
 
 
@@ -50,10 +50,10 @@ def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
     Args:
         label: Text in front of the progress.
         total: Number of items in all.
-        done: Number of items that are done already, for example by an earlier run.
+        done: Number of items that are already done, for example by an earlier run.
 
     Yields:
-        The callback, to be called with the number of items that were done since its last call.
+        The callback, to call with the number of items done since its last call.
     """
     work = _Work(label, total, done, stays=True)
     with _shown(work) as display:
@@ -70,13 +70,13 @@ def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
 
 @contextmanager
 def steps(first: str = "starting") -> Iterator[Report]:
-    """Show the steps of a job one after the other; nothing of them stays on a terminal.
+    """Show the steps of a job one after the other; none of them remains on a terminal.
 
     Args:
         first: Name of the first step.
 
     Yields:
-        The callback, to be called with the name of a step, how much of it is done, and how much there is in all.
+        The callback, to call with the name of a step, the number of items done, and the total.
     """
     work = _Work(first, None, 0, stays=False)
     with _shown(work) as display:
@@ -89,8 +89,8 @@ def steps(first: str = "starting") -> Iterator[Report]:
 
 def note(text: str) -> None:
     """Print a line on standard error, above the bar if one is shown."""
-    # A bar replaces sys.stderr while it is shown, and puts above itself what is written there.
-    # A text from outside may hold characters that change the colours of the terminal.
+    # While a bar is shown, it replaces sys.stderr and prints above itself whatever is written there.
+    # Escaped, because an untrusted text may hold escape sequences of the terminal.
     print(escaped(text), file=sys.stderr, flush=True)
 
 
@@ -104,7 +104,7 @@ def working(label: str, *, silence: float = LONGEST_SILENCE) -> Iterator[None]:
 
     Args:
         label: Name of the work, such as "loading MODEL".
-        silence: Largest number of seconds between two lines, where they are no part of other work.
+        silence: Largest number of seconds between two lines, unless other work is shown already.
     """
     with _shown(_Work(label, None, 0, stays=False), silence):
         yield
@@ -112,13 +112,13 @@ def working(label: str, *, silence: float = LONGEST_SILENCE) -> Iterator[None]:
 
 @dataclass(eq=False, slots=True)
 class _Work:
-    """Something that is being done, and how much of it is done."""
+    """A piece of work, and how much of it is done."""
 
     label: str
     total: int | None
     done: int
     stays: bool
-    """True to show the last state when the work has ended."""
+    """True to keep the last state on the terminal when the work has ended."""
     part: str = ""
     """Name of the part that is being worked on; empty if there are no parts."""
     first: int = field(init=False)
@@ -128,7 +128,7 @@ class _Work:
         self.first = self.done
 
     def change(self, label: str, done: int, total: int | None) -> None:
-        """Take over a new state; another label begins another step."""
+        """Set a new state; another label starts another step."""
         if label != self.label:
             self.label, self.start, self.first = label, time.monotonic(), done
         self.done, self.total = done, total
@@ -147,7 +147,7 @@ class _Work:
 
     @property
     def line(self) -> str:
-        """How far the work is, in one line."""
+        """The state of the work on one line."""
         seconds = time.monotonic() - self.start
         if self.total is None and not self.done and seconds < 1:
             return f"{self.label} ..."
@@ -194,7 +194,7 @@ class _Lines:
         self._works: list[_Work] = []
         self._silence = silence
         self._printed = time.monotonic()
-        # A call of a library may take minutes, so that a thread watches the time.
+        # A single call of a library may take minutes, so a thread watches the time.
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._watch = threading.Thread(target=self._break_silence, name="progress", daemon=True)
         self._watch.start()
@@ -249,7 +249,7 @@ class _Bars:
     def __init__(self, console: Console) -> None:
         self._tasks: dict[_Work, TaskID] = {}
         columns = (SpinnerColumn(finished_text=" "), LabelColumn("{task.description}"), BarColumn(), _Count(), _Pace())
-        # Lines on standard output go above the bars, but only if it is a terminal too: they must reach a file.
+        # Standard output is shown above the bars only if it is a terminal too: redirected lines must reach their file.
         self._bars = Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty())
         self._bars.start()
 
@@ -279,7 +279,7 @@ class _Bars:
 
 
 class _Count(MofNCompleteColumn):
-    """A column that shows how many items are done, or nothing where they are not counted."""
+    """A column that shows how many items are done, or nothing if they are not counted."""
 
     def render(self, task: Task) -> Text:
         """Return the numbers of items."""
@@ -287,7 +287,7 @@ class _Count(MofNCompleteColumn):
 
 
 class _Pace(ProgressColumn):
-    """A column that shows the items per second and the time left, or the time so far where that is unknown."""
+    """A column that shows the items per second and the time left, or the time so far if that is unknown."""
 
     def render(self, task: Task) -> Text:
         """Return the items per second and the time left."""
@@ -299,7 +299,7 @@ class _Pace(ProgressColumn):
 
 
 _open: list[_Lines | _Bars] = []
-"""The display of this process while something is done: work inside other work is shown in the same display."""
+"""The current display of this process, if any: nested work is shown in the same display."""
 
 
 @contextmanager

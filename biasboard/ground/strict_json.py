@@ -21,7 +21,7 @@ _MOST_DIGITS = 300
 
 
 class _FaultError(ValueError):
-    """A fault of a text, with the way out for whoever wrote the text."""
+    """A fault of a text, with the remedy for its author."""
 
     def __init__(self, fault: str, remedy: str) -> None:
         super().__init__(fault)
@@ -60,8 +60,7 @@ def loads(text: str, *, where: str, remedy: str | None = None) -> JsonValue:
     Args:
         text: The JSON text.
         where: File name or address, used in error messages.
-        remedy: The way out for a reader who did not write the text, used in error messages; None to say how to correct
-            it.
+        remedy: Remedy for a user who did not write the text, for error messages; None to say how to correct the text.
 
     Raises:
         DataError: the text is not JSON, is nested too deeply, or holds NaN, an infinity, a duplicate key or a lone

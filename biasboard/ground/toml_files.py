@@ -1,4 +1,4 @@
-"""Reads TOML files: those that a user wrote, and those that lie beside the code."""
+"""Reads TOML files: those of users, and those that come with the code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_toml(path: Path, *, option: str, what: str) -> dict[str, Any]:
     Args:
         path: Path of the file.
         option: Option that names it, for error messages.
-        what: Content that is expected, for error messages, such as "prices".
+        what: Expected content, for error messages, such as "prices".
 
     Raises:
         ConfigError: there is no such file.
@@ -33,7 +33,7 @@ def read_toml(path: Path, *, option: str, what: str) -> dict[str, Any]:
         raise ConfigError(f"{option} {path}: {error.strerror or error}; name a TOML file of {what}") from error
     except RecursionError as error:
         raise DataError(f"{path}: its values are nested too deeply; write a TOML file of {what}") from error
-    except ValueError as error:  # Also of numbers with thousands of digits, and of bytes that are not UTF-8.
+    except ValueError as error:  # Includes numbers with thousands of digits, and bytes that are not UTF-8.
         raise DataError(f"{path}: not a TOML file ({error})") from error
 
 
@@ -43,5 +43,5 @@ def packaged_toml(package: str, *path: str) -> dict[str, Any]:
 
 
 def packaged_words(package: str, *path: str) -> dict[str, tuple[str, ...]]:
-    """Return the words of each list in a TOML file of a package; a list is one text, with spaces between its words."""
+    """Return the words of each list in a TOML file of a package; each list is one text of words separated by spaces."""
     return {name: tuple(words.split()) for name, words in packaged_toml(package, *path).items()}

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from biasboard.ground.command_line import Place, command_group, one_line_errors
+from biasboard.ground.command_line import LazyCommand, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report, steps
 from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, run_line, target_folder
@@ -109,23 +109,23 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
 
 
 COMMANDS = {
-    "requests": Place(
+    "requests": LazyCommand(
         "builders.synthbias.generation.generate_commands:requests",
         "Write the instructions that ask a model for the sentences of each cell.",
     ),
-    "generate": Place(
+    "generate": LazyCommand(
         "builders.synthbias.generation.generate_commands:app",
         "Let a model write sentences until each cell of the design has enough that keep all rules.",
     ),
-    "annotate": Place(
+    "annotate": LazyCommand(
         "builders.synthbias.annotation:app",
         "Have people judge the sentences of a dataset, and keep the pairs that they accept.",
     ),
-    "lint": Place(
+    "lint": LazyCommand(
         "builders.synthbias.lint:lint_command",
         "Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.",
     ),
-    "lean": Place(
+    "lean": LazyCommand(
         "builders.synthbias.position_lean:measure",
         "Measure the preference of each model for the occupation mentioned first, over the items of type 1.",
     ),

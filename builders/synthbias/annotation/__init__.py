@@ -16,21 +16,21 @@ about each sentence, four to ten annotators, and thresholds at 75 and 25 percent
 
 from __future__ import annotations
 
-from biasboard.ground.command_line import Place, command_group
+from biasboard.ground.command_line import LazyCommand, command_group
 
 _COMMANDS = "builders.synthbias.annotation.annotate_commands"
 HELP = "Have people judge the sentences of a dataset, and keep the pairs that they accept."
 COMMANDS = {
-    "plan": Place(f"{_COMMANDS}:plan", "Plan the next batch: the sentences that need more votes."),
-    "export": Place(f"{_COMMANDS}:export", "Write a batch, or the entrance test, for a platform."),
-    "ingest": Place(f"{_COMMANDS}:ingest", "Take votes in from files of a platform."),
-    "exclude": Place(f"{_COMMANDS}:exclude", "Stop counting the votes of an annotator; the votes are kept."),
-    "decide": Place(f"{_COMMANDS}:decide", "Decide by the votes, and write a dataset of the accepted pairs."),
-    "report": Place(
+    "plan": LazyCommand(f"{_COMMANDS}:plan", "Plan the next batch: the sentences that need more votes."),
+    "export": LazyCommand(f"{_COMMANDS}:export", "Write a batch, or the entrance test, for a platform."),
+    "ingest": LazyCommand(f"{_COMMANDS}:ingest", "Take votes in from files of a platform."),
+    "exclude": LazyCommand(f"{_COMMANDS}:exclude", "Stop counting the votes of an annotator; the votes are kept."),
+    "decide": LazyCommand(f"{_COMMANDS}:decide", "Decide by the votes, and write a dataset of the accepted pairs."),
+    "report": LazyCommand(
         "builders.synthbias.annotation.agreement:report",
         "Show agreement, votes per item, yield, and how each annotator agrees.",
     ),
-    "serve": Place(
+    "serve": LazyCommand(
         "builders.synthbias.annotation.vote_page:serve", "Serve a page on this machine on which one annotator votes."
     ),
 }
