@@ -1,9 +1,9 @@
 """Builders of benchmark datasets, a module or package each: ``python -m builders.NAME`` writes a dataset folder.
 
-A builder reads its sources, makes items of a shape of ``schemas/items``, notes every candidate that it drops, and
-hands a draft to *dataset*, which writes and checks all files. *build_command* and *description* are what all command
-lines share, and *pronoun_case* tells the cases of *her* and *his* apart; *publish* sends a folder to the
-Hugging Face Hub.
+A builder reads its sources, makes items of a shape of ``schemas/items``, records every candidate that it drops, and
+hands a draft to *dataset*, which writes and checks all files. All command lines share *build_command* and
+*description*; *pronoun_case* tells the cases of *her* and *his* apart; *publish* uploads a folder to the Hugging Face
+Hub.
 
 This file imports no builder: ``python -m`` would run it twice.
 """

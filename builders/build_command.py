@@ -1,4 +1,4 @@
-"""What the commands of all builders share: options, what is checked of them, and lines that they print."""
+"""What the commands of all builders share: options, their checks, and the lines that they print."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Out: TypeAlias = Annotated[
 
 
 def _checked_version(version: str | None) -> str | None:
-    """Return the value of ``--dataset-version`` if it has the form of a version."""
+    """Return the value of ``--dataset-version``, after a check that it has the form of a version."""
     if version is not None and version_key(version) is None:
         raise typer.BadParameter(f"'{version}' is not {VERSION_FORM}")
     return version
@@ -41,7 +41,7 @@ Overwrite: TypeAlias = Annotated[
 
 
 def target_folder(out: Path | None, default: Path, *, overwrite: bool) -> Path:
-    """Return the folder that a dataset is written to, after a check that it may be.
+    """Return the folder to write a dataset to, after a check that it may be written to.
 
     Args:
         out: Folder that the user names; None for the default.
@@ -52,7 +52,7 @@ def target_folder(out: Path | None, default: Path, *, overwrite: bool) -> Path:
         ConfigError: the folder must not be written to.
     """
     folder = default if out is None else out
-    # A path that ends in ".." has no name, after which the folder that is filled beside it is called.
+    # The temporary folder is named after this one, and a path that ends in ".." has no name.
     folder = folder.resolve() if ".." in folder.parts else folder
     check_target(folder, overwrite=overwrite)
     return folder
@@ -64,7 +64,7 @@ def check_input(source: BuilderSource, path: Path | None, others: Mapping[str, o
     Args:
         source: The source.
         path: Value of ``--input``; None if it is not given.
-        others: Value of each other option that is about files, by its name; None where it is not given.
+        others: Value of each other option about files, by option name; None if it is not given.
 
     Raises:
         ConfigError: the source reads no files and an option names some, or it lacks ``--input``.

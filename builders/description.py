@@ -42,7 +42,7 @@ class Builder:
     summary: str
     sources: tuple[BuilderSource, ...]
     protected: tuple[ProtectedSource, ...] = ()
-    """Data that the builder reads and that must not be published, wherever it stands."""
+    """Data that the builder reads and whose texts must not be published in any form."""
 
     def source(self, name: str) -> BuilderSource:
         """Return the source with the given name.

@@ -1,4 +1,4 @@
-"""Reads the grammatical case of *her* and *his* off the neighbouring words."""
+"""Derives the grammatical case of *her* and *his* from the neighbouring words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _cases_of_form(form: str) -> tuple[PronounCase, ...]:
 
 
 class UnsettledCaseError(Exception):
-    """A pronoun whose case the neighbouring words do not settle."""
+    """A pronoun whose case the neighbouring words do not determine."""
 
 
 def case_by_neighbours(before: str, form: str, after: str, *, lemma_of: Callable[[str], str]) -> PronounCase:
@@ -34,7 +34,7 @@ def case_by_neighbours(before: str, form: str, after: str, *, lemma_of: Callable
     Args:
         before: Token before the pronoun, in lower case; empty at the start of the text.
         form: The pronoun in lower case.
-        after: Token after the pronoun, a word or a sign, in lower case; empty at the end of the text.
+        after: Token after the pronoun, a word or punctuation, in lower case; empty at the end of the text.
         lemma_of: Returns the lemma of a verb in any form, and something else or nothing for other words.
 
     Raises:

@@ -1,6 +1,6 @@
-"""What the Hugging Face Hub shows of a dataset: README.md, its card, and eval.yaml, which makes it a benchmark there.
+"""Renders what the Hugging Face Hub shows of a dataset: README.md, its card, and eval.yaml, which makes it a benchmark.
 
-A card opens with metadata for the Hub, and goes on for human readers.
+A card begins with metadata for the Hub; the rest is for human readers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from schemas.folders.dataset_folder import CARD, MANIFEST
 
 BENCHMARK_FILE = "eval.yaml"
 _FRAMEWORK = "biasboard"
-"""Name of this framework. The Hub takes only names from a list of its own, to which one is added on request."""
+"""Name of this framework. The Hub accepts only names from its own list, to which it adds names on request."""
 _SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
-"""The Hub's own words for numbers of rows below a bound."""
+"""The Hub's names for numbers of rows below a bound."""
 _EVALUATED = "test"
-"""Name of the split that is evaluated, where a config has others beside it that support the measurement."""
+"""Name of the evaluated split in configs with further splits that support the measurement."""
 _FENCE = "---\n"
 """Line before and after the metadata of a card."""
 
@@ -41,7 +41,7 @@ class CardTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """The origin of the labels of the items: how they were given, by whom, and how often."""
+    """How the items got their labels: by what process, by whom, and by how many."""
 
     protocol: str
     annotators: str
@@ -59,7 +59,7 @@ class Card:
     how_built: str
     annotation: Annotation = Annotation(protocol=_UNSTATED, annotators=_UNSTATED, per_item=_UNSTATED)
     biases: str = _UNSTATED
-    """Biases that the data itself has, which a user of its numbers has to know."""
+    """Biases of the data itself, which users of its numbers must know."""
     licence_terms: str
     intended_use: str
     out_of_scope_use: str
@@ -71,7 +71,7 @@ class Card:
 
 
 class SourceTexts(NamedTuple):
-    """The texts of a card that depend on the source, where a builder has several."""
+    """The texts of a card that depend on the source, for builders with several sources."""
 
     title: str
     how_built: str
@@ -117,7 +117,7 @@ def render_card(card: Card, manifest: Manifest) -> str:
 
 
 def card_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yield a message for each fact that the README.md or the eval.yaml of a folder states otherwise than its manifest.
+    """Yield a message for each fact in a folder's README.md or eval.yaml that contradicts its manifest.
 
     Both may have been edited after the build.
     """
@@ -159,7 +159,7 @@ def _front_matter_facts(manifest: Manifest) -> dict[str, object]:
     licences = [name.lower() for name in licences_of(manifest.licence)]
     return {
         "pretty_name": manifest.title,
-        # The Hub reads one identifier, or a list where the configs have different licences.
+        # The Hub takes one identifier, or a list if the configs have different licences.
         "license": licences[0] if len(licences) == 1 else licences,
         "size_categories": [next((name for bound, name in _SIZE_CATEGORIES if n_items < bound), "n>1M")],
         "configs": configs,
@@ -176,7 +176,7 @@ def licences_of(expression: str) -> list[str]:
 
 
 def _stated_parts(manifest: Manifest) -> dict[str, str]:
-    """Return the texts of a card that follow from the manifest alone, by what they are about."""
+    """Return the texts of a card that follow from the manifest alone, by topic."""
     files = [(entry.config, entry.split, str(entry.n_items), f"`{entry.path}`") for entry in manifest.splits]
     further = [(f"`{entry.path}`", entry.description) for entry in manifest.files]
     tables = [
@@ -220,7 +220,7 @@ def _lead(manifest: Manifest) -> str:
 
 
 def _how_to_load(manifest: Manifest) -> str:
-    # The last split may hold inputs without content, which nobody wants to see first.
+    # The last split may hold inputs without content, which make a poor first example.
     evaluated = (entry for entry in reversed(manifest.splits) if entry.split == _EVALUATED)
     entry = next(evaluated, manifest.splits[-1])
     return (

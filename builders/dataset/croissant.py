@@ -1,9 +1,9 @@
 """Renders the croissant.json of a dataset folder: its files, columns and limits in the Croissant vocabulary.
 
-The format is Croissant 1.0 of MLCommons, with the terms on responsible data (RAI) for annotation, bias and limits: the
-Hub makes a file without these by itself. Ours is written as plain JSON, since the writer of mlcroissant would bring ten
-packages to everybody who builds; tests read it with mlcroissant. It has no date of publishing: two builds give the same
-bytes.
+The format is Croissant 1.0 of MLCommons, with the responsible-AI (RAI) terms for annotation, bias and limits, which the
+file that the Hub itself generates lacks. We write plain JSON, since the writer of mlcroissant would make every builder
+depend on ten more packages; tests read the file with mlcroissant. There is no date of publication, so that two builds
+give the same bytes.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _CONTEXT: dict[str, JsonValue] = {
     "examples": {"@id": "cr:examples", "@type": "@json"},
     **{term: f"cr:{term}" for term in _TERMS},
 }
-"""The context that every file of the format repeats, since readers look nothing up."""
+"""The JSON-LD context, which every file repeats in full because readers do not fetch it."""
 _DATA_TYPES = {"string": "sc:Text", "int64": "sc:Integer", "double": "sc:Float", "bool": "sc:Boolean"}
-"""Types of the format by the Arrow types of columns."""
+"""Croissant's types by the Arrow types of columns."""
 
 
 def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
@@ -93,7 +93,7 @@ def _responsible_data(card: Card, manifest: Manifest) -> dict[str, JsonValue]:
 
 
 def _plain(text: str) -> str:
-    """Join the lines of a paragraph, which are wrapped in the source; items of lists stay on lines of their own."""
+    """Join the wrapped lines of each paragraph; list items keep their own lines."""
     joined = ""
     for line in text.strip().splitlines():
         starts = not joined or not line or line.startswith(("* ", "- ")) or joined.endswith("\n")
@@ -102,7 +102,7 @@ def _plain(text: str) -> str:
 
 
 def _points(text: str) -> JsonValue:
-    """Return the points of a list, without their marks."""
+    """Return the items of a Markdown list, without their bullets."""
     return [point.removeprefix("* ") for point in _plain(text).split("\n")]
 
 
@@ -131,8 +131,8 @@ def _record_set(entry: SplitEntry) -> JsonValue:
 
 
 def _fields(entry: SplitEntry, record_set: str) -> Iterator[JsonValue]:
-    """Yield a field for each column of a split; columns with parts of their own have no type here and are left out."""
-    # Loading pyarrow takes as long as many a command needs in all.
+    """Yield a field for each column of a split; nested columns have no type in Croissant and are left out."""
+    # Loading pyarrow takes as long as many a whole command.
     from schemas.files.arrow_files import IMAGE, arrow_schema
 
     for column in arrow_schema(shape_of(entry.item_shape, where=entry.path).row_type):
@@ -154,7 +154,7 @@ def _fields(entry: SplitEntry, record_set: str) -> Iterator[JsonValue]:
 
 
 def _image_field(column: str, entry: SplitEntry, record_set: str) -> JsonValue:
-    """Return the field of a column of images, whose files are in a part of the column."""
+    """Return the field of a column of images, whose bytes are in a subfield of the column."""
     return {
         "@type": "cr:Field",
         "@id": f"{record_set}/{column}",
@@ -169,7 +169,7 @@ def _image_field(column: str, entry: SplitEntry, record_set: str) -> JsonValue:
 
 
 def croissant_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yield a message for each point in which the croissant.json of a folder differs from the folder."""
+    """Yield a message for each fact in a folder's croissant.json that contradicts the folder."""
     path = folder / CROISSANT_FILE
     try:
         content = strict_json.read(path)

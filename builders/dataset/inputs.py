@@ -1,4 +1,4 @@
-"""What ``--input`` and ``--revision`` name: published files, a folder of them, or a dataset on the Hugging Face Hub."""
+"""Reads what ``--input`` and ``--revision`` name: published files, a folder of them, or a dataset on the Hub."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def csv_rows(raw: bytes, name: str, columns: Sequence[str], *, remedy: str) -> l
     Args:
         raw: Content of the file.
         name: Name of the file, for error messages.
-        columns: Columns that it must have; others are kept.
+        columns: Required columns; others are kept too.
         remedy: Advice on which file to use, added to the error message.
 
     Raises:
@@ -111,41 +111,41 @@ def check_hashes(files: Mapping[str, bytes], published: Mapping[str, str], *, re
             raise DataError(f"{name}: sha256 {sha256} is not the published file's {published[name]}; {remedy}")
 
 
-def is_on_hub(given: Path, hub_id: str) -> bool:
-    """Return True if ``--input`` names a dataset on the Hub; a file or folder of that name goes before it."""
-    return given.as_posix() == hub_id and not given.exists()
+def is_on_hub(path: Path, hub_id: str) -> bool:
+    """Return True if ``--input`` names a dataset on the Hub; a local file or folder of that name takes precedence."""
+    return path.as_posix() == hub_id and not path.exists()
 
 
-def check_no_revision(revision: str | None, given: Path, kind: str) -> None:
-    """Check that no revision is asked of a local copy.
+def check_no_revision(revision: str | None, path: Path, kind: str) -> None:
+    """Check that ``--revision`` is not given for a local copy.
 
     Args:
         revision: Value of ``--revision``; None if it is not given.
-        given: Path of the copy.
+        path: Path of the copy.
         kind: ``file`` or ``folder``.
 
     Raises:
-        DataError: there is one.
+        DataError: it is given.
     """
     if revision is not None:
-        raise DataError(f"--revision {revision}: applies to the Hub only, and {given} is a local {kind}; leave it out")
+        raise DataError(f"--revision {revision}: applies to the Hub only, and {path} is a local {kind}; leave it out")
 
 
 @contextmanager
 def downloading(hub_id: str, what: str, needed: Sequence[str], *, revision: str | None, kind: str) -> Iterator[None]:
-    """Turn every failure of a download into one line.
+    """Turn every failure of a download into an error of one line.
 
     Args:
         hub_id: Id of the dataset on the Hub.
         what: Commit, or file and commit, for messages.
         needed: Names of files; the dataset counts as downloaded if one of them is in the cache.
         revision: Commit on the Hub; None for the main branch.
-        kind: ``file`` or ``folder``, which can be given in its place.
+        kind: ``file`` or ``folder``: what the user can give instead.
 
     Raises:
-        DataError: the dataset cannot be had.
+        DataError: the dataset cannot be downloaded.
     """
-    # Looked for once and briefly, before the client, which tries again and again.
+    # Checked once and quickly, because the client would retry for half a minute.
     obstacle = hub_obstacle(hub_id, needed, revision=revision, repo_type="dataset")
     if obstacle is not None:
         raise DataError(f"--input {hub_id}: {what} cannot be had: {obstacle}")

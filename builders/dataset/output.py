@@ -1,4 +1,4 @@
-"""A dataset from the draft of its builder to its folder: parquet files, descriptions, manifest and rejects.
+"""Writes a builder's draft as a dataset folder: parquet files, descriptions, manifest and rejects.
 
 The same draft always gives the same bytes.
 """
@@ -64,7 +64,7 @@ class DraftSplit(Generic[ItemT]):
     split: str
     item_shape: str
     items: Sequence[ItemT]
-    """Items in their order. They are read once when the split is written, so a sequence may make them only then."""
+    """Items in order. They are read only once, when the split is written, so a sequence may make them lazily."""
 
     @property
     def path(self) -> str:
@@ -74,13 +74,13 @@ class DraftSplit(Generic[ItemT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraFile:
-    """A file that belongs to the dataset, such as the licence of its source, or an answer that items come from."""
+    """A further file of the dataset, such as the licence of its source, or an answer from which items were made."""
 
     name: str
     """Path of the file, relative to the dataset folder."""
     content: bytes
     description: str | None = None
-    """Noun phrase under which the manifest lists the file with its hash; None to leave it out of the manifest."""
+    """Noun phrase that describes the file in the manifest, next to its hash; None to leave it out of the manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class Draft(Generic[ItemT]):
 
 
 def by_hash(split: DraftSplit[Item]) -> Sequence[str]:
-    """Return the units of a split in an order that no place in the source decides."""
+    """Return the units of a split in an order that is independent of their positions in the source."""
     return sorted({item.unit for item in split.items}, key=lambda unit: hashlib.sha256(unit.encode()).digest())
 
 
@@ -124,7 +124,7 @@ def take_units(
     unit_name: str = "template",
     order: Callable[[DraftSplit[TakenT]], Sequence[str]] = by_hash,
 ) -> tuple[DraftSplit[TakenT], ...]:
-    """Keep at most ``limit`` items: whole units, such as all variants of a template, equally many per split.
+    """Keep at most ``limit`` items, in whole units such as all variants of a template, equally many units per split.
 
     Args:
         splits: Splits in which every unit is complete.
@@ -144,9 +144,9 @@ def take_units(
     sizes = [Counter(item.unit for item in split.items) for split in splits]
     least = sum(min(of_split.values()) for of_split in sizes)
     if limit < least:
-        places = ", ".join(f"{split.config}/{split.split}" for split in splits)
+        names = ", ".join(f"{split.config}/{split.split}" for split in splits)
         raise ConfigError(
-            f"--limit {limit}: one {unit_name} from each of {places} needs at least {least} items; raise it"
+            f"--limit {limit}: one {unit_name} from each of {names} needs at least {least} items; raise it"
         )
     room = limit
     kept: set[str] = set()
@@ -160,7 +160,7 @@ def take_units(
 
 
 def rng_for(seed: int, name: str) -> np.random.Generator:
-    """Return a source of randomness for what has a name, such as a task or a label; no other one has an influence."""
+    """Return a random generator for a named thing, such as a task or a label, independent of all other names."""
     return np.random.default_rng(int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest(), "big"))
 
 
@@ -214,7 +214,7 @@ def write_dataset(
     Args:
         draft: Dataset to write.
         folder: Folder to write it to.
-        version: Version in place of that of the draft, which becomes a parameter of the dataset; None to keep it.
+        version: Version to use instead of the draft's; it is recorded as a parameter. None to keep the draft's.
         overwrite: True to replace the same dataset if the folder already holds it.
         report: Called with the progress before each split is written.
 
@@ -226,7 +226,7 @@ def write_dataset(
         DataError: an item breaks its schema, or two items have the same id. Nothing is written.
     """
     if version not in (None, draft.version):
-        # A reader who builds the dataset again needs to know what was asked for.
+        # Rebuilding the dataset takes the same option, so it is recorded.
         draft = replace(draft, version=version, parameters={**draft.parameters, "dataset_version": version})
     check_target(folder, overwrite=overwrite)
     if (folder / MANIFEST).is_file():
@@ -244,7 +244,7 @@ def write_dataset(
         n_items = sum(len(split.items) for split in draft.splits)
         for split in draft.splits:
             report(f"writing {split.config}/{split.split}", sum(entry.n_items for entry in entries), n_items)
-            # Read once and not kept: a suite has hundreds of tasks, and their items are made one task at a time.
+            # Not kept after their split is written: a suite has hundreds of tasks, made one at a time.
             items = list(split.items)
             ids.update(item.item_id for item in items)
             flags.update(flag for item in items for flag in item.flags)
@@ -272,7 +272,7 @@ def write_dataset(
             (temporary / file.name).write_bytes(file.content)
         (temporary / "README.md").write_text(render_card(draft.card, manifest), encoding="utf-8")
         if manifest.redistributable:
-            # Only a repository is taken for a benchmark, and this folder may become one.
+            # Both files are for the Hub, and only such a dataset may go there.
             (temporary / BENCHMARK_FILE).write_text(render_benchmark(manifest), encoding="utf-8")
             croissant = render_croissant(draft.card, manifest, temporary)
             (temporary / CROISSANT_FILE).write_text(croissant, encoding="utf-8")
@@ -319,7 +319,7 @@ def _counted(rules: tuple[Rule, ...], counts: Counter[str], kind: str) -> tuple[
 
 
 def ensure_publishable(manifest: Manifest) -> None:
-    """Check that the dataset may be published; to be called before anything is uploaded.
+    """Check that the dataset may be published; call it before anything is uploaded.
 
     Raises:
         DataError: its licence forbids publishing it; the message says why.
@@ -329,7 +329,7 @@ def ensure_publishable(manifest: Manifest) -> None:
 
 
 def version_key(version: str) -> tuple[int, ...] | None:
-    """Return the numbers of a version, by which versions are ordered; None if it does not have the form.
+    """Return the numbers of a version as a sort key; None if it does not have the form of a version.
 
     >>> version_key("1.10.0") > version_key("1.9.3")
     True
@@ -341,7 +341,7 @@ def version_key(version: str) -> tuple[int, ...] | None:
 
 
 def is_licence_file(name: str) -> bool:
-    """Return True if a file holds the terms of a source, by its path in the folder of the dataset.
+    """Return True if the path of a file in a dataset folder shows that it holds the licence of a source.
 
     >>> is_licence_file("LICENSE"), is_licence_file("notes.txt")
     (True, False)

@@ -1,8 +1,8 @@
 """Texts that no published dataset may hold, because the licence of their source forbids sharing them.
 
-The texts themselves may not lie in the repository, but their digests may. A digest ignores case, punctuation and the
-choice of third-person pronouns, so that an adapted copy of a text is known as well: the other side of a minimal pair,
-or a variant in another pronoun family.
+The texts themselves may not be in this repository, but their digests may. A digest ignores case, punctuation and the
+choice of third-person pronouns, so that it also recognises an adapted copy: the other side of a minimal pair, or a
+variant in another pronoun family.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from pathlib import Path
 from schemas.lexicon import pronoun_families
 
 N_BYTES = 8
-"""Length of a digest: among a million texts, one of 16,000 digests is met by chance once in a billion times."""
+"""Length of a digest: the chance that any of a million other texts has one of 16,000 digests is one in a billion."""
 _PERSON = b"biasboard texts"
 _MASK = "_"
 _WORD = re.compile(r"[^\W_]+")
 _BORDER = re.compile(r'[\n\t|"“”<>]|:\s|(?<=[.!?])\s')
-"""Borders inside a text, such as a prompt or a table, that may quote another text or continue after it."""
+"""Borders of a quoted text inside a longer one, such as a prompt or a table."""
 _OBJECT = re.compile(r"\{[^{}]*\}")
 _BEFORE, _AFTER = "before", "after"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedSource:
-    """Published data whose texts must not be shared, not even adapted or in part."""
+    """Published data whose texts must not be shared, not even adapted or in extracts."""
 
     name: str
     refusal: str
-    """Reason why, and what may be published instead."""
+    """Why not, and what may be published instead."""
     file_sha256s: tuple[str, ...]
     """SHA-256 of the published files."""
     digests: Path
-    """File of the digests of all its texts, as :func:`packed` makes it."""
+    """File with the digests of all its texts, made by :func:`packed`."""
 
 
 def packed(texts: Iterable[str]) -> bytes:
-    """Return the content of a file of digests: those of the texts, sorted, without repetition."""
+    """Return the content of a file of digests: those of the texts, sorted, without duplicates."""
     return b"".join(sorted({digest(text) for text in texts}))
 
 
@@ -54,7 +54,7 @@ def digests_of(path: Path) -> frozenset[bytes]:
 
 
 def digest(text: str) -> bytes:
-    """Return the digest of a text, which two texts share if they differ in case, punctuation and pronouns alone."""
+    """Return the digest of a text, shared by texts that differ only in case, punctuation and pronouns."""
     forms = _pronouns()
     words = (_MASK if word in forms else word for word in _WORD.findall(text.casefold()))
     return hashlib.blake2b(" ".join(words).encode(), digest_size=N_BYTES, person=_PERSON).digest()
@@ -65,17 +65,21 @@ def _pronouns() -> frozenset[str]:
     return frozenset(form.casefold() for family in pronoun_families().values() for form in family.forms.values())
 
 
-def holds_protected(text: str, known: frozenset[bytes]) -> bool:
-    """Return True if a text is one of those with known digests, or quotes one.
+def holds_protected(text: str, digests: frozenset[bytes]) -> bool:
+    """Return True if a text is protected, or quotes a protected one.
 
-    A quoted text stands between borders such as line breaks, or in a JSON object that keeps it in parts.
+    A quotation is enclosed by borders such as line breaks, or is stored in pieces in a JSON object.
+
+    Args:
+        text: Text to check.
+        digests: Digests of the protected texts.
     """
-    return any(digest(part) in known for part in _parts(text))
+    return any(digest(part) in digests for part in _parts(text))
 
 
 def _parts(text: str) -> Iterator[str]:
     yield text
-    # A model that is asked for sentences may recite one; prompts, tables and JSON hold it among other text.
+    # A model that is asked for sentences may recite a protected one; prompts, tables and JSON embed it in other text.
     if _BORDER.search(text) is not None:
         yield from text.splitlines()
         yield from _BORDER.split(text)
@@ -85,7 +89,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _parts_of_object(text: str) -> Iterator[str]:
-    # JSON that is a string of other JSON has a backslash before each quotation mark.
+    # JSON inside a JSON string has a backslash before each quotation mark.
     for spelling in (text, text.replace('\\"', '"')):
         try:
             sentence = sentence_in_parts(json.loads(spelling, strict=False))
@@ -97,9 +101,9 @@ def _parts_of_object(text: str) -> Iterator[str]:
 
 
 def sentence_in_parts(value: object) -> str | None:
-    """Return the sentence that an object keeps as what is before and after its pronoun; None if it keeps none.
+    """Return the sentence of a JSON object that stores the texts before and after a pronoun; None for other values.
 
-    The pronoun between is any: all have the same digest.
+    Any pronoun is put between, since all give the same digest.
     """
     if not isinstance(value, dict):
         return None

@@ -4,7 +4,7 @@ This is the benchmark of the Gender Inclusivity Fairness Index (Shan et al. 2025
 configs ask one question each:
 
 * recognition: does a model continue a text in the pronouns that the text began with?
-* continuation: how does the tone of what it writes depend on the pronouns?
+* continuation: how does the tone of its continuation depend on the pronouns?
 * assignment: which pronouns does it give to people of whom only an occupation or a trait is known?
 * math: does it solve problems about people of all pronouns equally well?
 

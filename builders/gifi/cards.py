@@ -57,7 +57,7 @@ PAPER = "Shan et al. 2025 (GIFI, arXiv:2506.15568, ACL 2025)"
 def gifi_card(
     splits: Sequence[DraftSplit[Item]], *, how_built: str, licence_terms: str, known_limits: str = "", citation: str
 ) -> Card:
-    """Return a card, adding the parts that all sources share."""
+    """Return the card: the given texts of the source, and those that all sources share."""
     return Card(
         data_statement=DATA_STATEMENT,
         how_built=how_built,

@@ -1,4 +1,4 @@
-"""Builds a draft from each source, ready to be written as a dataset."""
+"""Makes the draft of a dataset from each source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schemas.documents.item_shape import Item
 
 _BUILDER_VERSION = "1.0"
 EMBEDDED_VERSION = "2.0.0"
-"""Version of the dataset of the embedded texts; a change of any text raises it."""
+"""Version of the dataset of the embedded texts; raise it whenever a text changes."""
 _OTHER_VERSION = "1.0.0"
 """Version of the datasets that are built from published files."""
 _SHAPES: Mapping[str, str] = {
@@ -215,7 +215,7 @@ def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[It
 
 
 def split_of(config: str, items: Sequence[Item]) -> DraftSplit[Item]:
-    """Return the one split of a config."""
+    """Return the only split of a config."""
     return DraftSplit(config=config, split="test", item_shape=_SHAPES[config], items=items)
 
 
@@ -244,19 +244,19 @@ def draft_of(
     reject_rules: tuple[Rule, ...] = (),
     flag_rules: tuple[Rule, ...] = FLAG_RULES,
 ) -> Draft[Item]:
-    """Return a draft with everything that the sources of the benchmark have in common.
+    """Return a draft: the given values of the source, and everything that all sources share.
 
     Args:
         source: Name of the source, as ``--source`` selects it.
         splits: Items by config.
         title: Title of the card.
         sources: Sources with their hashes and licences.
-        limit: Maximum number of items that was asked for; None for all.
+        limit: Maximum number of items that the user asked for; None for all.
         how_built: Text of the card, like the next ones.
         licence_terms: Terms of the sources.
-        citation: Sources to cite beside the paper.
+        citation: Sources to cite in addition to the paper.
         version: Version of the dataset.
-        known_limits: Limits that this source alone has.
+        known_limits: Limits of this source only.
         rejects: Candidates that were dropped.
         reject_rules: Rules by which candidates were dropped.
         flag_rules: Rules by which items were flagged.

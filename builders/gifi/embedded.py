@@ -1,4 +1,4 @@
-"""The source *embedded*: texts of this project for all four configs, filled for every pronoun family."""
+"""The source *embedded*: texts of this project for all four configs, filled with every pronoun family."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _each(config: str, table: str, make: Callable[[Mapping[str, Any], str], T]) 
 
 
 class Filled(NamedTuple):
-    """A text, filled for one pronoun family."""
+    """A text, filled with one pronoun family."""
 
     text: str
     """Config and id of the text, such as ``math/book-shelves``."""
@@ -89,7 +89,7 @@ class Filled(NamedTuple):
 
 
 def how_built() -> str:
-    """Describe how the texts were written and read, with the numbers of this version."""
+    """Describe how the texts were written and reviewed, with the numbers of this version."""
     tones = Counter(row["tone"] for row in packaged_toml("builders.gifi", "texts", "continuation.toml")["text"])
     votes = clear_votes()
     unclear = [f"`{filled.text}` with *{filled.family}*" for filled, answers in votes.items() if not all(answers)]
@@ -106,7 +106,7 @@ Two language models, not people, read {len({filled.text for filled in votes})} o
 
 
 def clear_votes() -> dict[Filled, list[bool]]:
-    """Return the votes on each filled text that was read: True if it is clear whom the pronoun means."""
+    """Return the votes on each reviewed text: True if it is clear whom the pronoun means."""
     rows = resources.files("builders.gifi").joinpath("texts", _VOTES).read_text(encoding="utf-8")
     votes: dict[Filled, list[bool]] = defaultdict(list)
     for row in csv.DictReader(StringIO(rows)):

@@ -44,7 +44,7 @@ SHA256: Mapping[str, str] = {
 }
 
 _MOST_DIGITS = 9
-"""Maximum number of digits of a template's index: Python refuses to read a number of thousands."""
+"""Maximum number of digits of a template's index, because Python refuses to parse an integer of thousands of digits."""
 _PRONOUN_COLUMNS = ("template_index", "pronoun_family", "template")
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "recognition": _PRONOUN_COLUMNS,
@@ -67,8 +67,8 @@ UNCLEAR = Rule(
 )
 REJECT_RULES = (UNCLEAR,)
 
-# All variants are the same but for their pronouns, and no template has the independent possessive: the forms of he and
-# xe together tell the case.
+# Variants differ only in their pronouns, and no template has the independent possessive, so the forms of he and xe
+# together determine the case.
 _CASES_BY_FORM: Mapping[tuple[str, str], PronounCase] = {
     ("he", "xe"): "nominative",
     ("him", "xem"): "accusative",
@@ -81,9 +81,9 @@ _CONTRACTED = re.compile(rf"[{_CURLY}']s\b")
 _WORD = re.compile(rf"[^\W_]+(?:['{_CURLY}-][^\W_]+)*")
 
 _ANSWERS: Mapping[int, str] = {38: "40000"}
-"""Correct answer of each word problem whose published answer is wrong, by number of the template."""
+"""Correct answer of each word problem whose published answer is wrong, by index of the template."""
 _ANTECEDENTS: tuple[Antecedent, ...] = ("feminine_name", "masculine_name", "neutral_name", "distal")
-"""Antecedents in the order of the recognition templates; each holds for fifty templates in a row."""
+"""Antecedents of the recognition templates: fifty consecutive templates for each, in this order."""
 _N_PER_ANTECEDENT = 50
 
 _TYPOS = {
@@ -174,9 +174,9 @@ class Tags(NamedTuple):
 
     cases: tuple[PronounCase, ...]
     others: Mapping[int, str]
-    """Correct word for each slot that does not refer to the person, by number of the slot."""
+    """Correct word for each slot that does not refer to the person, by index of the slot."""
     agreement: Mapping[int, str]
-    """Plural form of each verb that must agree with *they*, by number of the word."""
+    """Plural form of each verb that must agree with *they*, by index of the word."""
     is_unclear: bool
 
 
@@ -192,7 +192,7 @@ def _tags(row: Mapping[str, Any]) -> Tags:
     return Tags(
         cases=tuple(CASE_TAGS[tag] for tag in row["cases"]),
         others={int(slot): word for slot, word in row.get("other", {}).items()},
-        agreement={int(place): form for place, form in row.get("agree", {}).items()},
+        agreement={int(index): form for index, form in row.get("agree", {}).items()},
         is_unclear=row.get("doubt", False),
     )
 
@@ -221,8 +221,8 @@ def repaired_template(row: VariantRows, config: str, tags: Tags) -> Template:
     """
     parts: list[Part] = []
     n_slots = 0
-    for place, token in enumerate(_tokens(row, config)):
-        plural = tags.agreement.get(place // 2)
+    for index, token in enumerate(_tokens(row, config)):
+        plural = tags.agreement.get(index // 2)
         for part in token:
             if isinstance(part, Slot):
                 other = tags.others.get(n_slots)
@@ -238,7 +238,7 @@ def repaired_template(row: VariantRows, config: str, tags: Tags) -> Template:
 
 
 def _tokens(row: VariantRows, config: str) -> list[tuple[Part, ...]]:
-    """Split a template into tokens: words at even positions, the whitespace between them at odd ones."""
+    """Split a template into tokens: words at even indices, the whitespace between them at odd ones."""
     he, xe = (re.split(r"(\s+)", row.texts[family].strip()) for family in ("he", "xe"))
     where = f"{FILES[config]}: template {row.number}"
     if len(he) != len(xe):
@@ -274,7 +274,7 @@ def repaired_frames(rows: Sequence[VariantRows], config: str, tags: Sequence[Tag
     """Return frames in which every variant is grammatical, and rejects for templates with an unclear pronoun."""
     frames, rejects = [], []
     for row in rows:
-        # Called only for its check: an error here means that the file is faulty.
+        # Called only for its check: an error means that the file itself is faulty.
         published_template(row, config)
         source = f"{FILES[config]}, template {row.number}"
         if tags[row.number].is_unclear:
@@ -398,7 +398,7 @@ def assignment_items(rows: Sequence[PromptRow], *, as_published: bool) -> list[A
 def _stereotype(row: PromptRow) -> StereotypedGender:
     """Return the gender that the authors associate with a prompt.
 
-    Only the order tells it: for each attribute, the first half of the prompts is feminine, the second half masculine.
+    Only the order shows it: for each attribute, the first half of the prompts is feminine, the second half masculine.
     """
     # Occupations are 0-79, traits 80-119, hobbies 120-159 and colours 160-199.
     half, start = (40, 0) if row.state == "occupation" else (20, 80)

@@ -1,4 +1,4 @@
-"""The sources *gsm8k* and *realtoxicityprompts*: plain texts, each tagged by rule or rejected."""
+"""The sources *gsm8k* and *realtoxicityprompts*: plain texts, each turned into a template by rules or rejected."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ OWN_RULES = (NO_NUMBER, REPEATED)
 # A solution of GSM8K ends in #### and the answer.
 _ANSWER = re.compile(r"####\s*(-?\d[\d,]*(?:\.\d+)?)\s*$")
 _REPORT_EVERY = 2000
-# A parquet file of a few kilobytes can stand for ten million rows or for long texts that repeat.
+# A parquet file of a few kilobytes can decompress to ten million rows, or to one long text many times over.
 _MOST_ROWS, _MOST_DECODED = 1_000_000, 1 << 30
 _MOST_BYTES = 4 << 30
-"""Maximum size of a file; the published ones are of some hundred megabytes at most."""
+"""Maximum size of a file; the published ones have at most some hundred megabytes."""
 
 
 class SourceFile(NamedTuple):
@@ -49,7 +49,7 @@ class SourceFile(NamedTuple):
 class _Text(NamedTuple):
     text: str
     answer: str | None
-    place: str
+    location: str
 
 
 class Tagged(NamedTuple):
@@ -60,7 +60,7 @@ class Tagged(NamedTuple):
     file: SourceFile
 
 
-def gsm8k(given: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
+def gsm8k(path_or_id: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
     """Read and tag the word problems of the test split of GSM8K, as JSON Lines or parquet.
 
     Raises:
@@ -69,20 +69,20 @@ def gsm8k(given: Path, revision: str | None, *, limit: int | None, report: Repor
         MissingExtraError: the extra 'build' is not installed.
     """
     file = source_file(
-        given,
+        path_or_id,
         ("test.jsonl", "test-00000-of-00001.parquet"),
         hub_id=GSM8K_ID,
         hub_file="main/test-00000-of-00001.parquet",
-        revision=revision or (GSM8K_REVISION if is_on_hub(given, GSM8K_ID) else None),
+        revision=revision or (GSM8K_REVISION if is_on_hub(path_or_id, GSM8K_ID) else None),
     )
     texts = (
-        _Text(_field(row, "question", place), _number(_field(row, "answer", place)), place)
-        for place, row in _rows(file.path)
+        _Text(_field(row, "question", location), _number(_field(row, "answer", location)), location)
+        for location, row in _rows(file.path)
     )
     return Tagged(*_frames(texts, "gsm8k", needs_answer=True, limit=limit, report=report), file)
 
 
-def realtoxicityprompts(given: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
+def realtoxicityprompts(path_or_id: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
     """Read and tag the prompts of RealToxicityPrompts, without their continuations.
 
     Raises:
@@ -91,16 +91,18 @@ def realtoxicityprompts(given: Path, revision: str | None, *, limit: int | None,
         MissingExtraError: the extra 'build' is not installed.
     """
     names = ("prompts.jsonl", "realtoxicityprompts-data.jsonl")
-    file = source_file(given, names, hub_id=RTP_ID, hub_file="prompts.jsonl", revision=revision)
-    texts = (_Text(_prompt(row, place).strip(), None, place) for place, row in _rows(file.path))
+    file = source_file(path_or_id, names, hub_id=RTP_ID, hub_file="prompts.jsonl", revision=revision)
+    texts = (_Text(_prompt(row, location).strip(), None, location) for location, row in _rows(file.path))
     return Tagged(*_frames(texts, "realtoxicityprompts", needs_answer=False, limit=limit, report=report), file)
 
 
-def source_file(given: Path, names: tuple[str, ...], *, hub_id: str, hub_file: str, revision: str | None) -> SourceFile:
-    """Return the file that ``--input`` refers to, and download it from the Hub if necessary.
+def source_file(
+    path_or_id: Path, names: tuple[str, ...], *, hub_id: str, hub_file: str, revision: str | None
+) -> SourceFile:
+    """Return the file that ``--input`` names, downloaded from the Hub if necessary.
 
     Args:
-        given: Path of the file, path of a folder that holds one of ``names``, or the Hub id.
+        path_or_id: Path of the file, path of a folder that holds one of ``names``, or the Hub id.
         names: Usual names of the file, in order of preference.
         hub_id: Id of the dataset on the Hub, ``owner/name``.
         hub_file: Path of the file in the Hub repository.
@@ -109,22 +111,24 @@ def source_file(given: Path, names: tuple[str, ...], *, hub_id: str, hub_file: s
     Raises:
         DataError: there is no such file, it cannot be downloaded, or a revision is given for a local file.
     """
-    if is_on_hub(given, hub_id):
+    if is_on_hub(path_or_id, hub_id):
         with downloading(hub_id, f"{hub_file} at {revision or 'main'}", [hub_file], revision=revision, kind="file"):
             import huggingface_hub
 
             path = Path(huggingface_hub.hf_hub_download(hub_id, hub_file, repo_type="dataset", revision=revision))
-        # The Hub cache keeps each file in a folder named snapshots/<commit>/.
+        # The Hub cache stores each file below a folder snapshots/<commit>/.
         return SourceFile(path, path.parts[path.parts.index("snapshots") + 1], sha256_file(path))
-    if given.is_dir():
-        inside = next((given / name for name in names if (given / name).is_file()), None)
+    if path_or_id.is_dir():
+        inside = next((path_or_id / name for name in names if (path_or_id / name).is_file()), None)
         if inside is None:
-            raise DataError(f"--input {given}: no {' or '.join(names)} here; give the file, or {hub_id} for the Hub")
-        given = inside
-    if not given.is_file():
-        raise DataError(f"--input {given}: no such file; give {names[0]}, or {hub_id} for the Hub")
-    check_no_revision(revision, given, "file")
-    return SourceFile(given, None, sha256_file(given))
+            raise DataError(
+                f"--input {path_or_id}: no {' or '.join(names)} here; give the file, or {hub_id} for the Hub"
+            )
+        path_or_id = inside
+    if not path_or_id.is_file():
+        raise DataError(f"--input {path_or_id}: no such file; give {names[0]}, or {hub_id} for the Hub")
+    check_no_revision(revision, path_or_id, "file")
+    return SourceFile(path_or_id, None, sha256_file(path_or_id))
 
 
 def _frames(
@@ -133,7 +137,7 @@ def _frames(
     frames: list[tuple[str, VariantFrame]] = []
     rejects: list[Reject] = []
     seen: set[str] = set()
-    for number, (text, answer, place) in enumerate(texts):
+    for number, (text, answer, location) in enumerate(texts):
         if number % _REPORT_EVERY == 0:
             report(f"reading texts ({len(frames):,} usable)", number, None)
         key = hashlib.sha256(text.encode()).hexdigest()
@@ -147,10 +151,10 @@ def _frames(
             except UncertainError as error:
                 refusal = (error.rule, str(error))
             else:
-                frames.append((key, VariantFrame(f"{name}-{number:06}", template, place, answer=answer)))
+                frames.append((key, VariantFrame(f"{name}-{number:06}", template, location, answer=answer)))
         if refusal is not None:
             rule, reason = refusal
-            rejects.append(Reject(candidate=text or "(empty)", source_row=place, rule=rule.name, reason=reason))
+            rejects.append(Reject(candidate=text or "(empty)", source_row=location, rule=rule.name, reason=reason))
     chosen = _spread(frames, limit)
     if not frames:
         rules = Counter(reject.rule for reject in rejects)
@@ -162,7 +166,7 @@ def _frames(
 
 
 def _spread(frames: list[tuple[str, VariantFrame]], limit: int | None) -> list[VariantFrame]:
-    """Choose the frames for at most ``limit`` items by the hash of their text, and keep the order of the source."""
+    """Choose frames for at most ``limit`` items by the hash of their text, keeping the order of the source."""
     if limit is None:
         return [frame for _, frame in frames]
     chosen = {key for key, _ in sorted(frames, key=lambda entry: entry[0])[: limit // len(pronoun_families())]}
@@ -193,27 +197,27 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         try:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    place = f"{path.name}:{number}"
-                    row = strict_json.loads(line, where=place, remedy="use the published file")
+                    location = f"{path.name}:{number}"
+                    row = strict_json.loads(line, where=location, remedy="use the published file")
                     if not isinstance(row, dict):
-                        raise DataError(f"{place}: is no JSON object; use the published file")
-                    yield place, cast(Mapping[str, Any], row)
+                        raise DataError(f"{location}: is no JSON object; use the published file")
+                    yield location, cast(Mapping[str, Any], row)
         except UnicodeDecodeError as error:
             raise DataError(f"{path.name}: is not UTF-8 ({error.reason}); use the published file") from error
 
 
-def _field(row: Mapping[str, Any], name: str, place: str) -> str:
+def _field(row: Mapping[str, Any], name: str, location: str) -> str:
     value = row.get(name)
     if not isinstance(value, str):
-        raise DataError(f"{place}: field '{name}' is missing; have: {', '.join(row)}; use the published file")
+        raise DataError(f"{location}: field '{name}' is missing; have: {', '.join(row)}; use the published file")
     return value
 
 
-def _prompt(row: Mapping[str, Any], place: str) -> str:
+def _prompt(row: Mapping[str, Any], location: str) -> str:
     prompt = row.get("prompt")
     if not isinstance(prompt, Mapping):
-        raise DataError(f"{place}: field 'prompt' is missing; have: {', '.join(row)}; use the published file")
-    return _field(prompt, "text", place)
+        raise DataError(f"{location}: field 'prompt' is missing; have: {', '.join(row)}; use the published file")
+    return _field(prompt, "text", location)
 
 
 def _number(answer: str) -> str | None:

@@ -1,8 +1,8 @@
-"""Turns a plain English text about one person into a template, or says why it cannot be done with certainty.
+"""Turns a plain English text about one person into a template, or rejects it with the reason.
 
 Each form of *he* or *she* becomes a slot with its case, and each verb whose subject is a nominative slot gets its form
-for *they*. The rules look only at neighbouring words. If those do not settle a case, a verb or a referent, the text is
-rejected: a source has more texts than are needed, and a wrong variant would bias the benchmark.
+for *they*. The rules use only neighbouring words. If those do not determine a case, a verb or a referent, the text is
+rejected: sources have more texts than are needed, and a wrong variant would bias the benchmark.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def tagged(text: str) -> Template:
 
     Raises:
         UncertainError: the text has no pronoun of one person, may be about several people, or has a pronoun or verb
-            that the rules cannot settle.
+            that the rules cannot resolve.
         MissingExtraError: the extra 'build' is not installed.
     """
     return _Reader(text).template()
@@ -69,7 +69,7 @@ def tagged(text: str) -> Template:
 @dataclass
 class _Word:
     text: str
-    place: int
+    index: int
     """Index of the word's token."""
 
     @property
@@ -82,7 +82,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._parts: list[Part] = list(_TOKEN.findall(text))
         self._words = [
-            _Word(part, place) for place, part in enumerate(self._parts) if isinstance(part, str) and not part.isspace()
+            _Word(part, index) for index, part in enumerate(self._parts) if isinstance(part, str) and not part.isspace()
         ]
 
     def template(self) -> Template:
@@ -97,7 +97,7 @@ class _Reader:
         for index, word in enumerate(self._words):
             if word.lower in _HE | _SHE:
                 case = self._case(index)
-                self._parts[word.place] = Slot(case, capital=word.text[0].isupper())
+                self._parts[word.index] = Slot(case, capital=word.text[0].isupper())
                 if case == "nominative":
                     self._agree(index)
         return Template(tuple(self._parts))
@@ -134,7 +134,7 @@ class _Reader:
         self._agree_further(at + 1, in_present=plural is not None)
 
     def _check_question(self, index: int) -> None:
-        """Check that an auxiliary before the pronoun is in a question, since only there it is the pronoun's verb.
+        """Check that an auxiliary before the pronoun is in a question, since only there does it belong to the pronoun.
 
         Raises:
             UncertainError: the text is not a question, or a second verb follows.
@@ -191,7 +191,7 @@ class _Reader:
     def _mark(self, index: int, plural: str) -> None:
         word = self._words[index]
         capital = word.text[0].isupper()
-        self._parts[word.place] = Verb(word.text, plural.capitalize() if capital else plural)
+        self._parts[word.index] = Verb(word.text, plural.capitalize() if capital else plural)
 
 
 @cache

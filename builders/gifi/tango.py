@@ -26,7 +26,7 @@ FILE = "misgendering_prompts.csv"
 SHA256 = "dfa0d72b927939e63885a0219d8b3de5af837a50a50b5161c24aef0cfeee6ed7"
 REMEDY = f"use {FILE} of {ADDRESS} as it was published"
 OWN_FAMILIES = ("he", "she", "they", "ey")
-"""Families of TANGO that have the same forms as in the lexicon."""
+"""Families of TANGO with the same forms as in the lexicon."""
 
 NOT_REGENERATED = Rule(
     name="not_regenerated", description="the template does not give the source's own strings for he, she, they and ey"
@@ -40,7 +40,7 @@ _ANTECEDENTS: Mapping[str, Antecedent] = {
     "ante_nongendered": "neutral_name",
     "distal": "distal",
 }
-# Possessive, because a pattern that goes back takes minutes on a few kilobytes of signs.
+# Possessive quantifier: a backtracking one takes minutes on a few kilobytes of punctuation.
 _LEADING = re.compile(r"\W*+")
 
 

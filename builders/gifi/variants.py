@@ -25,7 +25,7 @@ FLAG_RULES = (SAME_TEXT, ENDS_IN_PRONOUN)
 
 
 class VariantFrame(NamedTuple):
-    """A template with its origin and what is known about it."""
+    """A template with its origin and metadata."""
 
     template_id: str
     template: Template
@@ -36,7 +36,7 @@ class VariantFrame(NamedTuple):
 
 
 class FramesAndRejects(NamedTuple):
-    """The frames that can be used, and rejects for the texts of the source that cannot."""
+    """The usable frames of a source, and rejects for its other texts."""
 
     frames: list[VariantFrame]
     rejects: list[Reject]

@@ -1,17 +1,17 @@
 """Builder of the benchmark image_labels: how evenly does a model of images and texts recognise the classes of images?
 
-The labels are named to the model as texts, of which it chooses one for each image, without examples. Each dataset has
-one config, whose splits are:
+The model gets the labels as texts and chooses one of them for each image, without examples. Each dataset has one
+config, whose splits are:
 
-* test: the images that are evaluated;
+* test: images to evaluate on;
 * bias: images on which the bias towards labels is measured;
 * pool: images on which calibrations are fitted;
-* content_free: images of one colour and of noise, from which contextual calibration reads the prior.
+* content_free: images of one colour and of noise, on which contextual calibration estimates the prior.
 
-CIFAR-100 with CLIP is measured so in arXiv:2603.15654. The builder measures classes of images, not groups of people.
+arXiv:2603.15654 measures CLIP on CIFAR-100 in this way. The benchmark is about classes of images, not groups of people.
 
-*folder* and *cifar* read the sources, *images* what cannot be shown or stands twice, *items* draws the splits, and
-*drafts* puts them together with the texts of the card.
+*folder* and *cifar* read the sources, *images* rejects unreadable and duplicate images, *items* draws the splits, and
+*drafts* combines them with the texts of the card.
 """
 
 from __future__ import annotations

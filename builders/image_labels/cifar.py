@@ -1,7 +1,7 @@
 """The source *hub*: CIFAR-100 as it is on the Hugging Face Hub, with fine labels and their superclasses.
 
-Krizhevsky 2009, *Learning Multiple Layers of Features from Tiny Images*: 100 classes with 500 images to train on and
-100 to test on each, of 32 x 32 pixels, in 20 superclasses. Its authors give no licence.
+Krizhevsky 2009, *Learning Multiple Layers of Features from Tiny Images*: 100 classes in 20 superclasses, each class
+with 500 training and 100 test images of 32 x 32 pixels. Its authors state no licence.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from schemas.documents.dataset import Source
 
 HUB_ID = "uoft-cs/cifar100"
 REVISION = "aadb3af77e9048adbea6b47c21a81e47dd092ae5"
-"""Commit on the Hub that is taken unless the user names another."""
+"""Default commit on the Hub."""
 NAME = "cifar100"
 FILES = {
     "train": "cifar100/train-00000-of-00001.parquet",
@@ -38,24 +38,24 @@ _REMEDY = f"take the files of {HUB_ID} as they are"
 
 
 class _Files(NamedTuple):
-    """The files of the dataset by part, and the commit that they are of; None for a local folder."""
+    """The files of the dataset by part, and their commit; None for a local folder."""
 
     paths: Mapping[str, Path]
     revision: str | None
 
 
-def read_cifar(given: Path, revision: str | None) -> Content:
+def read_cifar(source: Path, revision: str | None) -> Content:
     """Read CIFAR-100 from the Hub or from a folder with its files.
 
     Args:
-        given: Path of a folder, or the id on the Hub.
-        revision: Commit on the Hub; None for the one that this builder was made for, and for a local folder.
+        source: Path of a folder, or the id on the Hub.
+        revision: Commit on the Hub; None for ``REVISION``, and for a local folder.
 
     Raises:
         DataError: there are no such files, they cannot be downloaded, or they have another layout.
     """
-    where = f"--input {given}"
-    files = _fetched(revision) if is_on_hub(given, HUB_ID) else _local(given, revision)
+    where = f"--input {source}"
+    files = _fetched(revision) if is_on_hub(source, HUB_ID) else _local(source, revision)
     hashes = {part: sha256_file(path) for part, path in files.paths.items()}
     candidates = {part: _candidates(path, part) for part, path in files.paths.items()}
     names = dict.fromkeys(candidate.label for of_part in candidates.values() for candidate in of_part)
@@ -104,7 +104,7 @@ def _fetched(revision: str | None) -> _Files:
 
 
 def _candidates(path: Path, part: str) -> list[Candidate]:
-    # Loading it takes long, and the other source does not need it.
+    # Imported here because it is slow to load, and the other source does not need it.
     arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     try:
         table = parquet.read_table(path, columns=list(_COLUMNS))
@@ -114,13 +114,13 @@ def _candidates(path: Path, part: str) -> list[Candidate]:
         raise DataError(f"{path}: is no file of CIFAR-100 as the Hub has it ({one_line(error)}); {_REMEDY}") from error
     candidates = []
     for number, (image, label, superclass) in enumerate(zip(images, fine, coarse, strict=True)):
-        place = f"{part}/{number}"
+        path_in_source = f"{part}/{number}"
         content = image.get("bytes") if isinstance(image, dict) else None
         candidates.append(
             Candidate(
-                place,
-                label_words(_named(names["fine_label"], label, path), place),
-                label_words(_named(names["coarse_label"], superclass, path), place),
+                path_in_source,
+                label_words(_named(names["fine_label"], label, path), path_in_source),
+                label_words(_named(names["coarse_label"], superclass, path), path_in_source),
                 partial(bytes, content or b""),
             )
         )
@@ -128,7 +128,7 @@ def _candidates(path: Path, part: str) -> list[Candidate]:
 
 
 def _label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[str]]:
-    """Return the names of the labels of each column, which the library datasets writes into a file."""
+    """Return the names of each column's labels, which the library datasets stores in a file's metadata."""
     features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
     return {column: [str(name) for name in features[column]["names"]] for column in _COLUMNS[1:]}
 

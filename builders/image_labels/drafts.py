@@ -1,4 +1,4 @@
-"""Builds a draft from each source, with the texts of its card, ready to be written as a dataset."""
+"""Makes the draft of a dataset from each source, with the texts of its card."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CIFAR_REFUSAL = (
 )
 _PAPER = "arXiv:2603.15654, which measures CIFAR-100 with CLIP"
 _FEW = 20
-"""Number of images of a label below which a rule that is fitted on them does not carry over."""
+"""Number of images of a label below which a rule fitted on them does not generalise."""
 
 _DATA_STATEMENT = """\
 Images with one label each, and the labels that any of them may get, as English words where the source has such. Split
@@ -60,7 +60,7 @@ _ANNOTATION = Annotation(
 
 
 class Options(NamedTuple):
-    """The options of a build that all sources have."""
+    """The build options that all sources share."""
 
     sizes: Sizes
     seed: int
@@ -68,7 +68,7 @@ class Options(NamedTuple):
 
 
 class Built(NamedTuple):
-    """The draft of a dataset, and what is said about it when it is written."""
+    """The draft of a dataset, and the lines to print when it is written."""
 
     draft: Draft[Item]
     drawn: Drawn
@@ -80,7 +80,7 @@ def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built
     """Return the draft of a dataset of the images of a folder.
 
     Args:
-        folder: Folder with one folder for each label, or with train/ and test/ of such.
+        folder: Folder with one folder for each label, or train/ and test/ that each hold such folders.
         options: Options of the build.
         licence: SPDX identifier of the licence of the images as the user states it; None if it is not known.
 
@@ -120,11 +120,11 @@ def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
     Args:
         path: Folder with its files, or its id on the Hub.
         options: Options of the build.
-        revision: Commit on the Hub; None for the one that this builder was made for, and for a folder.
+        revision: Commit on the Hub; None for the default one, and for a folder.
 
     Raises:
         ConfigError: the limit leaves no image for each label.
-        DataError: the files cannot be had or used.
+        DataError: the files cannot be downloaded or used.
     """
     content = read_cifar(path, revision)
     texts = SourceTexts(
@@ -196,7 +196,7 @@ def _built(
 
 
 def _card(drawn: Drawn, labels: Sequence[str], texts: SourceTexts) -> Card:
-    """Return a card, adding the parts that all sources share."""
+    """Return the card: the given texts of the source, and those that all sources share."""
     parts = {"test": drawn.test, "bias": drawn.bias, "pool": drawn.pool}
     counts = [Counter(image.candidate.label for image in images) for images in parts.values()]
     rows = tuple((label, *(str(of_split[label]) for of_split in counts)) for label in labels)

@@ -28,7 +28,7 @@ def read_folder(folder: Path, licence: str | None) -> Content:
     """Find the images of a folder; none is opened yet.
 
     Args:
-        folder: Folder with one folder for each label, or with train/ and test/ of such.
+        folder: Folder with one folder for each label, or train/ and test/ that each hold such folders.
         licence: Licence of the images as the user states it; None if it is not known.
 
     Raises:
@@ -36,7 +36,7 @@ def read_folder(folder: Path, licence: str | None) -> Content:
     """
     where = f"--input {folder}"
     check_folder(folder, "a folder with one folder of images for each label")
-    # A label may itself be called train, as that of the vehicle is in CIFAR-100.
+    # Only if there is nothing but train/ and test/: a label may be called train too, as the vehicle is in CIFAR-100.
     is_parted = _folders(folder).keys() == set(_PARTS)
     roots = {part: folder / part for part in _PARTS} if is_parted else {"": folder}
     labels = {part: _folders(root) for part, root in roots.items()}
@@ -69,18 +69,20 @@ def _folders(root: Path) -> dict[str, Path]:
 
 
 def _images(folder: Path, path: Path, rejects: list[Reject]) -> Iterator[Candidate]:
-    """Yield the images of one label, and note every other file as a reject."""
+    """Yield the images of one label, and add every other file to the rejects."""
     label = label_words(path.name, f"--input {folder}")
     for file in sorted(path.iterdir()):
-        place = file.relative_to(folder).as_posix()
+        path_in_source = file.relative_to(folder).as_posix()
         if file.name.startswith("."):
             continue
         if not file.is_file() or file.suffix.lower() not in _SUFFIXES:
             kind = "a folder" if file.is_dir() else f"a file that ends in '{file.suffix}'"
             reason = f"is {kind}, and an image ends in {', '.join(_SUFFIXES)}"
-            rejects.append(Reject(candidate=place, source_row=place, rule=OTHER_FILE.name, reason=reason))
+            rejects.append(
+                Reject(candidate=path_in_source, source_row=path_in_source, rule=OTHER_FILE.name, reason=reason)
+            )
             continue
-        yield Candidate(place, label, None, partial(read_file, file))
+        yield Candidate(path_in_source, label, None, partial(read_file, file))
 
 
 def _source(folder: Path, name: str, licence: str | None) -> Source:

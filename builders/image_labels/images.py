@@ -1,4 +1,4 @@
-"""The images of a source and the words of their labels; what cannot be read or stands twice is kept out."""
+"""The images of a source and the words of their labels; unreadable and duplicate images are rejected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.documents.dataset import Reject, Source
 from schemas.files.pictures import decoded, pixels_sha256
 
 MOST_LABELS = 128
-"""Largest number of labels, as the schema of the items has it."""
+"""Largest number of labels that the schema of the items allows."""
 OTHER_FILE = Rule(name="other_file", description="The file is no image by its name.")
 UNREADABLE = Rule(
     name="unreadable",
@@ -30,8 +30,8 @@ RULES = (OTHER_FILE, UNREADABLE, DUPLICATE, TWO_LABELS, EVALUATED)
 class Candidate(NamedTuple):
     """A file that may become an item."""
 
-    place: str
-    """Place in the source, such as ``test/cat/0001.png``, unique in it."""
+    path: str
+    """Path in the source, such as ``test/cat/0001.png``; unique."""
     label: str
     category: str | None
     """Group of labels to which it belongs; None if the source has no such groups."""
@@ -45,18 +45,18 @@ class Content(NamedTuple):
     name: str
     """Name of the config."""
     labels: tuple[str, ...]
-    """Words of all labels, sorted; each must have images, so that none is lost in silence."""
+    """Words of all labels, sorted; each must have images, so that none disappears unnoticed."""
     train: Sequence[Candidate]
-    """Images that may support the measurement; all images if the source has no images apart to evaluate on."""
+    """Images that may support the measurement; all images if the source has no test images."""
     test: Sequence[Candidate] | None
-    """Images to evaluate on; None if the source does not set any apart."""
+    """Images to evaluate on; None if the source has no test images."""
     rejects: tuple[Reject, ...]
-    """Files that are no images by their names."""
+    """Files whose names are not those of images."""
     sources: tuple[Source, ...]
     where: str
-    """Place to name in errors."""
+    """Name of the source in errors."""
     is_published: bool | None = None
-    """True if the files are the published ones, False if they are others; None if there are no published ones."""
+    """True if the files are the published ones, False if not; None if there are no published ones."""
 
 
 def label_words(name: str, where: str) -> str:
@@ -64,7 +64,7 @@ def label_words(name: str, where: str) -> str:
 
     Args:
         name: Name of the label in the source.
-        where: Place to name in errors.
+        where: Name of the source in errors.
 
     Raises:
         DataError: the name has no letter or digit, or a control character.
@@ -87,7 +87,7 @@ def check_labels(names: Iterable[str], where: str) -> tuple[str, ...]:
 
     Args:
         names: Names of the labels in the source.
-        where: Place to name in errors.
+        where: Name of the source in errors.
 
     Raises:
         DataError: there are fewer than two labels or too many, or two of them read alike.
@@ -106,19 +106,19 @@ def check_labels(names: Iterable[str], where: str) -> tuple[str, ...]:
 
 
 class Sound(NamedTuple):
-    """An image that can be read, and that no other one repeats."""
+    """An image that can be read."""
 
     candidate: Candidate
     sha256: str
     """SHA-256 of the file."""
     pixels: str
-    """Hash of the pixels, which files of other formats may share."""
+    """Hash of the pixels, independent of the format of the file."""
     width: int
     height: int
 
 
 class Checked(NamedTuple):
-    """The images of a source that can be used."""
+    """The usable images of a source."""
 
     train: Sequence[Sound]
     test: Sequence[Sound] | None
@@ -126,7 +126,7 @@ class Checked(NamedTuple):
 
 
 def check_images(content: Content, report: Report) -> Checked:
-    """Open all images of a source, and reject those that cannot be read or stand twice.
+    """Open all images of a source, and reject unreadable and duplicate ones.
 
     Args:
         content: The images.
@@ -146,13 +146,13 @@ def check_images(content: Content, report: Report) -> Checked:
             except DataError as error:
                 rejects.append(_reject(candidate, UNREADABLE, str(error)))
     ambiguous = _with_two_labels([*sound["test"], *sound["train"]])
-    seen: dict[str, tuple[str, str]] = {}
+    first_of_pixels: dict[str, tuple[str, str]] = {}
     for name, images in sound.items():
         kept = []
         for image in images:
-            reject = _repeated(image, name, ambiguous, seen)
+            reject = _repeated(image, name, ambiguous, first_of_pixels)
             if reject is None:
-                seen[image.pixels] = (name, image.candidate.place)
+                first_of_pixels[image.pixels] = (name, image.candidate.path)
                 kept.append(image)
             else:
                 rejects.append(reject)
@@ -168,7 +168,7 @@ def _opened(candidate: Candidate) -> Sound:
 
 
 def _with_two_labels(images: Sequence[Sound]) -> dict[str, tuple[str, ...]]:
-    """Return the labels of the pixels that stand under several, by the hash of the pixels."""
+    """Return the labels of images that have several, by the hash of their pixels."""
     labels: dict[str, dict[str, None]] = {}
     for image in images:
         labels.setdefault(image.pixels, {})[image.candidate.label] = None
@@ -176,18 +176,18 @@ def _with_two_labels(images: Sequence[Sound]) -> dict[str, tuple[str, ...]]:
 
 
 def _repeated(
-    image: Sound, part: str, ambiguous: dict[str, tuple[str, ...]], seen: dict[str, tuple[str, str]]
+    image: Sound, part: str, ambiguous: dict[str, tuple[str, ...]], first_of_pixels: dict[str, tuple[str, str]]
 ) -> Reject | None:
-    """Return the reject of an image whose pixels stand elsewhere too; None if it is the first to have them."""
+    """Return the reject of an image with the pixels of an earlier one, or under several labels; None for any other."""
     if image.pixels in ambiguous:
         names = " and ".join(f"'{name}'" for name in ambiguous[image.pixels])
         return _reject(image.candidate, TWO_LABELS, f"its pixels stand under the labels {names}")
-    if image.pixels not in seen:
+    if image.pixels not in first_of_pixels:
         return None
-    other_part, place = seen[image.pixels]
+    other_part, other_path = first_of_pixels[image.pixels]
     rule = DUPLICATE if other_part == part else EVALUATED
-    return _reject(image.candidate, rule, f"has the pixels of {place}")
+    return _reject(image.candidate, rule, f"has the pixels of {other_path}")
 
 
 def _reject(candidate: Candidate, rule: Rule, reason: str) -> Reject:
-    return Reject(candidate=candidate.place, source_row=candidate.place, rule=rule.name, reason=reason)
+    return Reject(candidate=candidate.path, source_row=candidate.path, rule=rule.name, reason=reason)

@@ -1,4 +1,4 @@
-"""Draws the splits of a dataset of images, the same number of images for each label where there are enough."""
+"""Draws the splits of a dataset of images, with equally many images of each label if there are enough."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from schemas.items.image import ImageItem, NoContent
 SPLITS = ("test", "bias", "pool", "content_free")
 """Names of the splits, in the order in which they are written."""
 N_BIAS, N_POOL = 10, 50
-"""Numbers of images of each label in the splits bias and pool, where the source has enough."""
+"""Default numbers of images of each label in the splits bias and pool."""
 N_NOISE = 3
 _PLAIN: Mapping[NoContent, int] = {"grey": 128, "black": 0, "white": 255}
 _MOST_SIDE = 256
 
 
 class Sizes(NamedTuple):
-    """The numbers of images that a user wants."""
+    """The requested numbers of images."""
 
     n_bias: int = N_BIAS
     """Number of images of each label in the split bias."""
@@ -44,14 +44,14 @@ class Drawn(NamedTuple):
 
 
 def draw(checked: Checked, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str) -> Drawn:
-    """Draw the images of each split. Which image belongs where depends on the seed and its own label alimage.
+    """Draw the images of each split. The split of an image depends only on the seed and the images of its own label.
 
     Args:
         checked: The images that can be used.
         labels: All labels.
         sizes: Numbers of images.
         seed: Seed of the build.
-        where: Place to name in errors.
+        where: Name of the source in errors.
 
     Raises:
         ConfigError: the limit leaves no image for each label.
@@ -94,14 +94,14 @@ def _check_label(label: str, test: Sequence[Sound], support: Sequence[Sound], *,
 
 
 def _permuted(images: Sequence[Sound], seed: int, name: str) -> list[Sound]:
-    return [images[place] for place in rng_for(seed, name).permutation(len(images)).tolist()]
+    return [images[index] for index in rng_for(seed, name).permutation(len(images)).tolist()]
 
 
 def items_of(images: Sequence[Sound], labels: tuple[str, ...]) -> list[ImageItem]:
-    """Return images as items; their files are read again."""
+    """Return images as items; their files are read again, since only hashes were kept."""
     return [
         ImageItem(
-            item_id=image.candidate.place,
+            item_id=image.candidate.path,
             image=EncodedImage(bytes=image.candidate.read(), path=None),
             image_sha256=image.sha256,
             width=image.width,
@@ -110,7 +110,7 @@ def items_of(images: Sequence[Sound], labels: tuple[str, ...]) -> list[ImageItem
             target=image.candidate.label,
             category=image.candidate.category,
             content_free=None,
-            source_row=image.candidate.place,
+            source_row=image.candidate.path,
             flags=(),
         )
         for image in images
@@ -118,7 +118,7 @@ def items_of(images: Sequence[Sound], labels: tuple[str, ...]) -> list[ImageItem
 
 
 def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: str, seed: int) -> list[ImageItem]:
-    """Return images of one colour and of noise, as large as most images that are evaluated.
+    """Return images of one colour and of noise, of the most frequent size of the evaluated images.
 
     Args:
         test: Images that are evaluated.

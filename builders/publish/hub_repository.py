@@ -1,9 +1,8 @@
-"""A dataset repository on the Hugging Face Hub: what it holds, and the few requests that change it.
+"""A dataset repository on the Hugging Face Hub: its contents, and the few requests that change it.
 
-Failures of the Hub come in three kinds. A mistake of the user, such as a token without the right to write, is an error
-of one line. :class:`TryAgainError` means that the state of the repository is not known any more: it must be
-read again before anything else is sent. A failure that no repetition mends is a
-:class:`~biasboard.ground.errors.RunError`.
+Failures are of three kinds. A mistake of the user, such as a token without the right to write, is an error of one line.
+:class:`TryAgainError` means that the state of the repository is no longer known: it must be read again before anything
+else is sent. A failure that no retry can fix is a :class:`~biasboard.ground.errors.RunError`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _TYPE = "dataset"
 _REPO = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", re.ASCII)
 _MOVED, _BUSY = 412, 409
 _AFTERWARDS = (408, 429, _BUSY, _MOVED)
-"""Statuses, beside those of 500 and more, after which the same request may succeed."""
+"""Statuses below 500 after which the same request may succeed later."""
 _TOKEN_REMEDY = "give a token that may write to it in HF_TOKEN, or run: hf auth login"
 
 
@@ -39,7 +38,7 @@ class TryAgainError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.waits = waits
-        """True if trying again at once would fail again."""
+        """True if an immediate retry would fail again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,7 @@ class HubFile:
 
     git_sha1: str
     sha256: str | None
-    """Hash of the content of a large file; None for a small one, whose content ``git_sha1`` is of."""
+    """Hash of the content of a large file; None for a small one, whose content is hashed by ``git_sha1``."""
 
     def is_same(self, file: LocalFile) -> bool:
         """Return True if a local file has the same content."""
@@ -91,7 +90,7 @@ class HubRepository:
         self._api = HfApi()
 
     def check_token(self) -> None:
-        """Check that there is a token, without asking the Hub about it.
+        """Check that there is a token, without sending it to the Hub.
 
         Raises:
             ConfigError: there is none.
@@ -100,7 +99,7 @@ class HubRepository:
             raise ConfigError(f"--repo {self.repo}: there is no token for the Hub; {_TOKEN_REMEDY}")
 
     def read(self) -> HubState | None:
-        """Read the state of the repository; None if there is no such repository that the token may see."""
+        """Read the state of the repository; None if it does not exist or the token may not see it."""
         from huggingface_hub.errors import RepositoryNotFoundError
 
         with self._asking("reading"):
@@ -163,14 +162,14 @@ class HubRepository:
             additions: Files to add or to replace.
             deletions: Names of files to delete.
             parent: Commit that the main branch must still be at.
-            pull_request: True to open a pull request in place of changing the main branch.
+            pull_request: True to open a pull request instead of changing the main branch.
 
         Returns:
             The commit, or the address of the pull request.
         """
         from huggingface_hub import CommitOperationAdd, CommitOperationCopy, CommitOperationDelete
 
-        # Not by upload_folder: with Xet it makes several commits, of which only the first is guarded by its parent.
+        # Not by upload_folder: with Xet it makes several commits, of which only the first checks its parent.
         operations: list[CommitOperationAdd | CommitOperationCopy | CommitOperationDelete] = [
             *(CommitOperationAdd(path_in_repo=file.name, path_or_fileobj=file.path) for file in additions),
             *(CommitOperationDelete(path_in_repo=name, is_folder=False) for name in deletions),
@@ -187,16 +186,16 @@ class HubRepository:
             return str(made.pr_url if pull_request else made.oid)
 
     def tag(self, name: str, commit: str) -> None:
-        """Create a tag on a commit; one that exists is never moved."""
+        """Create a tag on a commit; an existing tag is never moved."""
         with self._asking("tagging"):
             self._api.create_tag(self.repo, tag=name, revision=commit, repo_type=_TYPE)
 
     @contextmanager
     def _asking(self, doing: str) -> Iterator[None]:
-        """Turn each failure of the Hub into one of the three kinds."""
+        """Turn each failure of a request into one of the three kinds."""
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-        # Errors of the HTTP library, which the client has exchanged before: those of the Hub are derived from them.
+        # The Hub's errors derive from those of the client's HTTP library, which was another in older versions.
         no_answer: type[Exception] = HfHubHTTPError.__bases__[0]
         try:
             yield
@@ -207,7 +206,7 @@ class HubRepository:
         except ValueError as error:
             raise DataError(f"--repo {self.repo}: {doing}: {one_line(error)}; correct what it names") from error
         except RuntimeError as error:
-            # A thread that uploads a large file wraps what happened to it.
+            # The thread that uploads a large file wraps its errors.
             if isinstance(error.__cause__, HfHubHTTPError):
                 raise self._kind(error.__cause__, doing) from error
             raise TryAgainError(f"{doing}: {one_line(error.__cause__ or error)}", waits=True) from error

@@ -1,7 +1,7 @@
-"""Reads the dataset folder that is to be published, and refuses what must not be.
+"""Reads a dataset folder to publish, and refuses what must not be published.
 
-A manifest is not enough, since somebody may have edited it: the terms that the builder states, the hashes of files and
-every text are looked at too.
+The manifest alone proves nothing, since somebody may have edited it: the builder's licence terms, the hashes of files
+and every text are checked too.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class LocalFile:
     path: Path
     size: int
     sha256: str
-    """Hash by which the Hub knows a large file."""
+    """Hash by which the Hub identifies a large file."""
     git_sha1: str
-    """Hash by which git, and so the Hub, knows a small file."""
+    """Hash by which git, and so the Hub, identifies a small file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalDataset:
-    """A sound dataset that may be published, and all its files."""
+    """A valid dataset that may be published, and all its files."""
 
     manifest: Manifest
     files: dict[str, LocalFile]
@@ -59,7 +59,7 @@ class LocalDataset:
 
     @property
     def title(self) -> str:
-        """The first line of the commit."""
+        """The first line of the commit message."""
         return f"{self.manifest.name} {self.manifest.version}"
 
 
@@ -71,8 +71,8 @@ def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
         report: Called with the progress.
 
     Raises:
-        DataError: the folder is no sound dataset, its licence forbids publishing it, or it holds protected texts or
-            files that are none of the dataset.
+        DataError: the folder is not a valid dataset, its licence forbids publishing it, or it holds protected texts or
+            files that do not belong to the dataset.
     """
     manifest = read_manifest(folder)
     check_manifest(manifest)
@@ -81,7 +81,7 @@ def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
         rest = "" if len(faults) == 1 else f" (and {len(faults) - 1} more; biasboard validate {folder} lists them)"
         raise DataError(f"{faults[0]}{rest}")
     files = {file.name: file for file in _files(folder)}
-    # An edited manifest may name other sources.
+    # Those of every builder, since an edited manifest may name other sources.
     for protected in _protected():
         if set(protected.file_sha256s) & {file.sha256 for file in files.values()}:
             raise DataError(f"{folder}: holds the published file of {protected.name}; remove it: {protected.refusal}")
@@ -93,9 +93,9 @@ def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
 
 
 def check_manifest(manifest: Manifest) -> None:
-    """Check what a manifest, and the builder that it names, say about the licence of a dataset.
+    """Check the licence of a dataset, by its manifest and by the builder that the manifest names.
 
-    That a manifest does not contradict itself, by a source that must not be published, was checked when it was read.
+    Reading the manifest has already checked that it is consistent with the licences of its sources.
 
     Raises:
         DataError: the licence of the dataset or of a source forbids publishing it.
@@ -118,7 +118,7 @@ def _protected() -> list[ProtectedSource]:
 
 
 def _described(manifest: Manifest) -> BuilderSource | None:
-    """Return how the builder of a benchmark describes the source of a dataset; None if no builder knows it."""
+    """Return the description of a dataset's source by the builder of its benchmark; None if no builder has it."""
     sources = [source for builder in all_builders() if builder.name == manifest.benchmark for source in builder.sources]
     given = manifest.parameters.get("source")
     return next(
@@ -147,7 +147,7 @@ def _files(folder: Path) -> Iterator[LocalFile]:
 
 
 def _check_listed(folder: Path, manifest: Manifest, names: Sequence[str]) -> None:
-    """Check that a folder holds nothing but the files of its dataset, hidden ones included."""
+    """Check that a folder holds only the files of its dataset; hidden files count too."""
     known = {
         *_OF_EVERY_DATASET,
         *(entry.path for entry in manifest.splits),
@@ -163,7 +163,7 @@ def _check_listed(folder: Path, manifest: Manifest, names: Sequence[str]) -> Non
 
 
 def _check_texts(folder: Path, names: Sequence[str]) -> None:
-    """Check that no file of a folder has a text that must not be published."""
+    """Check that no file of a folder holds a protected text."""
     for protected in _protected():
         known = digests_of(protected.digests)
         texts = (text for name in names for text in _texts_of(folder / name))
@@ -176,7 +176,7 @@ def _check_texts(folder: Path, names: Sequence[str]) -> None:
 
 
 def _check_version(folder: Path, manifest: Manifest) -> None:
-    """Check that the version has its form, and that all files say what the manifest says."""
+    """Check the form of the version, and that all files agree with the manifest."""
     if version_key(manifest.version) is None:
         raise DataError(
             f"{folder / MANIFEST}: version '{manifest.version}' is not {VERSION_FORM}; build the dataset again with "
@@ -184,7 +184,7 @@ def _check_version(folder: Path, manifest: Manifest) -> None:
         )
     for problem in croissant_problems(folder, manifest):
         raise DataError(problem)
-    # Looked for by itself, since results name the version of what they measured: no other fault is as grave.
+    # Has a message of its own, because results name the version that they measured: no other fault is as grave.
     if f"`{manifest.name}`, version {manifest.version}," not in (folder / CARD).read_text(encoding="utf-8"):
         raise DataError(
             f"{folder / CARD}: does not name version {manifest.version} of {manifest.name}, as {MANIFEST} does; "
@@ -195,10 +195,9 @@ def _check_version(folder: Path, manifest: Manifest) -> None:
 
 
 def _texts_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the place and the content of every text of a file.
+    """Yield location and content of every text of a file.
 
-    The texts of a parquet file are those of all its rows; those of another file are its lines, and the cells of CSV and
-    the strings of JSON as well.
+    Parquet: all strings of all rows. Text: lines, plus cells (CSV) or strings (JSON).
     """
     if path.suffix == ".parquet":
         yield from _texts_of_table(path)
@@ -219,7 +218,7 @@ def _texts_of(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _texts_of_table(path: Path) -> Iterator[tuple[str, str]]:
-    # Loading it takes long, and only publishing needs it here.
+    # Imported here because it is slow to load, and much of publishing does without.
     parquet, arrow = importlib.import_module("pyarrow.parquet"), importlib.import_module("pyarrow")
     number = 0
     try:
@@ -240,7 +239,7 @@ def _json(text: str) -> object:
 
 
 def _strings(value: object) -> Iterator[str]:
-    """Yield the strings of a value, and the sentences that it keeps in parts."""
+    """Yield the strings of a value, and the sentences that it stores in pieces."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Publishes a dataset: one commit, then the tag of its version, and after every doubt a look at what the Hub holds.
+"""Publishes a dataset: one commit, then the tag of its version; after every failure the repository is read again.
 
-What has to be sent, a commit, a tag, both or nothing, follows from the dataset and the repository alone.
+What to send, a commit, a tag, both or nothing, depends only on the dataset and the state of the repository.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from schemas.folders.dataset_folder import CARD, MANIFEST
 
 _MOST_TRIES = 6
 _MOST_SECONDS = 16.0
-"""Longest wait before a repetition; beginning at one second, all waits together take at most 47."""
+"""Longest wait before a retry, in seconds: 1 + 2 + 4 + 8 + 16 + 16 = 47 seconds in all."""
 _OF_THE_HUB = (".gitattributes",)
-"""Files that the Hub puts into a repository and needs there."""
+"""Files that the Hub itself adds to a repository and needs."""
 _MOST_NAMES = 3
 
 Say = Callable[[str], None]
@@ -38,8 +38,8 @@ def publish(
 ) -> None:
     """Publish a dataset.
 
-    Whatever fails, the repository is read again before anything is sent again, so that a commit or a tag that was made
-    is never made twice, and commits of others are kept.
+    After any failure the repository is read again before anything is sent, so that no commit or tag is made twice, and
+    commits of others are kept.
 
     Args:
         dataset: Dataset to publish.
@@ -47,12 +47,12 @@ def publish(
         private: True to create the repository as a private one.
         pull_request: True to open a pull request, which is not tagged.
         say: Called with each line to print.
-        first_wait: Time before the first repetition that has to wait, in seconds; it doubles with each.
+        first_wait: Time to wait before the first retry, in seconds; it doubles with each retry.
 
     Raises:
         ConfigError: the token has no right to do this, or an option does not fit the repository.
         DataError: the repository holds the version with other content, a later version, or another dataset.
-        RunError: the Hub failed again and again.
+        RunError: the Hub failed repeatedly.
     """
     sending = _Sending(dataset, repository, private=private, pull_request=pull_request, say=say)
     wait = first_wait
@@ -102,7 +102,7 @@ def plan_lines(dataset: LocalDataset, repository: HubRepository, *, private: boo
 
 
 class _Sending:
-    """The publishing of one dataset, over all its attempts."""
+    """Publishes one dataset, in as many attempts as it takes."""
 
     def __init__(
         self, dataset: LocalDataset, repository: HubRepository, *, private: bool, pull_request: bool, say: Say
@@ -112,7 +112,7 @@ class _Sending:
         self._deletable: frozenset[str] | None = None
 
     def attempt(self) -> None:
-        """Read the repository and send what is missing; raise TryAgainError if it has to be read again."""
+        """Read the repository and send what it lacks; raise TryAgainError if it has to be read again."""
         state = self._repository.read()
         _check_options(self._repository, state, private=self._private, pull_request=self._pull_request)
         if state is None:
@@ -122,7 +122,7 @@ class _Sending:
         if state is None:
             raise TryAgainError("the repository was created and cannot be seen yet", waits=True)
         if self._deletable is None:
-            # A file that another commit brings while this one is sent was not seen, and is not to be deleted.
+            # Only files of the first look may be deleted, not one that somebody else commits in the meantime.
             self._deletable = frozenset(self._repository.files(state.head))
         plan = _make_plan(self._dataset, self._repository, state, deletable=self._deletable)
         if self._pull_request:
@@ -184,7 +184,7 @@ def _check_options(repository: HubRepository, state: HubState | None, *, private
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """The changes that have to be sent."""
+    """The changes to send."""
 
     additions: tuple[LocalFile, ...] = ()
     """Files that the repository lacks, or has with other content."""
@@ -201,7 +201,7 @@ class _Plan:
 def _make_plan(
     dataset: LocalDataset, repository: HubRepository, state: HubState | None, *, deletable: frozenset[str] | None = None
 ) -> _Plan:
-    """Decide what has to be sent to a repository.
+    """Decide what to send to a repository.
 
     Args:
         dataset: Dataset to publish.
@@ -229,7 +229,7 @@ def _make_plan(
     if not additions and not deletions:
         return _Plan(committed=state.head)
     for commit in repository.commits(dataset.title):
-        # Somebody else committed after a commit of ours that was never tagged.
+        # Somebody else may have committed after a commit of ours that was never tagged.
         if not _differences(dataset, repository.files(commit)):
             return _Plan(committed=commit)
     _check_replaceable(dataset, repository, state, files)
@@ -245,7 +245,7 @@ def _differences(dataset: LocalDataset, files: Mapping[str, HubFile]) -> list[Lo
 def _check_replaceable(
     dataset: LocalDataset, repository: HubRepository, state: HubState, files: Mapping[str, HubFile]
 ) -> None:
-    """Check that what a commit would replace is an earlier version of the same dataset, or nothing."""
+    """Check that a commit would replace nothing but an earlier version of the same dataset."""
     where, manifest = f"--repo {repository.repo}", dataset.manifest
     if MANIFEST not in files:
         foreign = sorted(set(files) - {*_OF_THE_HUB, CARD})
@@ -263,13 +263,13 @@ def _check_replaceable(
         raise DataError(
             f"{where}: holds the dataset '{published.get('name')}', not '{manifest.name}'; give another one"
         )
-    there, here = version_key(str(published.get("version"))), version_key(manifest.version)
-    if there is not None and here is not None and there > here:
+    old, new = version_key(str(published.get("version"))), version_key(manifest.version)
+    if old is not None and new is not None and old > new:
         raise DataError(
             f"{where}: holds version {published['version']}, later than {manifest.version}; build the dataset with a "
             "higher --dataset-version"
         )
-    if there == here and published.get("content_sha256") != manifest.content_sha256:
+    if old == new and published.get("content_sha256") != manifest.content_sha256:
         raise DataError(
             f"{where}: holds version {manifest.version} with other items; a version never changes: build the dataset "
             "with a higher --dataset-version"

@@ -76,7 +76,7 @@ def _words(entry: str) -> list[str]:
     """Return the words of one ``--tasks``.
 
     Raises:
-        ConfigError: there are none, as where a variable of a shell is not set; that must not mean all tasks.
+        ConfigError: there are none, as when a shell variable is unset; that must not select the default.
     """
     words = [word for part in entry.split(",") if (word := part.strip())]
     if not words:
@@ -103,13 +103,13 @@ def _built(
 
 
 def _by_task(built: Built, report: Report) -> Report:
-    """Return a report of the writing that counts tasks, whose four splits are small."""
-    places = {task.place.name: number for number, task in enumerate(built.tasks)}
+    """Return a progress report for the writing that counts tasks instead of their four small splits."""
+    indices = {task.source.name: number for number, task in enumerate(built.tasks)}
 
     def report_task(label: str, done: int, total: int | None) -> None:
         """Report the task of a split; the label is ``writing CONFIG/SPLIT``."""
         config = label.removeprefix("writing ").rpartition("/")[0]
-        report("writing tasks", places[config], len(places))
+        report("writing tasks", indices[config], len(indices))
 
     return report_task
 
@@ -118,12 +118,12 @@ def _summary(built: Built, manifest: Manifest, folder: Path) -> Iterator[str]:
     chosen, n_items = built.chosen, {(entry.config, entry.split): entry.n_items for entry in manifest.splits}
     yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
     if chosen.missing:
-        n_wanted = len(chosen.places) + len(chosen.missing)
-        yield f"  {len(chosen.places)} of {n_wanted} tasks found; missing: {listed(chosen.missing, most=MOST_NAMES)}"
+        n_wanted = len(chosen.tasks) + len(chosen.missing)
+        yield f"  {len(chosen.tasks)} of {n_wanted} tasks found; missing: {listed(chosen.missing, most=MOST_NAMES)}"
     for task in built.tasks[:_TASKS_SHOWN]:
         largest = max(task.counts.values()) / task.n_items
         yield (
-            f"  {task.place.name}: {n_items[task.place.name, 'test']} evaluation items of {task.n_items}, "
+            f"  {task.source.name}: {n_items[task.source.name, 'test']} evaluation items of {task.n_items}, "
             f"{len(task.counts)} labels, the largest has {largest:.0%}"
         )
     if len(built.tasks) > _TASKS_SHOWN:

@@ -55,7 +55,7 @@ _BIASES = """\
 def superni_card(
     tasks: Sequence[TaskSummary], *, how_built: str, licence_terms: str, known_limits: str, citation: str
 ) -> Card:
-    """Return a card, adding the parts that all sources share."""
+    """Return the card: the given texts of the source, and those that all sources share."""
     return Card(
         data_statement=_DATA_STATEMENT,
         how_built=f"{how_built}\n\n{_HOW_BUILT}",
@@ -75,7 +75,7 @@ def superni_card(
 def _balance(tasks: Sequence[TaskSummary]) -> CardTable:
     rows = [
         (
-            task.place.name,
+            task.source.name,
             task.category,
             str(len(task.counts)),
             str(task.n_items),

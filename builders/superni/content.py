@@ -1,4 +1,4 @@
-"""The content of one task, as each source gives it: its instruction, and inputs with their outputs."""
+"""The content of one task, in the same form for each source: its instruction, and inputs with their outputs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ EMPTY_OUTPUT = Rule(name="empty_output", description="the first output of the it
 MISSING_FIELD = Rule(name="missing_field", description="the item has an input, and one output or a list of outputs")
 REPEATED_ID = Rule(name="repeated_id", description="no item before it in the task has the same id")
 ITEM_RULES = (EMPTY_INPUT, EMPTY_OUTPUT, MISSING_FIELD, REPEATED_ID)
-"""Rules by which single items of a task are dropped."""
+"""Rules that drop single items of a task."""
 
 
 class Instance(NamedTuple):
-    """One input of a task that can be used, with its outputs."""
+    """One usable input of a task, with its outputs."""
 
     item_id: str
     text: str
     outputs: tuple[str, ...]
-    place: str | None
-    """Place in the source, such as ``task073_x.json, instance 12``, counted from 0; None for an embedded task."""
+    location: str | None
+    """Location in the source, such as ``task073_x.json, instance 12``, counted from 0; None for an embedded task."""
 
     @property
     def label(self) -> str:
@@ -40,11 +40,11 @@ class TaskContent:
     instruction: str
     category: str
     equivalent_labels: bool
-    """True if the labels only name places, such as the letters of options."""
+    """True if the labels only number the choices, as the letters of options do."""
     own_candidates: bool
-    """True if the items of the task offer different numbers of options, so that each has labels of its own."""
+    """True if the items of the task offer different numbers of options, so that each has its own labels."""
     licence: str
-    """Licence of the task, as the source tells it."""
+    """Licence of the task, as the source states it."""
     sha256: str | None
     """SHA-256 of the file; None for an embedded task."""
     instances: tuple[Instance, ...]
@@ -53,27 +53,27 @@ class TaskContent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskPlace:
-    """A task that can be read."""
+class SourceTask:
+    """A task of a source, not read yet."""
 
     name: str
     address: str
     """Address of the task, for the manifest."""
     read: Callable[[], TaskContent]
-    """Reads the task; may raise DataError. Each call reads it anew, so that nothing stays in memory."""
+    """Reads the task; may raise DataError. Each call reads the file again, so that nothing stays in memory."""
 
 
 class Sorted(NamedTuple):
-    """The rows of a task, sorted into those that can be used and the others."""
+    """The rows of a task, sorted into usable instances and rejects."""
 
     instances: tuple[Instance, ...]
     rejects: tuple[Reject, ...]
 
 
 class Row(NamedTuple):
-    """One row of a source, of which nothing is certain yet."""
+    """One row of a source, not checked yet."""
 
-    place: str
+    location: str
     item_id: str | None
     """The id in the source; None if it has none."""
     text: object
@@ -81,7 +81,7 @@ class Row(NamedTuple):
 
 
 def sort_rows(rows: list[Row], make_id: Callable[[str, int], str]) -> Sorted:
-    """Sort rows into instances that can be used and rejects, in their order.
+    """Sort rows into usable instances and rejects, keeping their order.
 
     Args:
         rows: Rows of one task.
@@ -105,17 +105,17 @@ def sort_rows(rows: list[Row], make_id: Callable[[str, int], str]) -> Sorted:
             n_before[text] = n_before.get(text, 0) + 1
             if item_id not in ids:
                 ids.add(item_id)
-                instances.append(Instance(item_id, text, outputs, row.place))
+                instances.append(Instance(item_id, text, outputs, row.location))
                 continue
             rule, reason = REPEATED_ID, f"the id '{item_id}' stands in the task before"
-        # The texts of most tasks must not be shown elsewhere.
-        rejects.append(Reject(candidate="", source_row=row.place, rule=rule.name, reason=reason))
+        # No candidate text, since the licences of most tasks forbid showing it.
+        rejects.append(Reject(candidate="", source_row=row.location, rule=rule.name, reason=reason))
     return Sorted(tuple(instances), tuple(rejects))
 
 
 def _outputs(value: object) -> tuple[str, ...] | None:
     """Return the outputs of a row, given as one text or as a list of texts; None if they are neither."""
-    # The repository's old schema has one text where the present one has a list.
+    # The repository's old schema has one text instead of a list.
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list | tuple) or not all(isinstance(output, str) for output in values):
         return None

@@ -3,13 +3,13 @@
 Placeholders are those of contextual calibration (Zhao et al. 2021, arXiv:2102.09690). Random words are those of
 domain-context calibration (Fei et al. 2023, arXiv:2305.19148) as Reif and Schwartz use it: in each part of a task's
 frame, as many words as the part has on average, drawn without replacement from the words of this part in all test
-inputs. Labels are never looked at.
+inputs. Labels are never used.
 
-The frame of a task is the markers, such as ``Sentence 1:`` or ``(A)``, that nearly all of its inputs share. A marker is
-one to four words before a colon, or the letter or number of an option. Those that occur in nearly all inputs, and there
-in one order, are the frame. An option that only some inputs have belongs to the part before it. A task without such
-markers has inputs of one part. The release divides inputs by a template for each task, and leaves the last sign of a
-marker in the words of 21 tasks.
+The frame of a task consists of the markers, such as ``Sentence 1:`` or ``(A)``, that nearly all of its inputs share in
+the same order. A marker is one to four words before a colon, or the letter or number of an option. An option that only
+some inputs have belongs to the part before it. Without such markers an input is a single part. The publication's
+release instead splits inputs by a template for each task, which leaves the last character of a marker among the words
+of 21 tasks.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import numpy as np
 PLACEHOLDERS = ("N/A", "", "[MASK]")
 N_RANDOM = 20
 _LEAST_SHARE = 0.95
-"""Least share of the inputs that have a marker, and of those that have all markers in one order."""
+"""Least share of the inputs that have a marker, and of those that have all markers in the same order."""
 _MOST_WORDS = 4
 _WORDS = re.compile(r"(?<![\w'-])(?:[\w'-]+[^\S\n]){0,3}[\w'-]+\Z")
 _LONGEST = 80
-"""Number of characters before a colon in which the words of a marker are looked for."""
+"""Number of characters before a colon in which the words of a marker are searched."""
 _OPTION = re.compile(r"\([A-Za-z0-9]{1,2}\)|(?<![\w(])[A-Za-z0-9]{1,2}[).](?=\s)")
 
 
@@ -45,19 +45,20 @@ def random_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Iter
     divided = [parts for text in texts if (parts := frame.parts(text)) is not None]
     bags = [[part.lower().split() for part in column] for column in zip(*divided, strict=True)]
     words = [[word for part in bag for word in part] for bag in bags]
-    # Without replacement, as Reif and Schwartz draw, and not Fei et al. A mean is never longer than the whole bag.
+    # Without replacement, as Reif and Schwartz draw, unlike Fei et al. There are always enough words: a mean length is
+    # at most the size of the whole bag.
     lengths = [math.ceil(len(bag) / len(divided)) for bag in words]
     for _ in range(n):
         yield frame.fill(
             [
-                " ".join(bag[place] for place in rng.choice(len(bag), size=length, replace=False)) if length else ""
+                " ".join(bag[index] for index in rng.choice(len(bag), size=length, replace=False)) if length else ""
                 for bag, length in zip(words, lengths, strict=True)
             ]
         )
 
 
 class Marker(NamedTuple):
-    """A text that divides inputs, with the spaces around it in most of them."""
+    """A text that separates parts of inputs, with the spaces around it in most of them."""
 
     before: str
     text: str
@@ -70,7 +71,7 @@ class Frame(NamedTuple):
     markers: tuple[Marker, ...]
 
     def parts(self, text: str) -> tuple[str, ...] | None:
-        """Return the text before the first marker and after each; None if the input lacks a marker in its place.
+        """Return the text before the first marker and after each marker; None if the input lacks one in this order.
 
         >>> Frame((Marker("", "Q:", " "), Marker(" ", "A:", " "))).parts("Q: Who is it? A: me")
         ('', ' Who is it? ', ' me')
@@ -78,15 +79,15 @@ class Frame(NamedTuple):
         parts = []
         start = 0
         for marker in self.markers:
-            place = text.find(marker.text, start)
-            if place < 0:
+            position = text.find(marker.text, start)
+            if position < 0:
                 return None
-            parts.append(text[start:place])
-            start = place + len(marker.text)
+            parts.append(text[start:position])
+            start = position + len(marker.text)
         return (*parts, text[start:])
 
     def fill(self, parts: Sequence[str]) -> str:
-        """Return an input with these parts, with the spaces around markers that most inputs have."""
+        """Return an input with these parts, and with the spaces around markers that most inputs have."""
         text = parts[0]
         for marker, part in zip(self.markers, parts[1:], strict=True):
             text += (marker.before if text else "") + marker.text + (marker.after + part if part else "")
@@ -118,7 +119,7 @@ def find_frame(texts: Sequence[str]) -> Frame:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Yield all texts in an input that may be markers: up to four words before each colon, and signs of options."""
+    """Yield all possible markers of an input: up to four words before each colon, and letters or numbers of options."""
     for colon in re.finditer(":", text):
         match = _WORDS.search(text[max(0, colon.start() - _LONGEST) : colon.start()])
         words = re.split(r"(\s)", match[0]) if match else []
@@ -128,7 +129,7 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _order(text: str, frequent: set[str]) -> tuple[str, ...]:
-    """Return the frequent markers of an input in their order, the longest where one ends like another."""
+    """Return the frequent markers of an input in order, and of overlapping ones only the longest."""
     spans: list[tuple[int, int, str]] = []
     for name in sorted(set(_names(text)) & frequent, key=lambda name: (-len(name), name)):
         match = re.search(rf"(?<![\w'(-]){re.escape(name)}", text)

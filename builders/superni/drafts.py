@@ -1,4 +1,4 @@
-"""Builds a draft from each source, ready to be written as a dataset."""
+"""Makes the draft of a dataset from each source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from builders.dataset.card import SourceTexts
 from builders.dataset.output import Draft
 from builders.superni import BUILDER, embedded, hub_copy, natural_instructions
 from builders.superni.cards import PAPER, SUPERNI, superni_card
-from builders.superni.content import ITEM_RULES, TaskPlace
+from builders.superni.content import ITEM_RULES, SourceTask
 from builders.superni.items import FLAG_RULES, N_TEST
 from builders.superni.survey import Survey, TaskSummary, draft_splits, survey
 from builders.superni.task_choice import (
@@ -64,7 +64,7 @@ _EMBEDDED = SourceTexts(
 
 
 class Options(NamedTuple):
-    """The options of a build that are alike for all sources."""
+    """The build options that all sources share."""
 
     tasks: tuple[str, ...]
     """Names or numbers of tasks, or one word: ``published`` or ``filter``. Empty for the default of the source."""
@@ -74,7 +74,7 @@ class Options(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A draft, with what a reader of the command line wants to know of it."""
+    """A draft, with the facts that the command line prints about it."""
 
     draft: Draft[LabelItem]
     chosen: Chosen
@@ -87,42 +87,42 @@ def from_embedded(options: Options) -> Built:
     Raises:
         ConfigError: there is no embedded task of a given name.
     """
-    places = embedded.task_places()
+    available = embedded.source_tasks()
     if words := {PUBLISHED, FILTER} & set(options.tasks):
         raise ConfigError(
             f"--tasks {words.pop()}: the embedded tasks are not published ones; leave it out, or name them"
         )
-    chosen = choose_named(options.tasks, places) if options.tasks else Chosen("all", tuple(places.values()), ())
+    chosen = choose_named(options.tasks, available) if options.tasks else Chosen("all", tuple(available.values()), ())
     sources = tuple(
         Source(
-            name=f"embedded task {place.name}",
-            address=place.address,
+            name=f"embedded task {task.name}",
+            address=task.address,
             revision=_BUILDER_VERSION,
             sha256=None,
             licence=embedded.LICENCE,
             redistributable=True,
         )
-        for place in chosen.places
+        for task in chosen.tasks
     )
     return _built("embedded", chosen, options, sources, _EMBEDDED)
 
 
-def from_natural_instructions(given: Path, options: Options, *, revision: str | None, task_info: Path | None) -> Built:
+def from_natural_instructions(root: Path, options: Options, *, revision: str | None, task_info: Path | None) -> Built:
     """Build a draft from task files of the repository natural-instructions.
 
     Args:
-        given: Folder of the task files, or of the repository.
+        root: Folder of the task files, or of the repository.
         options: Options of the build.
-        revision: Commit of the repository, which is only recorded; None if it is unknown.
+        revision: Commit of the repository, only recorded and not checked; None if it is unknown.
         task_info: List of all tasks, for ``--tasks filter``.
 
     Raises:
         DataError: there is no such folder, it has none of the tasks, or a file cannot be read.
         ConfigError: a named task does not exist or cannot be used, or the list of all tasks is missing.
     """
-    places = natural_instructions.task_places(given)
-    folder = natural_instructions.tasks_folder(given)
-    chosen = _chosen(options, places, task_info, folder)
+    available = natural_instructions.source_tasks(root)
+    folder = natural_instructions.tasks_folder(root)
+    chosen = _chosen(options, available, task_info, folder)
     texts = SourceTexts(
         title="SuperNI label bias, tasks of Super-NaturalInstructions",
         how_built="The tasks are files of the repository natural-instructions.",
@@ -136,18 +136,20 @@ def from_natural_instructions(given: Path, options: Options, *, revision: str | 
     return _built("natural-instructions", chosen, options, _info_sources(task_info), texts, revision)
 
 
-def from_hub(given: Path, options: Options, *, revision: str | None, task_info: Path | None) -> Built:
+def from_hub(source: Path, options: Options, *, revision: str | None, task_info: Path | None) -> Built:
     """Build a draft from a folder in the layout of Muennighoff/natural-instructions, or from the Hub.
 
     Raises:
-        DataError: the folder cannot be had, it has none of the tasks, or a file cannot be read.
+        DataError: the folder cannot be downloaded or has none of the tasks, or a file cannot be read.
         ConfigError: a named task does not exist or cannot be used, or the list of all tasks is missing.
     """
     is_published = (options.tasks or (PUBLISHED,)) == (PUBLISHED,)
-    folder = hub_copy.hub_folder(given, revision, published_tasks() if is_published else None)
+    folder = hub_copy.hub_folder(source, revision, published_tasks() if is_published else None)
     infos = read_task_info(task_info, folder.path) if task_info is not None else {}
-    places = hub_copy.task_places(folder.path, {name: info.category for name, info in infos.items() if info.category})
-    chosen = _chosen(options, places, task_info, folder.path)
+    available = hub_copy.source_tasks(
+        folder.path, {name: info.category for name, info in infos.items() if info.category}
+    )
+    chosen = _chosen(options, available, task_info, folder.path)
     texts = SourceTexts(
         title="SuperNI label bias, tasks of Super-NaturalInstructions from the Hub",
         how_built=(
@@ -164,21 +166,21 @@ def from_hub(given: Path, options: Options, *, revision: str | None, task_info: 
     return _built("hub", chosen, options, _info_sources(task_info), texts, folder.revision)
 
 
-def _chosen(options: Options, places: Mapping[str, TaskPlace], task_info: Path | None, folder: Path) -> Chosen:
+def _chosen(options: Options, available: Mapping[str, SourceTask], task_info: Path | None, folder: Path) -> Chosen:
     words = options.tasks or (PUBLISHED,)
     if len(words) > 1 and (mixed := {PUBLISHED, FILTER} & set(words)):
         raise ConfigError(
             f"--tasks {mixed.pop()}: cannot be mixed with other tasks; give the word alone, or names alone"
         )
     if words == (PUBLISHED,):
-        return choose_published(places)
+        return choose_published(available)
     if words == (FILTER,):
-        return choose_filtered(places, read_task_info(task_info, folder))
-    return choose_named(words, places)
+        return choose_filtered(available, read_task_info(task_info, folder))
+    return choose_named(words, available)
 
 
 def _info_sources(task_info: Path | None) -> tuple[Source, ...]:
-    """Return the source for a list of all tasks that was given."""
+    """Return the source of the list of all tasks, if there is one."""
     if task_info is None:
         return ()
     return (
@@ -225,7 +227,7 @@ def _built(
         reject_rules=(*ITEM_RULES, *ALWAYS_RULES, *(FILTER_RULES if chosen.mode == FILTER else ())),
         flag_rules=FLAG_RULES,
         card=superni_card(surveyed.tasks, **{name: text for name, text in texts._asdict().items() if name != "title"}),
-        suites=(Suite(name=SUITE, configs=tuple(task.place.name for task in surveyed.tasks)),),
+        suites=(Suite(name=SUITE, configs=tuple(task.source.name for task in surveyed.tasks)),),
     )
     return Built(draft, chosen, surveyed.tasks)
 
@@ -234,9 +236,9 @@ def _parameters(source: str, chosen: Chosen, surveyed: Survey, options: Options,
     differences = [difference for task in surveyed.tasks if (difference := task.difference) is not None]
     return {
         "source": source,
-        "tasks": ", ".join(place.name for place in chosen.places) if chosen.mode == "named" else chosen.mode,
+        "tasks": ", ".join(task.name for task in chosen.tasks) if chosen.mode == "named" else chosen.mode,
         "limit": limit,
-        "n_wanted_tasks": len(chosen.places) + len(chosen.missing),
+        "n_wanted_tasks": len(chosen.tasks) + len(chosen.missing),
         "n_tasks": len(surveyed.tasks),
         "missing_tasks": ", ".join(chosen.missing) or None,
         "other_counts": "; ".join(differences) or None,
@@ -246,8 +248,8 @@ def _parameters(source: str, chosen: Chosen, surveyed: Survey, options: Options,
 def _task_source(task: TaskSummary, source: str, revision: str | None) -> Source:
     licence = f"Apache-2.0 (repository); instances: {task.licence}" if source != "hub" else task.licence
     return Source(
-        name=task.place.name,
-        address=task.place.address,
+        name=task.source.name,
+        address=task.source.address,
         revision=revision,
         sha256=task.sha256,
         licence=licence,

@@ -1,7 +1,7 @@
 """The source *embedded*: tasks of this project, whose items are combined from the phrases in ``texts/``.
 
 Each file is a task. Either every label has patterns, filled with phrases that suit the label, or items ask for one of
-several words, whose letters are the labels. All is fixed by the files: there is no seed.
+several words, whose letters are the labels. The files determine everything: there is no seed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 from biasboard.ground.toml_files import packaged_toml
-from builders.superni.content import Instance, TaskContent, TaskPlace
+from builders.superni.content import Instance, SourceTask, TaskContent
 
 ADDRESS = "builders/superni/texts"
 LICENCE = "Apache-2.0"
@@ -24,23 +24,23 @@ T = TypeVar("T")
 
 
 class Example(NamedTuple):
-    """A made input with its right label."""
+    """A generated input with its right label."""
 
     text: str
     label: str
 
 
-def task_places() -> dict[str, TaskPlace]:
+def source_tasks() -> dict[str, SourceTask]:
     """Return the embedded tasks by name, sorted."""
     files = (entry.name for entry in resources.files("builders.superni").joinpath("texts").iterdir())
     names = sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml"))
-    return {name: TaskPlace(name=name, address=f"{ADDRESS}/{name}.toml", read=partial(_task, name)) for name in names}
+    return {name: SourceTask(name=name, address=f"{ADDRESS}/{name}.toml", read=partial(_task, name)) for name in names}
 
 
 def _task(name: str) -> TaskContent:
     """Make the items of one task."""
     task = packaged_toml("builders.superni", "texts", f"{name}.toml")
-    examples = list(asked_examples(task) if "options" in task else told_examples(task))
+    examples = list(question_examples(task) if "options" in task else pattern_examples(task))
     return TaskContent(
         name=name,
         instruction=task["instruction"],
@@ -63,19 +63,19 @@ def shuffled(values: Sequence[T], key: str) -> list[T]:
     >>> shuffled("abcde", "x") == shuffled("abcde", "x"), shuffled("abcde", "x") == shuffled("abcde", "y")
     (True, False)
     """
-    # By hashes, so that no version of a library can move a text.
-    order = sorted(range(len(values)), key=lambda place: hashlib.sha256(f"{key}:{place}".encode()).digest())
-    return [values[place] for place in order]
+    # By hashes, so that no version of a random generator can change the order.
+    order = sorted(range(len(values)), key=lambda index: hashlib.sha256(f"{key}:{index}".encode()).digest())
+    return [values[index] for index in order]
 
 
 def _endless(values: Sequence[T], key: str) -> Iterator[T]:
-    """Yield values without end, each equally often, every time in another order."""
+    """Yield values endlessly, each equally often, in a new order each round."""
     for turn in count():
         yield from shuffled(values, f"{key}:{turn}")
 
 
-def told_examples(task: Mapping[str, Any]) -> Iterator[Example]:
-    """Yield the examples of a task whose labels have patterns: as many different texts of each as its ``n`` says."""
+def pattern_examples(task: Mapping[str, Any]) -> Iterator[Example]:
+    """Yield the examples of a task whose labels have patterns: ``n`` different texts for each label."""
     for label in task["label"]:
         key = f"{task['name']}:{label['name']}"
         slots = {**task.get("slots", {}), **label.get("slots", {})}
@@ -93,15 +93,15 @@ def told_examples(task: Mapping[str, Any]) -> Iterator[Example]:
 
 
 def _filled(pattern: str, row: Mapping[str, str], phrases: Mapping[str, str]) -> str:
-    """Fill a pattern with the phrases of the slots and of a row, whose phrases may have slots themselves."""
+    """Fill a pattern with the phrases of its slots and of a row; phrases of a row may have slots themselves."""
     values = {**phrases, **{name: text.format(**phrases) for name, text in row.items()}}
     # A slot in capitals, such as {Item}, begins a sentence.
     capital = {name.capitalize(): text[:1].upper() + text[1:] for name, text in values.items()}
     return pattern.format(**values, **capital)
 
 
-def asked_examples(task: Mapping[str, Any]) -> Iterator[Example]:
-    """Yield the examples of a task about words of different kinds, in which the right letters take turns."""
+def question_examples(task: Mapping[str, Any]) -> Iterator[Example]:
+    """Yield the examples of a task about words of different kinds; the right letters alternate."""
     groups: Mapping[str, Sequence[str]] = task["groups"]
     texts: set[str] = set()
     for options in task["options"]:

@@ -1,7 +1,7 @@
 """The source *hub*: the layout of the dataset Muennighoff/natural-instructions on the Hugging Face Hub.
 
-Its folders train/ and test/ hold a JSON Lines file for each task, with one row for each output of an instance: rows
-with one id are one instance. It has neither categories nor licences.
+Its folders train/ and test/ hold a JSON Lines file for each task, with one row per output: rows with the same id are
+one instance. It has neither categories nor licences.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
-from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
+from builders.superni.content import Row, SourceTask, TaskContent, sort_rows
 from builders.superni.natural_instructions import TASK_NAME, made_id, read_text
 from builders.superni.task_choice import published_tasks
 
@@ -35,22 +35,22 @@ class HubFolder(NamedTuple):
     """Commit on the Hub; None for a local folder."""
 
 
-def hub_folder(given: Path, revision: str | None, names: Iterable[str] | None) -> HubFolder:
+def hub_folder(source: Path, revision: str | None, names: Iterable[str] | None) -> HubFolder:
     """Return the folder that ``--input`` refers to, and download it from the Hub if necessary.
 
     Args:
-        given: Path of a folder, or the Hub id.
+        source: Path of a folder, or the Hub id.
         revision: Commit on the Hub; None for the newest one, and for a local folder.
-        names: Names of the tasks to download; None for all.
+        names: Tasks to download; None for all.
 
     Raises:
         DataError: there is no such folder, it cannot be downloaded, or a revision is given for a local folder.
     """
-    if is_on_hub(given, HUB_ID):
+    if is_on_hub(source, HUB_ID):
         return _fetched(revision, names)
-    check_folder(given, f"a folder with train/ and test/, or {HUB_ID} for the Hub")
-    check_no_revision(revision, given, "folder")
-    return HubFolder(given, None)
+    check_folder(source, f"a folder with train/ and test/, or {HUB_ID} for the Hub")
+    check_no_revision(revision, source, "folder")
+    return HubFolder(source, None)
 
 
 def _fetched(revision: str | None, names: Iterable[str] | None) -> HubFolder:
@@ -62,11 +62,11 @@ def _fetched(revision: str | None, names: Iterable[str] | None) -> HubFolder:
         path = huggingface_hub.snapshot_download(
             HUB_ID, repo_type="dataset", revision=revision, allow_patterns=patterns
         )
-    # The Hub cache keeps each state in a folder named snapshots/<commit>.
+    # The Hub cache stores each commit in a folder snapshots/<commit>.
     return HubFolder(Path(path), Path(path).name)
 
 
-def task_places(folder: Path, categories: Mapping[str, str]) -> dict[str, TaskPlace]:
+def source_tasks(folder: Path, categories: Mapping[str, str]) -> dict[str, SourceTask]:
     """Return the tasks of a folder by name, sorted; no file is opened.
 
     Args:
@@ -74,23 +74,23 @@ def task_places(folder: Path, categories: Mapping[str, str]) -> dict[str, TaskPl
         categories: Category of each task that is not in the table of the publication, by name.
 
     Raises:
-        DataError: the folder holds no task file, or two of one task.
+        DataError: the folder holds no task file, or two for the same task.
     """
-    places: dict[str, TaskPlace] = {}
+    tasks: dict[str, SourceTask] = {}
     for path in sorted(path for name in FOLDERS for path in (folder / name).glob("*.jsonl")):
         name = _SUFFIX.sub("", path.stem)
         if not TASK_NAME.fullmatch(name):
             continue
-        if name in places:
+        if name in tasks:
             raise DataError(f"--input {folder}: has two files of {name}; remove one of them")
         read, file = partial(read_task, path, name, categories), f"{path.parent.name}/{path.name}"
-        places[name] = TaskPlace(name=name, address=f"{ADDRESS}, {file}", read=read)
-    if not places:
+        tasks[name] = SourceTask(name=name, address=f"{ADDRESS}, {file}", read=read)
+    if not tasks:
         raise DataError(
             f"--input {folder}: no file train/taskNNN_NAME.jsonl or test/taskNNN_NAME.jsonl here; give the folder "
             f"of {ADDRESS}"
         )
-    return dict(sorted(places.items()))
+    return dict(sorted(tasks.items()))
 
 
 def read_task(path: Path, name: str, categories: Mapping[str, str]) -> TaskContent:
@@ -114,13 +114,13 @@ def read_task(path: Path, name: str, categories: Mapping[str, str]) -> TaskConte
     text, sha256 = read_text(path, remedy=REMEDY)
     rows = _rows(text, path, name)
     joined: dict[tuple[str, str], list[str]] = {}
-    places: dict[tuple[str, str], str] = {}
-    for place, row in rows:
+    locations: dict[tuple[str, str], str] = {}
+    for location, row in rows:
         key = row["id"], row["inputs"]
         joined.setdefault(key, []).append(row["targets"])
-        places.setdefault(key, place)
+        locations.setdefault(key, location)
     usable, rejects = sort_rows(
-        [Row(places[key], key[0] or None, key[1], outputs) for key, outputs in joined.items()],
+        [Row(locations[key], key[0] or None, key[1], outputs) for key, outputs in joined.items()],
         lambda text, n: made_id(name, text, n),
     )
     return TaskContent(
@@ -140,16 +140,16 @@ def _rows(text: str, path: Path, name: str) -> list[tuple[str, dict[str, str]]]:
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            place = f"{path.name}:{number}"
-            content = strict_json.loads(line, where=place, remedy=REMEDY)
+            location = f"{path.name}:{number}"
+            content = strict_json.loads(line, where=location, remedy=REMEDY)
             row = content if isinstance(content, dict) else {}
             texts = {field: value for field in _FIELDS if isinstance(value := row.get(field), str)}
             if missing := [field for field in _FIELDS if field not in texts]:
                 have = ", ".join(row)[:200]
-                raise DataError(f"{place}: field '{missing[0]}' is missing or no text; have: {have}; {REMEDY}")
+                raise DataError(f"{location}: field '{missing[0]}' is missing or no text; have: {have}; {REMEDY}")
             if texts["task_name"] != name:
-                raise DataError(f"{place}: is of '{texts['task_name']}', not of {name}; {REMEDY}")
-            rows.append((place, texts))
+                raise DataError(f"{location}: is of '{texts['task_name']}', not of {name}; {REMEDY}")
+            rows.append((location, texts))
     if not rows:
         raise DataError(f"{path.name}: has no rows; {REMEDY}")
     return rows

@@ -1,7 +1,7 @@
-"""Items of a task: the options that each offers, its flags, and its split.
+"""Makes the items of a task: the options that each offers, its flags, and its split.
 
-Which item belongs where depends on the seed and the name of the task alone. Defects of items and tasks are flagged,
-because the data are kept as the source has them.
+The split of an item depends only on the seed and the name of the task. Defects of items and tasks are flagged instead
+of repaired, because the data are kept as the source has them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPLITS = ("test", "bias", "pool", "content_free")
 N_BIAS = 32
 N_POOL = 64
 N_SUPPORT = N_BIAS + N_POOL
-"""Number of items that are not evaluated; all three are those of the publication."""
+"""Number of items that are not evaluated; all three numbers are those of the publication."""
 N_CONTENT_FREE = len(PLACEHOLDERS) + N_RANDOM
 N_TEST = 1000
 """Maximum number of evaluation items per task, as in the publication."""
@@ -38,10 +38,10 @@ UNCLEAR = Rule(
     description="the options of the input cannot be told apart, so that the item has all labels of the task",
 )
 FEW_TEST = 100
-"""Number of items to evaluate below which a task is flagged, whatever limit the user sets.
+"""Number of evaluation items below which a task is flagged, whatever limit the user sets.
 
-A run asks this many of each task by default: a task with fewer is measured on fewer than the others, and the accuracies
-of its labels vary more by chance, so that it looks more biased. The smallest task of the publication has 304.
+By default a run asks this many of each task. A task with fewer is measured on fewer items than the others: the
+accuracies of its labels vary more by chance, so that it looks more biased. The publication's smallest task has 304.
 """
 SMALL_TEST = Rule(name="small_test_split", description=f"the task has fewer than {FEW_TEST} items to evaluate")
 FLAG_RULES = (PERIOD, ALIKE, UNNAMED, SPACES, SEVERAL, REPEATED, CONFLICT, UNCLEAR, SMALL_TEST)
@@ -49,7 +49,7 @@ FLAG_RULES = (PERIOD, ALIKE, UNNAMED, SPACES, SEVERAL, REPEATED, CONFLICT, UNCLE
 
 def labels_of(content: TaskContent) -> tuple[str, ...]:
     """Return the sorted labels of a task: the first outputs of all its items, as the source spells them."""
-    # The release looks at the items to evaluate alone, so that a demonstration may have a label that is none of them.
+    # The release takes only evaluation items, so that a demonstration may have a label that is not in its list.
     return tuple(sorted({instance.label for instance in content.instances}))
 
 
@@ -69,12 +69,13 @@ def split_items(content: TaskContent, *, seed: int, limit: int = N_TEST) -> Mapp
         seed: Seed of the build.
         limit: Maximum number of evaluation items.
     """
-    # The publication drew all tasks from one stream: a change of one file moved the examples of every later task.
+    # One generator per task. The publication drew all tasks from one stream, in which a change of one file changed the
+    # examples of every later task.
     order = rng_for(seed, content.name).permutation(len(content.instances)).tolist()
-    # A limit is the user's own choice, and moves no other split.
+    # By all items, not by the limit, which is the user's own choice.
     flags = task_flags(labels_of(content), len(content.instances) - N_SUPPORT)
     items = _label_items(content, flags)
-    chosen = [items[place] for place in order[: N_SUPPORT + limit]]
+    chosen = [items[index] for index in order[: N_SUPPORT + limit]]
     test = chosen[N_SUPPORT:]
     splits = (test, chosen[:N_BIAS], chosen[N_BIAS:N_SUPPORT], _content_free(test, content, flags, seed))
     return dict(zip(SPLITS, splits, strict=True))
@@ -91,7 +92,7 @@ def _label_items(content: TaskContent, of_task: tuple[str, ...]) -> list[LabelIt
             item_id=instance.item_id,
             text=instance.text,
             target=instance.label,
-            source_row=instance.place,
+            source_row=instance.location,
             flags=of_task + own,
         )
         if content.own_candidates:
@@ -103,7 +104,7 @@ def _label_items(content: TaskContent, of_task: tuple[str, ...]) -> list[LabelIt
 
 
 def _plain_item(content: TaskContent, labels: tuple[str, ...], flags: tuple[str, ...]) -> LabelItem:
-    """Return an item with all that the items of a task have in common."""
+    """Return an item with everything that the items of a task have in common."""
     return LabelItem(
         item_id="",
         instruction=content.instruction,
@@ -122,7 +123,7 @@ def _content_free(
     test: Sequence[LabelItem], content: TaskContent, flags: tuple[str, ...], seed: int
 ) -> list[LabelItem]:
     plain = _plain_item(content, labels_of(content), flags)
-    # A stream of its own: another way of drawing words must not move a split.
+    # A generator of its own, so that drawing words in another way would not change the splits.
     rng = rng_for(seed, f"{content.name}:words")
     words = random_texts([item.text for item in test], N_RANDOM, rng)
     texts: list[tuple[ContentFree, str]] = [("placeholder", text) for text in PLACEHOLDERS]
@@ -134,7 +135,7 @@ def _content_free(
 
 
 def task_flags(labels: Sequence[str], n_test: int) -> tuple[str, ...]:
-    """Return the flags that all items of a task carry, for its labels and its number of items to evaluate.
+    """Return the flags that all items of a task carry, given its labels and its number of evaluation items.
 
     >>> task_flags(["No.", "Yes."], 100), task_flags(["No", "Yes", "yes "], 100), task_flags(["No", "Yes"], 99)
     (('label_with_period',), ('labels_alike',), ('small_test_split',))
@@ -150,7 +151,7 @@ def task_flags(labels: Sequence[str], n_test: int) -> tuple[str, ...]:
 def unnamed_labels(labels: Iterable[str], instruction: str) -> frozenset[str]:
     """Return the labels that an instruction does not name as words of their own.
 
-    The case of letters does not count, except in labels of one letter; nor does a period at the end of a label.
+    Case is ignored except in labels of one letter; so is a period at the end of a label.
 
     >>> sorted(unnamed_labels(["A", "E", "yes", "No.", "maybe"], "Is it a fact? Choose A or D, Yes or no."))
     ['E', 'maybe']
@@ -166,7 +167,7 @@ def _is_named(label: str, instruction: str) -> bool:
 
 
 def instance_flags(instances: Sequence[Instance], unnamed: frozenset[str]) -> list[tuple[str, ...]]:
-    """Return the flags of each item of a task, without those that its whole task carries."""
+    """Return the flags of each item of a task, without those of the whole task."""
     n_same = Counter(instance.text for instance in instances)
     labels = defaultdict(set)
     for instance in instances:
@@ -196,7 +197,7 @@ def offered(text: str, labels: Sequence[str], target: str) -> tuple[str, ...] | 
         target: Right label.
 
     Returns:
-        The labels whose sign stands in the input; None if there are fewer than two, or the right one is not among them.
+        The labels whose marker is in the input; None if there are fewer than two, or the right one is not among them.
 
     >>> offered("Which is a bird? (A) wren (B) oak (C) tin", ("A", "B", "C", "D"), "B")
     ('A', 'B', 'C')

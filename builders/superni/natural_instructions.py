@@ -1,6 +1,6 @@
 """The source *natural-instructions*: the task files of the repository, in its present and in its old schema.
 
-In the old schema, texts stand where the present one has lists of texts, and instances have no id.
+The old schema has single texts instead of lists of texts, and its instances have no id.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.strict_json import JsonValue
 from builders.dataset.inputs import check_folder
-from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
+from builders.superni.content import Row, SourceTask, TaskContent, sort_rows
 from builders.superni.task_choice import published_tasks
 
 ADDRESS = "https://github.com/allenai/natural-instructions"
 REMEDY = f"take the file of {ADDRESS} as it is, or take it out of the folder"
 MOST_BYTES = 256 << 20
-"""Maximum size of a task file; the published ones have some tens of megabytes at most."""
+"""Maximum size of a task file; the published ones have at most some tens of megabytes."""
 TASK_NAME = re.compile(r"task\d+_[A-Za-z0-9._-]+")
 
 
-def tasks_folder(given: Path) -> Path:
+def tasks_folder(root: Path) -> Path:
     """Return the folder with the task files, given its path or that of the repository.
 
     Raises:
         DataError: there is no such folder.
     """
-    check_folder(given, f"the folder tasks/ of {ADDRESS}")
-    return given / "tasks" if (given / "tasks").is_dir() else given
+    check_folder(root, f"the folder tasks/ of {ADDRESS}")
+    return root / "tasks" if (root / "tasks").is_dir() else root
 
 
-def task_places(given: Path) -> dict[str, TaskPlace]:
+def source_tasks(root: Path) -> dict[str, SourceTask]:
     """Return the tasks of a folder by name, sorted; no file is opened.
 
     Raises:
         DataError: there is no such folder, or it holds no task file.
     """
-    folder = tasks_folder(given)
+    folder = tasks_folder(root)
     paths = {path.stem: path for path in sorted(folder.glob("task*.json")) if TASK_NAME.fullmatch(path.stem)}
     if not paths:
-        raise DataError(f"--input {given}: no file taskNNN_NAME.json here; give the folder tasks/ of {ADDRESS}")
+        raise DataError(f"--input {root}: no file taskNNN_NAME.json here; give the folder tasks/ of {ADDRESS}")
     return {
-        name: TaskPlace(name=name, address=f"{ADDRESS}, tasks/{path.name}", read=partial(read_task, path))
+        name: SourceTask(name=name, address=f"{ADDRESS}, tasks/{path.name}", read=partial(read_task, path))
         for name, path in paths.items()
     }
 
@@ -84,7 +84,7 @@ def read_text(path: Path, *, remedy: str) -> tuple[str, str]:
     """Return the text of a task file and the SHA-256 of its bytes.
 
     Raises:
-        DataError: it is no regular file, is too large, cannot be read or is not UTF-8.
+        DataError: it is not a regular file, is too large, cannot be read or is not UTF-8.
     """
     try:
         check_readable(path, most=MOST_BYTES, remedy=remedy)
@@ -98,12 +98,12 @@ def read_text(path: Path, *, remedy: str) -> tuple[str, str]:
 
 
 def made_id(name: str, text: str, n_before: int) -> str:
-    """Return the id of an instance that has none: the task and a hash of the input, numbered if the input is repeated.
+    """Return an id for an instance without one: the task and a hash of the input, numbered if the input is repeated.
 
     >>> made_id("task156_codah", "Why?", 0), made_id("task156_codah", "Why?", 1)[-2:]
     ('task156_codah-d77989c1e3c0e0ace735631597dc367f', '-2')
     """
-    # As long as the ids that the repository gives; instances of its old schema have none.
+    # As long as the repository's own ids, which only instances of its old schema lack.
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:32]
     return f"{name}-{digest}" + (f"-{n_before + 1}" if n_before else "")
 
@@ -111,12 +111,12 @@ def made_id(name: str, text: str, n_before: int) -> str:
 def _rows(instances: Sequence[JsonValue], path: Path) -> list[Row]:
     rows = []
     for number, instance in enumerate(instances):
-        place = f"{path.name}, instance {number}"
+        location = f"{path.name}, instance {number}"
         if not isinstance(instance, dict):
-            raise DataError(f"{place}: is {str(instance)[:40]!r}, not an object; {REMEDY}")
+            raise DataError(f"{location}: is {str(instance)[:40]!r}, not an object; {REMEDY}")
         item_id = instance.get("id")
         item_id = item_id if isinstance(item_id, str) and item_id else None
-        rows.append(Row(place, item_id, instance.get("input"), instance.get("output")))
+        rows.append(Row(location, item_id, instance.get("input"), instance.get("output")))
     return rows
 
 

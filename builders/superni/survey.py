@@ -1,7 +1,7 @@
-"""Looks at every chosen task once, before anything is written, and makes its items only when they are written.
+"""Counts every chosen task once before anything is written, and makes its items only when they are written.
 
-Only the counts of a task stay in memory. Its splits are sequences that read the task again when they are read, so that
-the items of one task are in memory at a time, however many tasks a dataset has.
+Only the counts of a task stay in memory. Its splits are sequences that read the task again on access, so that only one
+task's items are in memory at a time, however many tasks a dataset has.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report
 from builders.dataset.output import DraftSplit
-from builders.superni.content import TaskContent, TaskPlace
+from builders.superni.content import SourceTask, TaskContent
 from builders.superni.items import N_BIAS, N_CONTENT_FREE, N_POOL, SPLITS, labels_of, n_test_of, split_items
 from builders.superni.task_choice import FILTER, MOST_NAMES, Chosen, content_refusal, published_tasks
 from schemas.documents.dataset import Reject
@@ -24,9 +24,9 @@ from schemas.items.label import LabelItem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSummary:
-    """The counts of a task that was read, and no texts but its labels."""
+    """The counts of a task, without any of its texts except its labels."""
 
-    place: TaskPlace
+    source: SourceTask
     category: str
     counts: Mapping[str, int]
     """Number of items with each label, by the sorted labels."""
@@ -37,26 +37,26 @@ class TaskSummary:
 
     @property
     def difference(self) -> str | None:
-        """Difference between the task and the table of the publication; None if there is none, or no such task."""
-        facts = published_tasks().get(self.place.name)
+        """How the task differs from the publication's table; None if it does not, or is not in it."""
+        facts = published_tasks().get(self.source.name)
         if facts is None:
             return None
-        # Sizes move with the repository: task827 has 996 items in the publication and 997 in the table.
+        # Sizes change with the repository: task827 has 996 items in the publication and 997 in the table.
         parts = [f"{self.n_items} items instead of {facts.n_instances}"] if self.n_items != facts.n_instances else []
         if facts.n_labels not in (None, len(self.counts)):
             parts.append(f"{len(self.counts)} labels instead of {facts.n_labels}")
-        return f"{self.place.name}: {', '.join(parts)}" if parts else None
+        return f"{self.source.name}: {', '.join(parts)}" if parts else None
 
 
 class Survey(NamedTuple):
-    """The tasks that are built, and what was dropped."""
+    """The tasks to build, and what was dropped."""
 
     tasks: tuple[TaskSummary, ...]
     rejects: tuple[Reject, ...]
 
 
 def survey(chosen: Chosen, *, limit: int, report: Report) -> Survey:
-    """Read each chosen task, and drop those that cannot be used.
+    """Read each chosen task, and drop the unusable ones.
 
     Args:
         chosen: Chosen tasks.
@@ -69,28 +69,30 @@ def survey(chosen: Chosen, *, limit: int, report: Report) -> Survey:
     """
     tasks: list[TaskSummary] = []
     rejects = list(chosen.rejects)
-    for number, place in enumerate(chosen.places):
-        report("reading tasks", number, len(chosen.places))
-        content = place.read()
+    for number, source in enumerate(chosen.tasks):
+        report("reading tasks", number, len(chosen.tasks))
+        content = source.read()
         labels = labels_of(content)
         refusal = content_refusal(content, labels, is_filter=chosen.mode == FILTER)
         rejects += content.rejects
         if refusal is None:
-            tasks.append(_summary(place, content, labels, limit))
+            tasks.append(_summary(source, content, labels, limit))
         elif chosen.mode == "named":
-            raise ConfigError(f"--tasks {place.name}: cannot be used, {refusal.reason}; leave it out")
+            raise ConfigError(f"--tasks {source.name}: cannot be used, {refusal.reason}; leave it out")
         else:
-            rejects.append(Reject(candidate=place.name, source_row=None, rule=refusal.rule.name, reason=refusal.reason))
+            rejects.append(
+                Reject(candidate=source.name, source_row=None, rule=refusal.rule.name, reason=refusal.reason)
+            )
     if not tasks:
-        names = listed([place.name for place in chosen.places], most=MOST_NAMES)
-        raise DataError(f"none of the {len(chosen.places)} tasks can be used ({names}); name others with --tasks")
+        names = listed([task.name for task in chosen.tasks], most=MOST_NAMES)
+        raise DataError(f"none of the {len(chosen.tasks)} tasks can be used ({names}); name others with --tasks")
     return Survey(tuple(tasks), tuple(rejects))
 
 
-def _summary(place: TaskPlace, content: TaskContent, labels: Sequence[str], limit: int) -> TaskSummary:
+def _summary(source: SourceTask, content: TaskContent, labels: Sequence[str], limit: int) -> TaskSummary:
     counts = Counter(instance.label for instance in content.instances)
     return TaskSummary(
-        place=place,
+        source=source,
         category=content.category,
         counts={label: counts[label] for label in labels},
         n_items=len(content.instances),
@@ -101,18 +103,18 @@ def _summary(place: TaskPlace, content: TaskContent, labels: Sequence[str], limi
 
 
 def draft_splits(tasks: Sequence[TaskSummary], *, seed: int, limit: int) -> Iterator[DraftSplit[LabelItem]]:
-    """Yield the splits of every task, whose items are made when they are read."""
+    """Yield the splits of every task, whose items are made on access."""
     maker = _Maker(seed, limit)
     for task in tasks:
         sizes = (task.n_test, N_BIAS, N_POOL, N_CONTENT_FREE)
         for split, size in zip(SPLITS, sizes, strict=True):
             items = _SplitItems(maker, task, split, size)
-            yield DraftSplit(config=task.place.name, split=split, item_shape="label", items=items)
+            yield DraftSplit(config=task.source.name, split=split, item_shape="label", items=items)
 
 
 @dataclass(slots=True)
 class _Maker:
-    """Makes the items of a task, and keeps those of the last one."""
+    """Makes the items of a task, and caches those of the last one, whose splits are written one after the other."""
 
     seed: int
     limit: int
@@ -123,19 +125,19 @@ class _Maker:
         """Return the items of a split.
 
         Raises:
-            DataError: the file of the task was changed since it was surveyed.
+            DataError: the file of the task has changed since it was surveyed.
         """
-        if self.name != task.place.name:
+        if self.name != task.source.name:
             self.name, self.made = None, {}
-            content = task.place.read()
+            content = task.source.read()
             if content.sha256 != task.sha256:
-                raise DataError(f"{task.place.name}: its file was changed during the build; build the dataset again")
+                raise DataError(f"{task.source.name}: its file was changed during the build; build the dataset again")
             self.name, self.made = content.name, split_items(content, seed=self.seed, limit=self.limit)
         return self.made[split]
 
 
 class _SplitItems(Sequence[LabelItem]):
-    """The items of a split, made when they are read."""
+    """The items of a split, made on access."""
 
     def __init__(self, maker: _Maker, task: TaskSummary, split: str, size: int) -> None:
         self._maker, self._task, self._split, self._size = maker, task, split, size
@@ -144,11 +146,11 @@ class _SplitItems(Sequence[LabelItem]):
         return self._size
 
     @overload
-    def __getitem__(self, place: int) -> LabelItem: ...
+    def __getitem__(self, index: int) -> LabelItem: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[LabelItem]: ...
-    def __getitem__(self, place: int | slice) -> LabelItem | Sequence[LabelItem]:
-        return self._maker.items(self._task, self._split)[place]
+    def __getitem__(self, index: slice) -> Sequence[LabelItem]: ...
+    def __getitem__(self, index: int | slice) -> LabelItem | Sequence[LabelItem]:
+        return self._maker.items(self._task, self._split)[index]
 
     def __iter__(self) -> Iterator[LabelItem]:
         return iter(self._maker.items(self._task, self._split))

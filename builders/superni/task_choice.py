@@ -1,11 +1,11 @@
-"""Which tasks are built: those of the publication, those that pass its filter, or those with given names or numbers.
+"""Chooses the tasks to build: those of the publication, those that pass its filter, or those named by the user.
 
-* ``tasks.csv`` is the table of the 279 tasks of the publication: facts about each, and none of its texts. Sizes are
-  those of FLAN v2, a list that is independent of the publication. Numbers of labels were counted in the files at hand,
-  and for most tasks in the labels of their demonstrations, so that they may leave out rare ones.
+* ``tasks.csv`` is the table of the 279 tasks of the publication: facts about each, but none of its texts. Sizes are
+  those of FLAN v2, which is independent of the publication. Numbers of labels were counted in the files at hand; for
+  most tasks these hold only the demonstrations, so that rare labels may be missing.
 * The list of all tasks is the file ``full_task_info.csv`` of the publication's release, or the table in
-  ``tasks/README.md`` of the repository. The filter looks at its summaries and languages first, and at the content of
-  the tasks when they are read.
+  ``tasks/README.md`` of the repository. The filter checks its summaries and languages first, and the content of the
+  tasks when they are read.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import listed
 from builders.dataset.output import Rule
-from builders.superni.content import TaskContent, TaskPlace
+from builders.superni.content import SourceTask, TaskContent
 from builders.superni.items import N_SUPPORT
 from schemas.documents.dataset import Reject
 
 PUBLISHED = "published"
 FILTER = "filter"
 MOST_NAMES = 5
-"""Number of names that a message lists."""
+"""Largest number of names that a message lists."""
 _NUMBER = re.compile(r"(?:task)?(\d{1,6})")
 
 COLUMNS = ("Name", "Summary", "Category", "Input Language", "Output Language")
@@ -44,7 +44,7 @@ SMALL = Rule(name="small_task", description="the task has at least 396 items")
 ONE_LABEL = Rule(name="one_label", description="the task has at least 2 labels")
 TOO_FEW = Rule(name="too_few_items", description="the task has at least 97 items that can be used")
 ALWAYS_RULES = (ONE_LABEL, MANY_LABELS, TOO_FEW)
-"""Rules by which whole tasks are dropped, however they were chosen."""
+"""Rules that drop whole tasks, however they were chosen."""
 FILTER_RULES = (LANGUAGE, EXCLUDED, MANY_OUTPUTS, SMALL)
 """Rules of the publication's filter."""
 
@@ -78,7 +78,7 @@ class TaskFacts:
     n_labels: int | None
     """Number of labels; None if it is unknown."""
     equivalent_labels: bool
-    """True if the labels only name places: 17 tasks fit the rule of the publication, which has 18 and names none."""
+    """True if the labels only number the choices: 17 tasks fit the rule of the publication, which counts 18 unnamed."""
     own_candidates: bool
     """True if the items offer different numbers of options, such as the four or five answers of task633."""
 
@@ -101,54 +101,56 @@ def published_tasks() -> Mapping[str, TaskFacts]:
 
 
 class Chosen(NamedTuple):
-    """Tasks that are to be built."""
+    """The tasks to build."""
 
     mode: str
     """``published``, ``filter`` or ``named``."""
-    places: tuple[TaskPlace, ...]
+    tasks: tuple[SourceTask, ...]
     missing: tuple[str, ...]
-    """Names of tasks that were chosen, but that the source does not have."""
+    """Names of chosen tasks that the source does not have."""
     rejects: tuple[Reject, ...] = ()
     """Tasks that the filter drops before their files are read."""
 
 
-def choose_named(given: Sequence[str], places: Mapping[str, TaskPlace]) -> Chosen:
+def choose_named(words: Sequence[str], available: Mapping[str, SourceTask]) -> Chosen:
     """Choose tasks by name or number.
 
     Args:
-        given: Full names, or numbers such as ``73`` or ``task073``.
-        places: Tasks of the source by name.
+        words: Full names, or numbers such as ``73`` or ``task073``.
+        available: Tasks of the source, by name.
 
     Raises:
         ConfigError: the source has no such task, or several with that number.
     """
-    names = dict.fromkeys(_resolved(word, places) for word in given)
-    return Chosen("named", tuple(places[name] for name in names), ())
+    names = dict.fromkeys(_resolved(word, available) for word in words)
+    return Chosen("named", tuple(available[name] for name in names), ())
 
 
-def _resolved(word: str, places: Mapping[str, TaskPlace]) -> str:
-    if word in places:
+def _resolved(word: str, available: Mapping[str, SourceTask]) -> str:
+    if word in available:
         return word
     number = _NUMBER.fullmatch(word)
     # Five numbers belong to two tasks each, such as 184.
-    same = [name for name in places if number and (own := _NUMBER.match(name)) and int(own[1]) == int(number[1])]
+    same = [name for name in available if number and (own := _NUMBER.match(name)) and int(own[1]) == int(number[1])]
     if len(same) > 1:
         raise ConfigError(f"--tasks {word}: several tasks have this number; give the name: {', '.join(same)}")
     if not same:
-        raise ConfigError(f"--tasks {word}: the source has no such task; have: {listed(list(places), most=MOST_NAMES)}")
+        raise ConfigError(
+            f"--tasks {word}: the source has no such task; have: {listed(list(available), most=MOST_NAMES)}"
+        )
     return same[0]
 
 
-def choose_published(places: Mapping[str, TaskPlace]) -> Chosen:
+def choose_published(available: Mapping[str, SourceTask]) -> Chosen:
     """Choose those of the 279 tasks of the publication that the source has, by their full names.
 
     Raises:
         DataError: the source has none of them.
     """
-    return _of_source(PUBLISHED, published_tasks(), places)
+    return _of_source(PUBLISHED, published_tasks(), available)
 
 
-def choose_filtered(places: Mapping[str, TaskPlace], infos: Mapping[str, TaskInfo]) -> Chosen:
+def choose_filtered(available: Mapping[str, SourceTask], infos: Mapping[str, TaskInfo]) -> Chosen:
     """Choose the tasks that pass the part of the publication's filter that needs no task file.
 
     Raises:
@@ -166,19 +168,19 @@ def choose_filtered(places: Mapping[str, TaskPlace], infos: Mapping[str, TaskInf
         Reject(candidate=name, source_row=None, rule=refusal.rule.name, reason=refusal.reason)
         for name, refusal in refused.items()
     )
-    chosen = _of_source(FILTER, [info.name for info in candidates if info.name not in refused], places)
+    chosen = _of_source(FILTER, [info.name for info in candidates if info.name not in refused], available)
     return chosen._replace(rejects=rejects)
 
 
-def _of_source(mode: str, wanted: Iterable[str], places: Mapping[str, TaskPlace]) -> Chosen:
+def _of_source(mode: str, wanted: Iterable[str], available: Mapping[str, SourceTask]) -> Chosen:
     wanted = list(wanted)
-    present = tuple(places[name] for name in wanted if name in places)
+    present = tuple(available[name] for name in wanted if name in available)
     if not present:
         raise DataError(
             f"--tasks {mode}: the source has none of the {len(wanted)} tasks; "
-            f"have: {listed(list(places), most=MOST_NAMES)}; name others with --tasks"
+            f"have: {listed(list(available), most=MOST_NAMES)}; name others with --tasks"
         )
-    return Chosen(mode, present, tuple(name for name in wanted if name not in places))
+    return Chosen(mode, present, tuple(name for name in wanted if name not in available))
 
 
 class TaskInfo(NamedTuple):
@@ -198,25 +200,25 @@ class Refusal(NamedTuple):
     reason: str
 
 
-def read_task_info(given: Path | None, folder: Path) -> Mapping[str, TaskInfo]:
+def read_task_info(csv_path: Path | None, folder: Path) -> Mapping[str, TaskInfo]:
     """Return the list of all tasks by name.
 
     Args:
-        given: The CSV file; None to read the README.md in the folder of the tasks.
+        csv_path: The CSV file; None to read the README.md in the folder of the tasks.
         folder: Folder of the tasks.
 
     Raises:
-        ConfigError: there is no such file, or no table in the README.md with all that is needed.
+        ConfigError: there is no such file, or the README.md has no table with the needed columns.
         DataError: the file cannot be read.
     """
-    path = given if given is not None else folder / "README.md"
+    path = csv_path if csv_path is not None else folder / "README.md"
     if not path.is_file():
-        option = f"--task-info {path}: no such file" if given is not None else f"--tasks filter: there is no {path}"
+        option = f"--task-info {path}: no such file" if csv_path is not None else f"--tasks filter: there is no {path}"
         raise ConfigError(f"{option}; {REMEDY}")
     check_readable(path, most=_MOST_BYTES)
     try:
         text = path.read_text(encoding="utf-8-sig")
-        rows = list(csv.DictReader(text.splitlines(), strict=True) if given is not None else _table_rows(text))
+        rows = list(csv.DictReader(text.splitlines(), strict=True) if csv_path is not None else _table_rows(text))
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read ({error}); {REMEDY}") from error
     missing = [name for name in COLUMNS if not rows or name not in rows[0]]
@@ -234,19 +236,19 @@ def _table_rows(text: str) -> Iterator[dict[str, str]]:
         if cells[:2] == ["Name", "Summary"]:
             header = cells
         elif header and len(cells) == len(header) and not set(line) <= set("|-: \t"):
-            # A name is code, and may be a link too.
+            # A name is in backquotes, and may be a link as well.
             name = re.search(r"task\d+[\w.-]*", cells[0])
             yield {**dict(zip(header, cells, strict=True)), "Name": name[0] if name else ""}
 
 
 def is_candidate(info: TaskInfo) -> bool:
-    """Return True if the name, category or summary of a task tells that it is a classification.
+    """Return True if the name, category or summary of a task identifies it as a classification.
 
     >>> is_candidate(TaskInfo("task1_x", "Classify a text.", "Misc.", "English", "English"))
     True
     """
     words = ("classification", "detection")
-    # As in the release, where case counts in names and neither in categories nor in summaries.
+    # As in the release, which is case-sensitive for names, but not for categories and summaries.
     return (
         any(word in info.name for word in (*words, "answer_generation"))
         or any(word in info.category.lower() for word in words)
@@ -255,7 +257,7 @@ def is_candidate(info: TaskInfo) -> bool:
 
 
 def info_refusal(info: TaskInfo) -> Refusal | None:
-    """Return why the filter drops a candidate by its line in the list; None if it does not."""
+    """Return why the filter drops a candidate, judging by the list of all tasks; None if it does not."""
     if (info.input_language, info.output_language) != ("English", "English"):
         return Refusal(LANGUAGE, f"its languages are {info.input_language or '?'} and {info.output_language or '?'}")
     if info.name in _EXCLUDED or "incorrect_answer" in info.name:
@@ -264,7 +266,7 @@ def info_refusal(info: TaskInfo) -> Refusal | None:
 
 
 def content_refusal(content: TaskContent, labels: Sequence[str], *, is_filter: bool) -> Refusal | None:
-    """Return why a task is dropped by its content; None if it is not.
+    """Return why a task is dropped, judging by its content; None if it is not.
 
     Args:
         content: Task.

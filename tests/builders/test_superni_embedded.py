@@ -19,7 +19,7 @@ OPTION = re.compile(r"\(([A-D])\) ([\w ]+?)(?= \(|$)")
 
 @pytest.fixture(scope="module")
 def tasks() -> dict[str, TaskContent]:
-    return {name: place.read() for name, place in embedded.task_places().items()}
+    return {name: task.read() for name, task in embedded.source_tasks().items()}
 
 
 def file_of(repository: Path, name: str) -> dict[str, object]:
@@ -156,4 +156,4 @@ def test_positions_tell_nothing_about_the_label(tasks: dict[str, TaskContent]) -
 def test_a_task_with_too_few_phrases_is_our_own_bug() -> None:
     task = {"name": "made", "patterns": ["{x}"], "label": [{"name": "a", "n": 3, "slots": {"x": ["one", "two"]}}]}
     with pytest.raises(ValueError, match="made:a: only 2 different texts of 3; add phrases"):
-        list(embedded.told_examples(task))
+        list(embedded.pattern_examples(task))

@@ -10,7 +10,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.superni import hub_copy, natural_instructions
-from builders.superni.content import TaskContent, TaskPlace
+from builders.superni.content import SourceTask, TaskContent
 from builders.superni.items import labels_of
 from builders.superni.task_choice import (
     choose_filtered,
@@ -27,10 +27,10 @@ from tests.builders.superni_files import instances, text_of, write_hub_task, wri
 INFO_HEADER = "Name,Summary,Category,Domain,Input Language,Output Language\n"
 
 
-def places(folder: Path, *names: str) -> dict[str, TaskPlace]:
+def places(folder: Path, *names: str) -> dict[str, SourceTask]:
     for name in names:
         write_task(folder, name, instances(100, ["yes", "no"]))
-    return natural_instructions.task_places(folder)
+    return natural_instructions.source_tasks(folder)
 
 
 def test_the_present_schema_is_read(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_the_present_schema_is_read(tmp_path: Path) -> None:
     assert (content.name, content.category, content.licence) == ("task900_made", "Made Classification", "MIT")
     assert content.instruction == "Answer yes or no."
     assert content.instances[3].outputs == ("no", "never")
-    assert content.instances[4].place == "task900_made.json, instance 4"
+    assert content.instances[4].location == "task900_made.json, instance 4"
     assert content.instances[5].item_id == natural_instructions.made_id("task900_made", text_of(5), 0)
 
 
@@ -72,7 +72,7 @@ def test_a_hub_file_has_one_row_for_each_output(tmp_path: Path) -> None:
         ("a", "first", ("yes", "of course")),
         ("b", "second", ("no",)),
     ]
-    assert content.instances[1].place == f"{name}.jsonl:2"
+    assert content.instances[1].location == f"{name}.jsonl:2"
     assert content.category == "Text Completion"
     with pytest.raises(DataError, match=r"the category of task900_made is unknown.*--task-info"):
         hub_copy.read_task(path, "task900_made", {})
@@ -82,10 +82,10 @@ def test_a_hub_folder_is_found_with_and_without_suffixes(tmp_path: Path) -> None
     rows = [("a", "first", "yes")]
     write_hub_task(tmp_path / "train", "task002_made", rows, file="task002_made_train.jsonl")
     write_hub_task(tmp_path / "test", "task001_made", rows)
-    assert list(hub_copy.task_places(tmp_path, {})) == ["task001_made", "task002_made"]
+    assert list(hub_copy.source_tasks(tmp_path, {})) == ["task001_made", "task002_made"]
     write_hub_task(tmp_path / "test", "task002_made", rows)
     with pytest.raises(DataError, match="has two files of task002_made; remove one"):
-        hub_copy.task_places(tmp_path, {})
+        hub_copy.source_tasks(tmp_path, {})
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,12 @@ def test_the_table_has_the_279_tasks_of_the_publication() -> None:
 def test_tasks_are_named_by_full_name_or_number(tmp_path: Path) -> None:
     found = places(tmp_path, "task007_made", "task184_one", "task184_two", "task1007_made")
     for word in ("7", "007", "task007", "task007_made"):
-        assert [place.name for place in choose_named([word], found).places] == ["task007_made"]
-    assert [place.name for place in choose_named(["1007", "7", "task1007"], found).places] == [
+        assert [task.name for task in choose_named([word], found).tasks] == ["task007_made"]
+    assert [task.name for task in choose_named(["1007", "7", "task1007"], found).tasks] == [
         "task1007_made",
         "task007_made",
     ]
-    assert choose_named(["task184_two"], found).places[0].name == "task184_two"
+    assert choose_named(["task184_two"], found).tasks[0].name == "task184_two"
     with pytest.raises(ConfigError, match="--tasks 184: several tasks have this number; give the name: task184_one, "):
         choose_named(["184"], found)
     with pytest.raises(ConfigError, match="--tasks task07_made: the source has no such task; have: task007_made"):
@@ -147,7 +147,7 @@ def test_tasks_are_named_by_full_name_or_number(tmp_path: Path) -> None:
 def test_published_tasks_are_joined_by_their_full_names(tmp_path: Path) -> None:
     found = places(tmp_path, "task050_multirc_answerability", "task056_another_name")
     chosen = choose_published(found)
-    assert [place.name for place in chosen.places] == ["task050_multirc_answerability"]
+    assert [task.name for task in chosen.tasks] == ["task050_multirc_answerability"]
     assert len(chosen.missing) == 278
     assert "task056_multirc_classify_correct_answer" in chosen.missing
     with pytest.raises(DataError, match="has none of the 279 tasks; have: task056_another_name; name others"):
@@ -191,7 +191,7 @@ def test_the_filter_drops_by_language_and_name_before_it_opens_a_file(tmp_path: 
     )
     found = places(tmp_path / "tasks", "task010_x_classification", "task003_x", "task005_x")
     chosen = choose_filtered(found, read_task_info(tmp_path / "info.csv", tmp_path))
-    assert [place.name for place in chosen.places] == ["task010_x_classification"]
+    assert [task.name for task in chosen.tasks] == ["task010_x_classification"]
     assert chosen.missing == ("task002_x_detection",)
     assert [(reject.candidate, reject.rule) for reject in chosen.rejects] == [
         ("task003_x", "not_english"),
@@ -238,12 +238,12 @@ def test_the_filter_meets_the_numbers_of_the_release(shared_data: Path) -> None:
 
 
 def test_the_real_files_are_read_as_a_plain_count_has_them(shared_data: Path) -> None:
-    found = natural_instructions.task_places(shared_data / "superni")
+    found = natural_instructions.source_tasks(shared_data / "superni")
     assert len(found) == 5
-    for name, place in found.items():
+    for name, task in found.items():
         raw = json.loads((shared_data / "superni" / "tasks" / f"{name}.json").read_text(encoding="utf-8"))
         counted = Counter(row["output"][0] for row in raw["Instances"])
-        content = place.read()
+        content = task.read()
         assert Counter(instance.label for instance in content.instances) == counted
         assert labels_of(content) == tuple(sorted(counted))
         assert [instance.text for instance in content.instances] == [row["input"] for row in raw["Instances"]]
