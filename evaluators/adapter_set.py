@@ -50,7 +50,7 @@ class AdapterSet:
         return {adapter.name: adapter for adapter in self.document.adapters}
 
     def folder_of(self, name: str | None) -> Path:
-        """Return the folder of an adapter, whose files are those that the list names.
+        """Return the folder of an adapter after checking its files against the list.
 
         Raises:
             ConfigError: there is no such adapter, or its files are missing or were changed.
@@ -65,7 +65,7 @@ class AdapterSet:
 
         Args:
             identity: Exact version of the files of the model.
-            tokenizer_sha256: Hash of what a tokenizer does, if it is another one than the model's own.
+            tokenizer_sha256: Hash of the tokenizer's behaviour; None for the model's own tokenizer.
             chat_template_sha256: Hash of the chat template; None if prompts are shown as they are.
 
         Raises:
@@ -85,7 +85,7 @@ class AdapterSet:
                 raise ConfigError(f"{self.path}: was trained with another {name}; give the same one as to finetune")
 
     def check_contexts(self, manifest: Manifest, task: str, configs: Iterable[str], prompt: str) -> None:
-        """Check that there is an adapter for each config under a prompt, trained on the dataset that is asked.
+        """Check that each config has an adapter for a prompt, trained on the dataset of the run.
 
         Raises:
             ConfigError: the adapters were trained on another dataset or for another task, or one is missing.
@@ -121,10 +121,10 @@ def base_identity(identity: str) -> str:
 
 
 def is_adapter_set(name: str) -> bool:
-    """Return True for a folder with an adapter for each context, as finetune writes it; False for a single adapter.
+    """Return True for a folder of finetune, with one adapter per context; False for a single adapter.
 
     Raises:
-        ConfigError: it is a folder that holds neither.
+        ConfigError: the folder holds neither.
     """
     folder = Path(name)
     if folder.is_dir() and not (folder / SETTINGS).is_file() and not (folder / ADAPTERS).is_file():
@@ -146,7 +146,7 @@ def open_adapters(folder: str) -> AdapterSet:
 
 
 def checked_folder(root: Path, adapter: TrainedAdapter) -> Path:
-    """Return the folder of an adapter, whose files have the hashes that were noted after the training.
+    """Return the folder of an adapter after checking that its files have the hashes recorded after training.
 
     Args:
         root: Folder of ``adapters.json``.
@@ -156,7 +156,7 @@ def checked_folder(root: Path, adapter: TrainedAdapter) -> Path:
         ConfigError: a file is missing or was changed.
     """
     folder = root / adapter.path
-    # The hash of the list is part of a model's identity, so that other weights under it would pass as the same model.
+    # The model's identity covers only the hash of the list: other weights would pass as the same model.
     for name, noted in ((WEIGHTS, adapter.weights_sha256), (SETTINGS, adapter.settings_sha256)):
         path = folder / name
         if not path.is_file():

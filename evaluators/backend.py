@@ -6,8 +6,8 @@ Each file in ``evaluators/backends`` is a backend. It holds
 * ``SUMMARY``, one line for ``python -m evaluators list``;
 * ``EXTRA``, the name of the extra that installs its library, or None;
 * ``MODELS``, the model ids that it knows by name (empty if it accepts any id);
-* ``CAPABILITIES``, the abilities that its models may have, if they are others than those of most backends, by which
-  messages name it.
+* ``CAPABILITIES``, the abilities that its models may have; only for those that most backends lack, so that messages
+  can name this one.
 
 A backend raises the errors of :mod:`biasboard.ground.errors`: a ``ConfigError`` before the first request if the
 model or an option cannot work, and a ``RunError`` if no further request could succeed. If a single request goes wrong,
@@ -42,7 +42,7 @@ from schemas.documents.result import Model
 
 Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "import"]
 """Abilities of a backend: to score options that continue a text, to generate a text, and to score options that describe
-an image. No backend has ``import``: it marks answers that were given elsewhere."""
+an image. No backend has ``import``: it marks answers imported from elsewhere."""
 _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 BACKENDS = PlugIns("backends", "evaluators.backends", word="backend", defines="open_backend")
 
@@ -54,7 +54,7 @@ def _options_json(options: tuple[str, ...]) -> bytes:
 
 def choice_sha256(prompt: str, options: tuple[str, ...]) -> str:
     """Return the hash of a choice request: that of the canonical JSON of its kind, options and prompt."""
-    # Written by hand, since thousands of records are checked at a time; options and keys are in canonical order.
+    # Assembled by hand for speed, since records are checked by the thousand; the keys are in canonical order.
     text = b'{"kind":"choice","options":%b,"prompt":%b}' % (_options_json(options), strict_json.canonical(prompt))
     return hashlib.sha256(text).hexdigest()
 
@@ -72,7 +72,7 @@ class ChoiceRequest:
     options: tuple[str, ...]
     """Continuations of the prompt, including their leading space."""
     outcomes: tuple[str, ...]
-    """The outcome that each option stands for."""
+    """Outcome of each option."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Known facts about the item, by name. Only baselines read them; they are never sent to a model."""
     adapter: str | None = None
@@ -221,24 +221,24 @@ class BlockLimits(NamedTuple):
 
 
 class RunContext(NamedTuple):
-    """What a run hands its backend before it asks: what must outlast the process, so that the run can go on later."""
+    """The state of a run that outlasts the process, handed to the backend before the first request."""
 
     state_path: Path
-    """File in the run's folder for what is under way elsewhere, such as batches at a provider."""
+    """File in the run's folder that records work under way elsewhere, such as batches at a provider."""
     spent_usd: float
     """Cost of the answers that the run has already, which counts against a limit on cost."""
     choices: Mapping[str, str]
-    """Choices of how to compute that earlier sessions of the run made by trying, by name."""
+    """Choices of how to compute that earlier sessions of the run made by trial, by name."""
     keep_choice: Callable[[str, str], None]
-    """Function that keeps such a choice under a name."""
+    """Function that stores such a choice under a name."""
 
 
 class Backend(ABC):
-    """A model that can be asked. What holds for most backends stands here; each states what differs."""
+    """A model that can be asked. The defaults fit most backends; each backend states what differs."""
 
     if TYPE_CHECKING:
-        # A backend has these as fields or computes them. To a type checker they are properties, which allows both; real
-        # ones would be taken for the defaults of the fields of a dataclass.
+        # A backend may store these as fields or compute them; declared as properties, type checkers accept both. At
+        # runtime they must not exist: a dataclass would take the property objects for defaults of its fields.
         @property
         def model(self) -> Model:
             """The model that answers; its identity is part of each store key."""
@@ -277,7 +277,7 @@ class Backend(ABC):
 
         @property
         def context_tokens(self) -> int | None:
-            """The largest number of tokens in a prompt and its answer; None if it is not known yet or at all."""
+            """The largest number of tokens in a prompt and its answer; None if it is unknown, perhaps only for now."""
 
     else:
         reads_facts, is_remote = False, False
@@ -292,7 +292,7 @@ class Backend(ABC):
         raise ConfigError(f"backend '{self.model.backend}' has no tokenizer; take a prompt that counts bytes")
 
     def begin(self, context: RunContext) -> None:  # noqa: B027 - most backends keep nothing
-        """Take over what earlier sessions of a run left, before anything of it is asked."""
+        """Take over the state that earlier sessions of a run left, before the first request."""
 
     @abstractmethod
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
@@ -323,7 +323,7 @@ class Backend(ABC):
         """Return the cost of that many tokens in US dollars; None if no price is known."""
         return None
 
-    # A method, because a property was read where nothing should be asked, as in a dry run.
+    # A method: as a property, it was read where nothing may be sent, as in a dry run.
     def sends_messages(self) -> bool:
         """Return True if prompts become messages of a chat, in a template that only the endpoint knows.
 
@@ -332,7 +332,7 @@ class Backend(ABC):
         return False
 
     def surely_sends_messages(self) -> bool:
-        """Return True if that is known without asking the endpoint anything."""
+        """Return True if :meth:`sends_messages` is known to be true without asking the endpoint."""
         return False
 
     def completion_options(self) -> Sequence[str]:
@@ -385,7 +385,7 @@ def ask_in_batches(
         A ``Sent`` event before each batch, and an ``Answers`` event after it.
     """
     for batch in batches:
-        # A batch is stored as a whole. If only a part of it is known, the rest failed before and is asked again.
+        # A batch is stored as a whole, so if only part of it is missing, that part failed earlier and is asked again.
         wanted = [index for index in batch if index in missing]
         if not wanted:
             continue

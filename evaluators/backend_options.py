@@ -79,14 +79,14 @@ class BackendOptions:
         """Check that the requested precision is one of :data:`DTYPES`.
 
         Raises:
-            ConfigError: it is another one.
+            ConfigError: it is not.
         """
         if self.dtype is not None and self.dtype not in DTYPES:
             raise ConfigError(f"--dtype {self.dtype} does not exist; have: {', '.join(DTYPES)}")
 
 
 def as_arguments(options: Mapping[str, object]) -> tuple[str, ...]:
-    """Return options as a command line gives them, a flag for True; those that are None or False are left out.
+    """Return options as on a command line; True becomes a bare flag, and None and False are left out.
 
     >>> as_arguments({"model": "acme/one", "dtype": None, "batch-tokens": 64, "chat": True})
     ('--model acme/one', '--batch-tokens 64', '--chat')

@@ -33,19 +33,21 @@ class Baseline:
     """Function that answers one request; it may also read facts that only some items have."""
     capabilities: frozenset[Capability] = frozenset({*CHOOSING, "generation"})
     reads_no_prompt: bool = False
-    """True if the answer to a choice follows from its options, outcomes and facts, whatever its prompt says, so that
-    choices that agree in these need a single answer."""
-    instead: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None
-    """Function from all requests of a run by their hashes to the hash of the request whose answer each of them gets;
-    None if each gets its own."""
+    """True if the answer to a choice depends only on its options, outcomes and facts, never on its prompt, so that
+    choices that agree in these need only one answer."""
+    assign_answers: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None
+    """Maps each request's hash to the hash of the request whose answer it receives, given all requests of a run by
+    their hashes; None if each receives its own."""
 
-    def answered_instead(self, requests: Mapping[str, Request]) -> Mapping[str, str]:
-        """Return which request's answer is given to each request, both by their hashes."""
-        return {request: request for request in requests} if self.instead is None else self.instead(requests)
+    def answer_sources(self, requests: Mapping[str, Request]) -> Mapping[str, str]:
+        """Map each request's hash to the hash of the request whose answer it receives."""
+        if self.assign_answers is None:
+            return {sha256: sha256 for sha256 in requests}
+        return self.assign_answers(requests)
 
 
 def probability_in(name: str, of: str) -> float | None:
-    """Return the probability in the name of a baseline with a parameter; None if the name has another form.
+    """Return the probability at the end of a baseline's name; None if the name has another form.
 
     >>> probability_in("label-prior-0.8", of="label-prior"), probability_in("uniform", of="label-prior")
     (0.8, None)
@@ -54,8 +56,8 @@ def probability_in(name: str, of: str) -> float | None:
     return None if match is None else float(match[1])
 
 
-def shuffled(requests: Mapping[str, Request]) -> Mapping[str, str]:
-    """Give each request the answer to the next one in the order of their hashes."""
+def rotated(requests: Mapping[str, Request]) -> Mapping[str, str]:
+    """Give each request the answer to the next request by hash; the last one gets the answer to the first."""
     order = sorted(requests)
     return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 
@@ -79,8 +81,8 @@ class Facts(Protocol):
 def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Callable[[Request], Response]:
     """Return the ``answer`` function of a baseline that assigns probabilities to options.
 
-    A request for a text is answered with the letter of the most probable option. Options that are equally probable are
-    drawn by the request's own seed.
+    A request for a text is answered with the letter of the most probable option; ties are broken by the request's
+    seed.
 
     Args:
         probabilities: Function that returns one probability per option of a request, in their order, summing to 1.
@@ -93,7 +95,7 @@ def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Calla
         n_options = len(request.options)
         if len(values) != n_options:
             raise ConfigError(f"a baseline gives {len(values)} probabilities for {n_options} options; give one each")
-        # One token and a certain end: a mean over tokens, and a sum with the end, are the same as the plain sum.
+        # One token and a certain end, so that every normalisation gives the plain sum.
         return Response(
             status="answered",
             option_logprobs=tuple(math.log(value) if value > 0 else -math.inf for value in values),

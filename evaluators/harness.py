@@ -1,10 +1,10 @@
-"""The interface to another evaluation harness: it is given our questions, and its logs hold the answers.
+"""The interface to another evaluation harness: it asks our questions, and its logs hold the answers.
 
 Each file in ``evaluators/harnesses`` is a harness. It holds ``HARNESS``, an object of a class that extends
-:class:`Harness`. Its name is that of its file, with dashes for underscores. Nothing of the harness need be installed:
+:class:`Harness`. Its name is that of its file, with dashes for underscores. The harness need not be installed: only
 files are exchanged with it.
 
-An export carries the facts of :class:`Exported`, and a log gives them back. An import therefore knows which items were
+An export carries the facts of :class:`Exported`, and the log repeats them. An import therefore knows which items were
 asked and how, and refuses answers to anything else.
 """
 
@@ -35,7 +35,7 @@ HARNESSES = PlugIns("harnesses", "evaluators.harnesses", word="harness", defines
 FORMAT = "1"
 """Version of the facts that an export carries."""
 FACTS = "biasboard"
-"""Name of the facts in what a harness calls the metadata of a task."""
+"""Key of these facts in the metadata of a task."""
 _T = TypeVar("_T")
 
 
@@ -53,7 +53,7 @@ class Exported:
     requests_sha256: str
     """SHA-256 of the ids and hashes of all requests, in order."""
     tokenizer_sha256: str | None = None
-    """SHA-256 of the tokenizer for which borders between context and options were moved; None if none was moved."""
+    """SHA-256 of the tokenizer for which the borders between context and options were moved; None if they were not."""
 
 
 _EXPORTED = TypeAdapter(Exported)
@@ -67,7 +67,7 @@ def exported_facts(value: object, where: str) -> Exported:
         where: Name of the log, for the error message.
 
     Raises:
-        DataError: the facts are of another version, or are none.
+        DataError: the facts are missing or of another version.
     """
     version = value.get("format") if isinstance(value, dict) else None
     if version != FORMAT:
@@ -79,19 +79,19 @@ def exported_facts(value: object, where: str) -> Exported:
 
 
 def validated(adapter: TypeAdapter[_T], value: object, where: str, remedy: str) -> _T:
-    """Return a part of a log as the type that it must have.
+    """Return a part of a log, converted to the required type.
 
     Args:
         adapter: The type.
         value: The part as JSON.
-        where: Place of the part, for the error message.
-        remedy: The way out, for the error message.
+        where: Location of the part, for the error message.
+        remedy: What the user can do, for the error message.
 
     Raises:
         DataError: a field is missing or has another type.
     """
     try:
-        # A log is JSON, whose lists stand for tuples and whose objects stand for documents of ours.
+        # Not strict: in JSON, our tuples are lists and our documents are objects.
         return adapter.validate_python(value, strict=False)
     except ValidationError as error:
         first: Any = error.errors()[0]
@@ -107,7 +107,8 @@ class Question(NamedTuple):
     request: Request
     """Request that our task makes."""
     shown: Request
-    """The same request with the border between context and options where the tokenizer merges nothing across it."""
+    """The same request, with the border between context and options moved to where the tokenizer merges nothing across
+    it."""
     target: int | None
     """Index of the right option; None if there is no right answer."""
 
@@ -121,33 +122,33 @@ class ExportedTask:
     exported: Exported
     questions: Sequence[Question]
     n_left_out: int = 0
-    """Number of further questions that the harness cannot ask, because the tokenizer leaves no border."""
+    """Number of questions left out because the tokenizer merges across every possible border."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedAnswer:
-    """The answer to one question in a log, with the request that the log says was sent."""
+    """The answer to one question in a log, with the request that the log records."""
 
     where: str
     """File and line or sample, for error messages."""
     question_id: str
     asked: Request
-    """Request as it was sent, as far as a log knows it: without outcomes, number of the sample and seed."""
+    """Request as it was sent. Logs lack its outcomes, sample number and seed."""
     response: Response
-    """Response without the tokens of options, which no log tells."""
+    """Response without the token counts of options, which no log holds."""
 
 
 class OptionTokens(NamedTuple):
     """The numbers of tokens that a harness scored in one request."""
 
     counts: tuple[int, ...]
-    """Number of tokens of each option, with those of the prompt that were moved to it."""
+    """Number of tokens of each option, including prompt tokens that were moved to it."""
     n_moved: int
     """Number of last prompt tokens that were scored with each option."""
 
 
 class AskedRequest(NamedTuple):
-    """A request of our task, and what a log says was asked for it."""
+    """A request of our task, and the request that a log records for it."""
 
     request: ChoiceRequest
     asked: ChoiceRequest
@@ -155,9 +156,9 @@ class AskedRequest(NamedTuple):
 
 
 CountOptionTokens: TypeAlias = Callable[[Sequence[AskedRequest]], Sequence[OptionTokens | str]]
-"""Function that returns the tokens of each request, or the reason why its log-probabilities are none of its options."""
+"""Function that counts the tokens of each request, or says why its log-probabilities are not those of its options."""
 MoveBorders: TypeAlias = Callable[[Sequence[ChoiceRequest]], Sequence[ChoiceRequest | None]]
-"""Function that moves the borders of requests to where a tokenizer merges nothing across; None where there is none."""
+"""Function that moves the borders of requests to where a tokenizer merges nothing across; None if nowhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,19 +172,20 @@ class HarnessLog:
     exported: Exported
     answers: Sequence[LoggedAnswer]
     identity: Mapping[str, str | None]
-    """Everything about the model that the log tells and that can change an answer, without paths of the machine that it
-    ran on. ``commit`` is its commit on the Hub and ``precision`` its data type; None if the log does not say it."""
+    """Everything in the log about the model that can change an answer, without paths of the machine that it ran on.
+    ``commit`` is its commit on the Hub and ``precision`` its data type; each is None if the log lacks it."""
     runtime: Runtime
     """Device, packages and settings of the harness."""
     context_tokens: int | None = None
-    """Largest number of tokens of a context and an option; None if unknown. Longer contexts lost their beginning."""
+    """Largest number of tokens of context and option together, beyond which contexts were cut at the start; None if
+    unknown."""
     end_id: int | None = None
     """Id of the end token of the tokenizer; None if unknown."""
     doubt: str | None = None
-    """Why the log cannot be as the harness wrote it, although no single answer is wrong; None if nothing says so. An
-    answer that is wrong by itself is reported instead."""
+    """Sign that the log was altered after the harness wrote it, which no single answer shows; None if there is none. A
+    wrong answer is reported by itself."""
     remarks: Sequence[str] = ()
-    """Sentences about how the harness asks that whoever imports the log should know."""
+    """Sentences about how the harness asks, for whoever imports the log."""
 
 
 class Harness(ABC):
@@ -205,25 +207,25 @@ class Harness(ABC):
 
         @property
         def log_names(self) -> str:
-            """What a log is called, for error messages: ``file samples_TASK_TIME.jsonl``."""
+            """The form of a log's name, for error messages: ``file samples_TASK_TIME.jsonl``."""
 
         @property
         def scores_options(self) -> bool:
-            """True if it scores options, for which :meth:`as_scored` says where they begin."""
+            """True if it scores options; :meth:`as_scored` then says where they begin."""
 
     else:
         scores_options = False
 
     @abstractmethod
     def obstacle(self, prompt: Prompt) -> str | None:
-        """Return why the harness cannot ask with a prompt so that its answers mean the same; None if it can."""
+        """Return why answers to a prompt would mean something else in the harness; None if they mean the same."""
 
     @abstractmethod
     def write_task(self, task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
-        """Write what the harness needs to ask the questions of a task, and return the facts that its logs give back.
+        """Write the files with which the harness asks the questions of a task; return the facts that its logs repeat.
 
         Args:
-            task: The task, whose name no other task in the folder has.
+            task: The task, with a name that is unique in the folder.
             folder: The folder of the export.
 
         Raises:
@@ -249,18 +251,18 @@ class Harness(ABC):
 
         Raises:
             ConfigError: the file is no log.
-            DataError: the log is damaged, or its task was asked in another way than it was exported.
+            DataError: the log is damaged, or its task was not asked as it was exported.
         """
 
     def as_scored(self, request: ChoiceRequest) -> ChoiceRequest:
-        """Return a request with the border between context and options where the harness puts it; by default, ours."""
+        """Move the border between context and options to where the harness puts it; by default, leave it."""
         return request
 
     def write(self, tasks: Sequence[ExportedTask], folder: Path) -> None:
-        """Write what the harness needs to ask the questions of some tasks, and a manifest with the facts of each.
+        """Write the files with which the harness asks the questions of tasks, and a manifest with the facts of each.
 
         Args:
-            tasks: The tasks, whose names differ.
+            tasks: The tasks, with distinct names.
             folder: An empty folder.
 
         Raises:
@@ -276,9 +278,9 @@ class Harness(ABC):
             path: A log, or a folder with logs.
 
         Raises:
-            ConfigError: there is no log of a task that was exported by us, a task has several logs, or the logs need
-                not be of one model.
-            DataError: a log is damaged, or its task was asked in another way than it was exported.
+            ConfigError: there is no log of a task that was exported by us, a task has several logs, or the logs may be
+                of different models.
+            DataError: a log is damaged, or its task was not asked as it was exported.
         """
         if not path.exists():
             raise ConfigError(
@@ -304,7 +306,7 @@ class Harness(ABC):
 
 
 def _check_one_model(path: Path, logs: Sequence[HarnessLog]) -> None:
-    """Check that the logs in a place that the user named are of one model and of different tasks."""
+    """Check that the logs at a path are of one model and of distinct tasks."""
     names = defaultdict(list)
     for log in logs:
         names[log.task].append(log.name)
@@ -326,7 +328,7 @@ def harness_names() -> tuple[str, ...]:
 
 
 def load_harness(name: str) -> Harness:
-    """Return the harness of a name.
+    """Return a harness by name.
 
     Raises:
         ConfigError: there is no such harness.
@@ -338,7 +340,7 @@ def load_harness(name: str) -> Harness:
 
 
 def write_questions(task: ExportedTask, rows: Iterable[Mapping[str, JsonValue]], folder: Path) -> dict[str, JsonValue]:
-    """Write the questions of a task as JSON lines, and return its facts with the name and the hash of the file.
+    """Write the questions of a task as JSON lines; return its facts with the name and hash of the file.
 
     Args:
         task: The task, which names the file.
@@ -348,14 +350,14 @@ def write_questions(task: ExportedTask, rows: Iterable[Mapping[str, JsonValue]],
     path = folder / f"{task.name}.jsonl"
     with path.open("w", encoding="ascii", newline="\n") as file:
         for row in rows:
-            # Escaped, because a text may hold characters that some readers take for the end of a line.
+            # ASCII only: some readers end a line at characters such as U+2028.
             file.write(json.dumps(row, allow_nan=False) + "\n")
     facts = cast(dict[str, JsonValue], contract.plain(asdict(task.exported)))
     return {**facts, "file": path.name, "file_sha256": sha256_file(path)}
 
 
 def precision_of(dtype: object) -> str | None:
-    """Return the data type of a model as results name it; None for one that they do not know, such as ``auto``."""
+    """Return the data type of a model as results name it; None for any other value, such as ``auto``."""
     name = str(dtype or "").removeprefix("torch.")
     return name if name in ("float32", "float16", "bfloat16", "float64") else None
 
@@ -365,7 +367,7 @@ def argument_fields(shown: Mapping[str, str], hidden: Mapping[str, str]) -> dict
 
     Args:
         shown: The arguments that results may show, without paths.
-        hidden: The others, which may be keys or addresses, so that only their hash is kept.
+        hidden: All others. Since they may be keys or addresses, only their hash is kept.
     """
     return {
         "arguments": ",".join(f"{name}={without_path(value)}" for name, value in shown.items()) or None,

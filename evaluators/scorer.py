@@ -1,7 +1,7 @@
 """The interface of a scorer: it turns texts into numbers that metrics read, and is pinned to a revision.
 
 Each file in ``evaluators/scorers`` is a plug-in. It holds ``SUMMARY``, ``KINDS`` (the kinds of score that it gives) and
-``open_scorer(kind, model, revision)``, which finds the scorer without loading anything large.
+``open_scorer(kind, model, revision)``, which locates the scorer without loading anything large.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
 """Named sets of scorers. The default set needs no network. The reference set has the trained scorers of the GIFI paper
 for sentiment and embedding, and for toxicity a classifier in place of Perspective."""
 QUICK = ("sentiment=vader", "toxicity=lexicon")
-"""Scorers that take only seconds, so that their scores are computed again when a result is checked."""
+"""Scorers that take only seconds, so verification recomputes their scores."""
 SCORER_HELP = (
     "Scorers of sentiment, toxicity and similarity of generated texts: default, reference, none, or "
     "KIND=NAME, KIND=NAME:MODEL or KIND=NAME:MODEL@REVISION, see 'list'. Repeatable. If left out, the default ones "
@@ -77,7 +77,7 @@ class NamedScorer(NamedTuple):
     revision: str | None
 
     def open(self) -> TextScorer:
-        """Find the scorer without loading anything large.
+        """Open the scorer without loading anything large.
 
         Raises:
             ConfigError: there is no scorer of this name, kind or model.
@@ -90,7 +90,7 @@ class NamedScorer(NamedTuple):
 
 
 class OpenedScorers(NamedTuple):
-    """The scorers of a run that were found."""
+    """The scorers of a run that could be opened."""
 
     scorers: tuple[TextScorer, ...]
     missing: tuple[str, ...]
@@ -151,7 +151,7 @@ def _named_scorer(entry: str) -> NamedScorer:
 def with_scorers(command: str, named: Sequence[str]) -> str:
     """Replace the scorers in a command line; leave it unchanged if none are named.
 
-    Folders of this machine are left out of the names.
+    Folders of this machine are stripped from the names.
 
     >>> with_scorers("run --scorer none --limit 3", ["default"])
     'run --limit 3 --scorer default'

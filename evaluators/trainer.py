@@ -62,7 +62,7 @@ class Trainer(ABC):
     @property
     @abstractmethod
     def computation(self) -> str:
-        """The data type of the forward passes, with the type of the device."""
+        """The data type of the forward passes and the type of the device."""
 
     @property
     @abstractmethod
@@ -78,15 +78,15 @@ class Trainer(ABC):
         """Check that the model can be trained on all items of a context.
 
         Raises:
-            ConfigError: an item has more tokens than the model takes, or cannot be split into tokens.
+            ConfigError: an item has more tokens than the model takes, or cannot be tokenised.
         """
 
     @abstractmethod
     def train(self, context: Context, folder: Path) -> Likelihoods:
-        """Train the adapter of a context and write it into an existing empty folder, then take it off the model.
+        """Train the adapter of a context, write it into an existing empty folder, and remove it from the model.
 
         Raises:
-            RunError: the training gives no numbers.
+            RunError: the loss or the likelihoods are not finite.
         """
 
 

@@ -1,6 +1,6 @@
 """The backend that asks a baseline as if it were a model, so that it has a run and a row of its own on the board.
 
-The rules themselves lie in ``tasks/FAMILY``; ``evaluators/baseline.py`` says what one is.
+The rules themselves are in ``tasks/FAMILY``; their interface is ``evaluators/baseline.py``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from schemas.documents.result import Model
 SUMMARY = "predictors without a model, which each benchmark lists; --model all scores all of the dataset's benchmark"
 EXTRA = None
 _VERSION = "1"
-_BATCH = 4096
+_BATCH_SIZE = 4096
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,15 @@ class BaselineBackend(Backend):
 
     @override
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        # A rule needs no batches: they are there so that progress is seen and stored.
-        batches = [range(start, min(start + _BATCH, len(requests))) for start in range(0, len(requests), _BATCH)]
+        # A rule needs no batches; they let progress be shown and stored.
+        batches = [
+            range(start, min(start + _BATCH_SIZE, len(requests))) for start in range(0, len(requests), _BATCH_SIZE)
+        ]
         by_hash = {request.sha256: request for request in requests}
-        given = self.baseline.answered_instead(by_hash)
+        sources = self.baseline.answer_sources(by_hash)
 
         def answer(batch: Sequence[Request]) -> list[Response]:
-            return [self._answer(by_hash[given[request.sha256]]) for request in batch]
+            return [self._answer(by_hash[sources[request.sha256]]) for request in batch]
 
         return ask_in_batches(batches, answer, requests, missing)
 

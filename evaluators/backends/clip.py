@@ -1,8 +1,8 @@
 """Calls CLIP models, which compare an image with texts, through the library transformers.
 
-The log-probabilities of the options of an image are the log-softmax over all options of its similarities to them: the
-cosine of both embeddings times the factor that the model learned (Radford et al. 2021, arXiv:2103.00020). Similarities
-are computed in float32, whatever the precision of the model.
+The log-probabilities of an image's options are the log-softmax of its similarities to them. A similarity is the cosine
+of both embeddings times the scale that the model learned (Radford et al. 2021, arXiv:2103.00020). Embeddings are
+normalised in float32, and similarities computed in float64, whatever the precision of the model.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ EXTRA = "hf"
 CAPABILITIES: frozenset[Capability] = frozenset({"image_option_logprobs"})
 _TYPE = "clip"
 """Type of a model in its configuration."""
-_PLAIN = "give a CLIP model that transformers knows itself; no other backend asks about images"
+_OWN_CODE_REMEDY = "give a CLIP model that transformers knows itself; no other backend asks about images"
 _EXAMPLE = "openai/clip-vit-base-patch32"
 
 
 class ClipParts(NamedTuple):
-    """A model with what prepares its inputs."""
+    """A model with its tokenizer and image processor."""
 
     network: CLIPModel
     tokenizer: PreTrainedTokenizerBase
     processor: Any
-    """Image processor of transformers that computes with Pillow: one that uses torchvision gives other pixels, and
-    which of both there is must not depend on the machine."""
+    """Image processor of transformers that computes with Pillow. The one that uses torchvision gives other pixels, and
+    the choice must not depend on what is installed."""
 
 
 def load_clip(model: str, files: ModelFiles, dtype: Any) -> ClipParts:
@@ -75,16 +75,18 @@ def load_clip(model: str, files: ModelFiles, dtype: Any) -> ClipParts:
         ConfigError: a part cannot be found or loaded, the model lacks weights, or it is no CLIP model.
         MissingExtraError: transformers or Pillow is not installed.
     """
-    # Loads numpy, which the list of backends does without.
+    # Imported only here: it loads numpy, which listing the backends does not need.
     from schemas.files.pictures import check_library
 
     check_library()
     _check_type(model, files.commit)
     remedy = "save both there with CLIPProcessor.from_pretrained(ID).save_pretrained(FOLDER)"
     what = f"model '{model}': its tokenizer or image processor"
-    tokenizer = load_pretrained("AutoTokenizer", model, files.commit, what=what, remedy=remedy, own_code=_PLAIN)
+    tokenizer = load_pretrained(
+        "AutoTokenizer", model, files.commit, what=what, remedy=remedy, own_code=_OWN_CODE_REMEDY
+    )
     processor = load_pretrained(
-        "AutoImageProcessor", model, files.commit, what=what, remedy=remedy, own_code=_PLAIN, backend="pil"
+        "AutoImageProcessor", model, files.commit, what=what, remedy=remedy, own_code=_OWN_CODE_REMEDY, backend="pil"
     )
     network = load_network(model, files.commit, dtype, loader="CLIPModel", kind="CLIP model")
     return ClipParts(cast("CLIPModel", network), tokenizer, processor)
@@ -93,7 +95,7 @@ def load_clip(model: str, files: ModelFiles, dtype: Any) -> ClipParts:
 def _check_type(model: str, revision: str | None) -> None:
     remedy = "check the id, or give a local folder"
     kind = load_pretrained(
-        "AutoConfig", model, revision, what=f"model '{model}'", remedy=remedy, own_code=_PLAIN
+        "AutoConfig", model, revision, what=f"model '{model}'", remedy=remedy, own_code=_OWN_CODE_REMEDY
     ).model_type
     if kind != _TYPE:
         raise ConfigError(
@@ -102,12 +104,12 @@ def _check_type(model: str, revision: str | None) -> None:
         )
 
 
-_AT_A_TIME = 128
+_TEXTS_PER_PASS = 128
 """Number of texts that are embedded together."""
 
 
 def features(output: Any) -> Any:
-    """Return the embeddings that a model gives, which some versions of transformers wrap in an object."""
+    """Return the embeddings in a model's output, which some versions of transformers wrap in an object."""
     return getattr(output, "pooler_output", output)
 
 
@@ -119,18 +121,18 @@ def of_length_one(embeddings: Any) -> Any:
 
 @dataclass
 class OptionEmbeddings:
-    """The embeddings of options by their texts, shape (k, d) for each set of k options."""
+    """The embeddings of options, computed once for each set of k options, shape (k, d)."""
 
     network: CLIPModel
     tokenizer: PreTrainedTokenizerBase
     device: str
-    most_tokens: int
-    """Largest number of tokens of a text, with those that mark its ends."""
-    _known: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False)
+    context_tokens: int
+    """Largest number of tokens of a text, including its start and end tokens."""
+    _embeddings: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False)
     _lengths: dict[tuple[str, ...], int] = field(default_factory=dict, repr=False)
 
     def longest(self, request: Request) -> int:
-        """Return the largest number of tokens of any text that a request compares with its image."""
+        """Return the number of tokens in the longest text that a request compares with its image."""
         texts = request.options if isinstance(request, ChoiceRequest) else (request.prompt,)
         if texts not in self._lengths:
             lines = [line for text in texts for line in text.split("\n")]
@@ -140,25 +142,25 @@ class OptionEmbeddings:
     def of(self, options: tuple[str, ...]) -> Any:
         """Return the embeddings of options, each of length one.
 
-        An option of several lines has the mean of their embeddings, of length one again, as the authors of CLIP take
-        several templates together.
+        An option of several lines has the normalised mean of their embeddings, as the authors of CLIP combine several
+        templates.
         """
-        if options not in self._known:
+        if options not in self._embeddings:
             lines = [option.split("\n") for option in options]
             embedded = self._embedded([line for of_option in lines for line in of_option])
             means, start = [], 0
             for of_option in lines:
                 means.append(embedded[start : start + len(of_option)].mean(dim=0))
                 start += len(of_option)
-            self._known[options] = of_length_one(import_extra("torch", "hf").stack(means))
-        return self._known[options]
+            self._embeddings[options] = of_length_one(import_extra("torch", "hf").stack(means))
+        return self._embeddings[options]
 
     def _embedded(self, texts: Sequence[str]) -> Any:
         """Return the embeddings of texts, each of length one, shape (n, d)."""
         torch = import_extra("torch", "hf")
         parts = []
-        for start in range(0, len(texts), _AT_A_TIME):
-            inputs = self.tokenizer(list(texts[start : start + _AT_A_TIME]), padding=True, return_tensors="pt")
+        for start in range(0, len(texts), _TEXTS_PER_PASS):
+            inputs = self.tokenizer(list(texts[start : start + _TEXTS_PER_PASS]), padding=True, return_tensors="pt")
             with torch.inference_mode():
                 output = self.network.get_text_features(
                     input_ids=inputs.input_ids.to(self.device), attention_mask=inputs.attention_mask.to(self.device)
@@ -170,7 +172,7 @@ class OptionEmbeddings:
 BATCH = {"cpu": 32, "mps": 64, "cuda": 256}
 """Number of images per batch, by type of device."""
 _PACKAGES = ("torch", "transformers", "tokenizers", "pillow")
-_USED = ("name", "revision", "dtype", "device", "batch_images")
+_OPTIONS = ("name", "revision", "dtype", "device", "batch_images")
 
 
 @dataclass
@@ -202,10 +204,10 @@ class ClipBackend(Backend):
     @property
     def context_tokens(self) -> int | None:
         """The largest number of tokens that the model takes in the text of an option."""
-        return self.texts.most_tokens
+        return self.texts.context_tokens
 
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
-        """Return the largest number of tokens in any text of the options of each request."""
+        """Return the number of tokens in the longest option text of each request."""
         return [self.texts.longest(request) + isinstance(request, GenerateRequest) for request in requests]
 
     def _answer(self, requests: Sequence[Request]) -> Sequence[Response]:
@@ -234,15 +236,15 @@ class ClipBackend(Backend):
         if not isinstance(request, ChoiceRequest) or request.image is None:
             raise DataError("is missing, and a CLIP model answers about images only; take a prompt about images")
         n_tokens = self.texts.longest(request)
-        if n_tokens > self.texts.most_tokens:
-            raise DataError(f"has an option of {n_tokens} tokens, and the model takes {self.texts.most_tokens}")
+        if n_tokens > self.texts.context_tokens:
+            raise DataError(f"has an option of {n_tokens} tokens, and the model takes {self.texts.context_tokens}")
         return decoded(request.image)
 
     def _embedded(self, pictures: Sequence[Any]) -> Any:
         """Return the embeddings of pictures, each of length one, shape (n, d). If memory runs out, halve the batch."""
         torch = import_extra("torch", "hf")
         try:
-            # The arrays of pictures of one or three pixels could be read in two ways.
+            # Stated, because the layout of pictures one or three pixels wide is ambiguous.
             inputs = self.parts.processor(list(pictures), return_tensors="pt", input_data_format="channels_last")
             pixels = inputs.pixel_values.to(self.device, self.parts.network.dtype)
             with torch.inference_mode():
@@ -259,7 +261,7 @@ class ClipBackend(Backend):
         assert isinstance(request, ChoiceRequest)
         torch = import_extra("torch", "hf")
         with torch.inference_mode():
-            # A similarity can be a hundred cosines: in double precision their rounding does not grow with it.
+            # The scale can be 100 and would multiply the rounding of the cosines, so compute in double precision.
             scale = self.parts.network.logit_scale.double().exp().cpu()
             similarities = scale * (self.texts.of(request.options).double().cpu() @ embedding.double().cpu())
             logprobs = torch.log_softmax(similarities, dim=-1).tolist()
@@ -287,7 +289,7 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
         ConfigError: the model cannot be found or loaded, is no CLIP model, or an option is unknown.
         MissingExtraError: torch, transformers or Pillow is not installed.
     """
-    options.refuse_others("clip", but=_USED)
+    options.refuse_others("clip", but=_OPTIONS)
     options.check_dtype()
     torch = import_torch()
     n_threads = set_threads(torch)
@@ -304,10 +306,10 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
         "device": device.partition(":")[0],
         "processor": type(parts.processor).__name__,
     }
-    most_tokens = parts.network.text_model.embeddings.position_embedding.num_embeddings
+    context_tokens = parts.network.text_model.embeddings.position_embedding.num_embeddings
     return ClipBackend(
         parts=parts,
-        texts=OptionEmbeddings(parts.network, parts.tokenizer, device, most_tokens),
+        texts=OptionEmbeddings(parts.network, parts.tokenizer, device, context_tokens),
         device=device,
         batch_images=options.batch_images or BATCH.get(device.partition(":")[0], BATCH["cpu"]),
         arguments=opening_arguments(

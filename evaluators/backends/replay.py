@@ -113,32 +113,31 @@ def open_backend(model: str, options: BackendOptions) -> Replay:
         options: Options, of which only ``name`` may be set.
 
     Raises:
-        ConfigError: there is no such folder or file, the run is not finished or is one of a
-            baseline, or another option is set.
-        DataError: there are no responses, or a line is not a valid one.
+        ConfigError: there is no such folder or file, the run is unfinished or of a baseline, or another option is set.
+        DataError: there are no responses, or a line is invalid.
     """
     options.refuse_others("replay", but=("name",))
     path = Path(model)
     if (path / STORE).is_file():
-        answers, who = read_answers(path / STORE), _who_answered(path)
+        answers, source = read_answers(path / STORE), _model_of_run(path)
     elif path.is_file():
-        answers, who = _read_lines(path), None
+        answers, source = _read_lines(path), None
     else:
         raise ConfigError(f"'{model}' is neither a run folder with {STORE} nor a .jsonl file of answers; name one")
     if not answers:
         raise DataError(f"{model}: holds no answers")
     content = {key: contract.plain(asdict(answer)) for key, answer in answers.items()}
-    name = check_model_id(options.name or (who.id if who else f"replay/{path.stem}"))
+    name = check_model_id(options.name or (source.id if source else f"replay/{path.stem}"))
     identity = {"backend": "replay", "id": name, "answers": strict_json.sha256(content)}
     return Replay(
         answers=answers,
         arguments=(f"--model {path.resolve().name}", *([f"--name {options.name}"] if options.name else [])),
         model=Model(
             id=name,
-            revision=who.revision if who else None,
+            revision=source.revision if source else None,
             backend="replay",
-            precision=who.precision if who else None,
-            chat_template_sha256=who.chat_template_sha256 if who else None,
+            precision=source.precision if source else None,
+            chat_template_sha256=source.chat_template_sha256 if source else None,
             endpoint="replay",
             identity_sha256=model_identity(identity),
             identity=dict(identity),
@@ -146,7 +145,7 @@ def open_backend(model: str, options: BackendOptions) -> Replay:
     )
 
 
-def _who_answered(folder: Path) -> Model:
+def _model_of_run(folder: Path) -> Model:
     path = folder / RESULT
     if not path.is_file():
         raise ConfigError(f"{folder}: the run is not finished, so it does not say who answered; finish it first")
@@ -166,7 +165,7 @@ def _read_lines(path: Path) -> dict[str, Response]:
         whole = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text ({error.reason}); give a .jsonl file of answers") from error
-    # Not splitlines(), which also splits at other characters, and a text may hold these.
+    # Not splitlines(): it also splits at characters that a text may hold, such as U+2028.
     lines = whole.removesuffix("\n").split("\n") if whole else []
     for number, text in enumerate(lines, start=1):
         where = f"{path}:{number}"

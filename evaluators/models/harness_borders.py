@@ -19,22 +19,22 @@ AsScored: TypeAlias = Callable[[ChoiceRequest], ChoiceRequest]
 
 
 def count_option_tokens(
-    tokenizer: ModelTokenizer, as_scored: AsScored, room: int | None, requests: Sequence[AskedRequest]
+    tokenizer: ModelTokenizer, as_scored: AsScored, context_tokens: int | None, requests: Sequence[AskedRequest]
 ) -> list[OptionTokens | str]:
     """Return the tokens that a harness scored as those of the options, or why it scored something else.
 
     Args:
         tokenizer: The tokenizer of the model that the harness asked.
         as_scored: The border of the harness.
-        room: Largest number of tokens of context and option that the harness gave the model; None if unknown.
+        context_tokens: Largest number of tokens of context and option that the harness gave the model; None if unknown.
         requests: The requests that it answered.
     """
     scored = tokenizer.rows_of_all([as_scored(request.asked) for request in requests])
     expected = tokenizer.rows_of_all([request.request for request in requests])
-    return [_option_tokens(rows, ours, room) for rows, ours in zip(scored, expected, strict=True)]
+    return [_option_tokens(rows, ours, context_tokens) for rows, ours in zip(scored, expected, strict=True)]
 
 
-def _option_tokens(rows: Rows | str, expected: Rows | str, room: int | None) -> OptionTokens | str:
+def _option_tokens(rows: Rows | str, expected: Rows | str, context_tokens: int | None) -> OptionTokens | str:
     if isinstance(rows, str):
         return rows
     if isinstance(expected, str):
@@ -45,8 +45,8 @@ def _option_tokens(rows: Rows | str, expected: Rows | str, room: int | None) -> 
             "log-probability"
         )
     longest = max(map(len, rows.ids))
-    if room is not None and longest > room:
-        return f"context and option take {longest} tokens, and the harness cut them to {room}"
+    if context_tokens is not None and longest > context_tokens:
+        return f"context and option take {longest} tokens, and the harness cut them to {context_tokens}"
     n_prompt = expected.n_context + expected.n_moved
     return OptionTokens(rows.token_counts, max(n_prompt - rows.n_context, 0))
 

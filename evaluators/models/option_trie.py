@@ -31,13 +31,13 @@ class TokenQuestion(NamedTuple):
     tokens: tuple[int, ...]
 
 
-def edges_of(encoded: Iterable[Rows], *, end_id: int | None, room: int | None = None) -> dict[Node, set[int]]:
+def edges_of(encoded: Iterable[Rows], *, end_id: int | None, context_tokens: int | None = None) -> dict[Node, set[int]]:
     """Return the tokens that follow each node that options branch from, in the order of the options.
 
     Args:
         encoded: Token ids of the options of each request.
         end_id: Id of the end token if it is to be scored after every option; else None.
-        room: Maximum number of tokens in a text; an end token beyond it is not asked for. None for no limit.
+        context_tokens: Maximum number of tokens in a text; an end token beyond it is not asked for. None for no limit.
     """
     edges: dict[Node, set[int]] = {}
     for rows in encoded:
@@ -45,14 +45,14 @@ def edges_of(encoded: Iterable[Rows], *, end_id: int | None, room: int | None = 
             whole = tuple(ids)
             for index in range(rows.n_context, len(whole)):
                 edges.setdefault(whole[:index], set()).add(whole[index])
-            if end_id is not None and (room is None or len(whole) < room):
+            if end_id is not None and (context_tokens is None or len(whole) < context_tokens):
                 edges.setdefault(whole, set()).add(end_id)
     return edges
 
 
-def questions(encoded: Iterable[Rows], *, end_id: int | None, room: int) -> list[TokenQuestion]:
+def questions(encoded: Iterable[Rows], *, end_id: int | None, context_tokens: int) -> list[TokenQuestion]:
     """Return the edges as one question for each node, in the order of the nodes; see :func:`edges_of`."""
-    edges = edges_of(encoded, end_id=end_id, room=room)
+    edges = edges_of(encoded, end_id=end_id, context_tokens=context_tokens)
     # Sorted, nodes that begin alike are together, so that the engine still holds what they share.
     return [TokenQuestion(node, tuple(sorted(edges[node]))) for node in sorted(edges)]
 

@@ -134,21 +134,23 @@ class ModelTokenizer:
         """Return the token ids of a prompt that a model continues, in the chat template if ``chat`` is True."""
         return self._ids([self._rendered(prompt)])[0]
 
-    def rows(self, request: ChoiceRequest, room: int | None = None) -> Rows | str:
+    def rows(self, request: ChoiceRequest, context_tokens: int | None = None) -> Rows | str:
         """Return the rows of a request, or why it cannot be asked.
 
         Args:
             request: Request with the context and the options.
-            room: Largest number of tokens that the model takes; None if there is no limit.
+            context_tokens: Largest number of tokens that the model takes; None if there is no limit.
         """
-        return self.rows_of_all([request], room)[0]
+        return self.rows_of_all([request], context_tokens)[0]
 
-    def rows_of_all(self, requests: Sequence[ChoiceRequest], room: int | None = None) -> list[Rows | str]:
+    def rows_of_all(self, requests: Sequence[ChoiceRequest], context_tokens: int | None = None) -> list[Rows | str]:
         """Return the rows of many requests; faster than one by one, because tokenizers work on many texts at once."""
         encoded: list[Rows | str] = []
         for part in _parts(requests):
             ids = iter(self._ids([text for request in part for text in self._texts(request)]))
-            encoded.extend(self._rows(request, [next(ids) for _ in (None, *request.options)], room) for request in part)
+            encoded.extend(
+                self._rows(request, [next(ids) for _ in (None, *request.options)], context_tokens) for request in part
+            )
         return encoded
 
     def _texts(self, request: ChoiceRequest) -> list[str]:
@@ -156,7 +158,7 @@ class ModelTokenizer:
         text = self._rendered(request.prompt)
         return [text, *(text + (option.lstrip() if self.chat else option) for option in request.options)]
 
-    def _rows(self, request: ChoiceRequest, texts: Sequence[list[int]], room: int | None) -> Rows | str:
+    def _rows(self, request: ChoiceRequest, texts: Sequence[list[int]], context_tokens: int | None) -> Rows | str:
         context, *options = texts
         # Not the length of the context: the tokenizer of TinyStories has tokens such as "to the", which reach across
         # the border.
@@ -167,8 +169,8 @@ class ModelTokenizer:
             if len(ids) == n_common:
                 return f"option '{option}' has no tokens of its own"
         longest = max(map(len, options))
-        if room is not None and longest > room:
-            return f"context and option take {longest} tokens, the model {room}"
+        if context_tokens is not None and longest > context_tokens:
+            return f"context and option take {longest} tokens, the model {context_tokens}"
         return Rows(tuple(options), n_common, len(context) - n_common)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:

@@ -25,7 +25,7 @@ ALL = (SHARED, SAME_CONTEXT, OTHER_CONTEXT)
 
 
 def test_every_inner_node_is_asked_once() -> None:
-    assert questions(ALL, end_id=None, room=10) == [
+    assert questions(ALL, end_id=None, context_tokens=10) == [
         TokenQuestion((1, 3), (5, 7, 9)),
         TokenQuestion((1, 3, 5), (6,)),
         TokenQuestion((1, 3, 7), (8,)),
@@ -34,9 +34,9 @@ def test_every_inner_node_is_asked_once() -> None:
 
 
 def test_end_tokens_are_asked_after_every_option_that_leaves_room() -> None:
-    asked = {question.node: question.tokens for question in questions([SHARED], end_id=END, room=4)}
+    asked = {question.node: question.tokens for question in questions([SHARED], end_id=END, context_tokens=4)}
     assert asked == {(1, 3): (5, 7), (1, 3, 5): (2, 6), (1, 3, 7): (8,)}
-    assert len(questions([SHARED], end_id=END, room=5)) == 5
+    assert len(questions([SHARED], end_id=END, context_tokens=5)) == 5
 
 
 def test_logprobs_are_sums_along_the_edges() -> None:

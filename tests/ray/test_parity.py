@@ -198,4 +198,4 @@ def test_blocks_hold_every_request_once_and_are_planned_alike_alone() -> None:
 def test_the_cluster_counts_what_it_holds(cluster: Cluster) -> None:
     assert cluster.is_local
     assert cluster.n_gpus == 0
-    assert [cluster.room(needs) for needs in (Needs(1, 0), Needs(2, 0), Needs(3, 0), Needs(1, 1))] == [2, 1, 0, 0]
+    assert [cluster.capacity(needs) for needs in (Needs(1, 0), Needs(2, 0), Needs(3, 0), Needs(1, 1))] == [2, 1, 0, 0]

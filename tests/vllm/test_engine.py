@@ -116,7 +116,7 @@ def test_what_does_not_fit_fails_alone(engine: VllmBackend) -> None:
 
 
 def test_a_context_as_long_as_the_model_is_scored(engine: VllmBackend, tokenizer: Any) -> None:
-    room = engine.specs.room
+    room = engine.specs.context_tokens
     prompt = tokenizer.decode(([*tokenizer(PROMPT)["input_ids"][1:]] * 40)[: room - 2])
     n_tokens = len(tokenizer(prompt)["input_ids"])
     assert n_tokens == room - 1

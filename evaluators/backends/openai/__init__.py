@@ -2,14 +2,14 @@
 
 The way of a request, and of the test calls that ``probe`` sends before the first one::
 
-    openai_backend ──▶ concurrency ──▶ methods ──▶ scoring    the calls for a request, its response from the replies
-                   │            └─▶ pacing ──▶ client         each call, again and again, at the pace that is borne
+    openai_backend ──▶ concurrency ──▶ methods ──▶ scoring    request to calls, replies to response
+                   │            └─▶ pacing ──▶ client         each call, repeated at a rate the endpoint can bear
                    │                       └─▶ costs          what was sent and spent, and the limit on it
                    └─▶ batch_api ────────────▶ client         or all calls as a file, answered within a day
-    protocol: routes, calls and the reading of replies, for all of them
+    protocol: routes, calls and the parsing of replies, for all of them
 
-*client* makes one call and says what its failure means, with what the endpoint says about waiting (``Retry-After``);
-*pacing* decides how long to wait and when to give up; *probe* finds out what an endpoint can do.
+*client* makes one call and classifies its failure, including any wait that the endpoint asks for (``Retry-After``);
+*pacing* decides how long to wait and when to give up; *probe* finds out what an endpoint supports.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
         MissingExtraError: the library ``openai`` is not installed.
     """
     import_extra("openai", "openai")
-    # What lists backends imports none of them, and this one needs the library.
+    # Imported only here, because backends are listed on machines without their libraries.
     from evaluators.backends.openai import openai_backend
 
     return openai_backend.open_backend(model, options)

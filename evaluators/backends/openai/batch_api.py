@@ -1,7 +1,7 @@
 """Sends requests through the batch API, which answers an uploaded file of them within a day, at a discount.
 
-The state of the batches is saved after every step, so that a run that was killed finds its batches again instead of
-paying for them twice.
+The state of the batches is saved after every step, so that a killed run finds its batches again instead of paying for
+them twice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.methods import Methods, failed, rejected
 from evaluators.backends.openai.protocol import CHAT, COMPLETIONS, AnswerError, Call, shown
 
-_HAND_OVER = 1024
+_RESPONSES_PER_EVENT = 1024
 _KEY_LENGTH = 40
 _N_TRIES = 8
 _MOST_REASONS = 3
@@ -56,7 +56,7 @@ class BatchLimits:
 
 @dataclass(slots=True)
 class _Batch:
-    """A batch that was uploaded and whose responses were not all handed over."""
+    """A batch that was uploaded and whose responses have not all been yielded."""
 
     file_id: str
     batch_id: str | None
@@ -73,7 +73,7 @@ class BatchRun:
     methods: Methods
     ledger: Ledger
     identity: str
-    """Hash of the model, by which a file of batches is known."""
+    """Hash of the model, which the file of unfinished batches repeats."""
     state_path: Path | None
     """File in which unfinished batches are recorded; if None, they are forgotten when the process ends."""
     limits: BatchLimits
@@ -103,9 +103,9 @@ class BatchRun:
                 if entries is None:
                     continue
                 keys = [key for key in batch.requests if key in indices_of]
-                for start in range(0, len(keys), _HAND_OVER):
+                for start in range(0, len(keys), _RESPONSES_PER_EVENT):
                     responses: dict[int, Response] = {}
-                    for key in keys[start : start + _HAND_OVER]:
+                    for key in keys[start : start + _RESPONSES_PER_EVENT]:
                         response = self._response(key, requests[indices_of[key][0]], entries)
                         responses |= dict.fromkeys(indices_of[key], response)
                     now = time.perf_counter()
@@ -119,12 +119,12 @@ class BatchRun:
             if self._batches:
                 time.sleep(self.limits.poll_seconds)
 
-    def _submit(self, fresh: Mapping[str, Sequence[Call]]) -> Iterator[Sent]:
-        self.ledger.check_batch(call for calls in fresh.values() for call in calls)
+    def _submit(self, calls_of: Mapping[str, Sequence[Call]]) -> Iterator[Sent]:
+        self.ledger.check_batch(call for calls in calls_of.values() for call in calls)
         lines: list[bytes] = []
         keys: list[str] = []
         size = 0
-        for key, calls in fresh.items():
+        for key, calls in calls_of.items():
             entries = [
                 {"custom_id": f"{key}-{number}", "method": "POST", "url": f"/v1{call.route}", "body": dict(call.body)}
                 for number, call in enumerate(calls)
@@ -142,9 +142,11 @@ class BatchRun:
 
     def _send(self, lines: Sequence[bytes], keys: Sequence[str]) -> Iterator[Sent]:
         content = b"".join(lines)
-        file_id = self._named(self._reach(lambda client: client.upload("requests.jsonl", content)), "an uploaded file")
+        file_id = self._checked_id(
+            self._retry(lambda client: client.upload("requests.jsonl", content)), "an uploaded file"
+        )
         batch = _Batch(file_id, None, list(keys))
-        # Before the batch exists: a process that is killed in between finds the file that it uploaded.
+        # Saved before the batch exists, so that a process killed in between finds its uploaded file again.
         self._batches.append(batch)
         self._save()
         self.ledger.n_attempts += len(lines)
@@ -155,16 +157,16 @@ class BatchRun:
     def _create(self, batch: _Batch) -> None:
         route = CHAT if self.methods.api == "chat" else COMPLETIONS
         body = {"input_file_id": batch.file_id, "endpoint": f"/v1{route}", "completion_window": "24h"}
-        made = self._reach(lambda client: client.post(Call("/batches", body))).data
-        batch.batch_id = self._named(made.get("id"), "a batch")
+        made = self._retry(lambda client: client.post(Call("/batches", body))).data
+        batch.batch_id = self._checked_id(made.get("id"), "a batch")
         self._save()
 
     @staticmethod
-    def _named(name: object, what: str) -> str:
-        """Return the id that the endpoint gave to what was sent.
+    def _checked_id(name: object, what: str) -> str:
+        """Return an id from the endpoint as text.
 
         Raises:
-            RunError: it gave none, so that the answers could never be asked for.
+            RunError: it is no id, so that the answers could never be fetched.
         """
         if not isinstance(name, str | int) or name == "":
             raise RunError(f"the endpoint gives {shown(name)} as the id of {what}; {_NO_BATCH_API}. {_KEPT}")
@@ -174,11 +176,11 @@ class BatchRun:
         """Return the entries of a batch's result files by ``custom_id``; None if the batch has not ended.
 
         Raises:
-            RunError: the endpoint did not accept the batch, or cannot be reached.
+            RunError: the endpoint rejected the batch, or cannot be reached.
         """
         if batch.batch_id is None:
-            self._find(batch)
-        data = self._reach(lambda client: client.get(f"/batches/{batch.batch_id}")).data
+            self._recover_id(batch)
+        data = self._retry(lambda client: client.get(f"/batches/{batch.batch_id}")).data
         status = data.get("status")
         if not isinstance(status, str):
             raise RunError(
@@ -198,21 +200,21 @@ class BatchRun:
         entries: dict[str, Any] = {}
         for name in ("error_file_id", "output_file_id"):  # A response replaces an error of the same request.
             if file_id := data.get(name):
-                text = self._reach(methodcaller("get_text", f"/files/{file_id}/content"))
-                # Not splitlines(): a text may hold other characters that end a line, such as U+2028.
+                text = self._retry(methodcaller("get_text", f"/files/{file_id}/content"))
+                # Not splitlines(): it also splits at characters that a text may hold, such as U+2028.
                 for line in text.split("\n"):
                     if isinstance(entry := read_json(line), dict):
                         entries[str(entry.get("custom_id"))] = entry
         return entries
 
-    def _find(self, batch: _Batch) -> None:
+    def _recover_id(self, batch: _Batch) -> None:
         """Find the id of a batch that was being created when the process was killed, or create the batch now."""
-        # The newest ones: a batch under way is among them unless a hundred others were begun since.
-        data = self._reach(lambda client: client.get("/batches?limit=100")).data.get("data")
+        # The newest hundred: the batch is among them unless a hundred others were created since.
+        data = self._retry(lambda client: client.get("/batches?limit=100")).data.get("data")
         listed = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
         same = [entry for entry in listed if entry.get("input_file_id") == batch.file_id]
         if same:
-            batch.batch_id = self._named(same[0].get("id"), "a batch")
+            batch.batch_id = self._checked_id(same[0].get("id"), "a batch")
             self._save()
         else:
             self._create(batch)
@@ -229,7 +231,7 @@ class BatchRun:
         return self.methods.response(request, bodies)
 
     def _body(self, entry: Any) -> Mapping[str, Any] | Response:
-        """Return the reply in an entry of a batch's result files, or the response that its error stands for."""
+        """Return the reply in an entry of a batch's result files, or the response for its error."""
         if not isinstance(entry, Mapping):
             return failed("the batch ended without an answer to this request; run the same command again")
         response = entry.get("response")
@@ -238,11 +240,11 @@ class BatchRun:
         if status == 200 and isinstance(body, Mapping):
             return body
         error = error_text(entry.get("error") or body)
-        # Whatever the status, only this line failed.
+        # Status 400 whatever the real one: only this line failed, and others such as 401 would end the run.
         reason = self.connection.address.clean(f"HTTP {status}: {error.message}")
         return rejected(RejectedError(400, reason, error.code))
 
-    def _reach(self, work: Callable[[Client], Coroutine[Any, Any, _T]]) -> _T:
+    def _retry(self, work: Callable[[Client], Coroutine[Any, Any, _T]]) -> _T:
         """Run ``work`` with a client, and again after faults that may pass.
 
         Raises:

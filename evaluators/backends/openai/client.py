@@ -1,8 +1,8 @@
-"""Sends single calls through the library ``openai`` and tells faults that may pass from refusals that will not.
+"""Sends single calls through the library ``openai``, and distinguishes temporary faults from permanent refusals.
 
 The address holds the credentials, which are kept out of messages, logs and results.
 
-This module imports the library ``httpx2``, which comes with ``openai``: import it only where that one is installed.
+This module imports the library ``httpx2``, which comes with ``openai``: import it only where ``openai`` is installed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from evaluators.backends.openai.protocol import Call
 
 OPENAI = "https://api.openai.com/v1"
 _NO_KEY = "no-key-needed"
-_LONGEST = 400
-# Matches API keys of any issuer, because an error text may quote a key that is not ours.
+_LONGEST_MESSAGE = 400
+# API keys of any issuer, because an error text may quote a key that is not ours.
 _KEYS = re.compile(r"(?i)(bearer\s+|basic\s+)[A-Za-z0-9._~+/=-]{6,}|\b(sk|pk|rk|hf|gsk)[-_][A-Za-z0-9_-]{8,}")
 
 
@@ -75,14 +75,14 @@ class Address:
         addresses = (
             () if self.is_openai else (self.url, self.host_and_port, *([host] if {".", ":"} & set(host) else []))
         )
-        # A server may send halves of characters, which no file takes.
+        # A server may send lone surrogates, which UTF-8 files cannot hold.
         text = text.encode("utf-8", "replace").decode()
         for address in addresses:
             text = text.replace(address, "the endpoint")
         for secret in self.secrets:
             text = text.replace(secret, "***")
         text = _KEYS.sub("***", " ".join(text.split()))
-        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
+        return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} ..."
 
 
 def parse_address(base_url: str | None, key: str | None) -> Address:
@@ -116,18 +116,18 @@ def parse_address(base_url: str | None, key: str | None) -> Address:
     return address
 
 
-# An endpoint that is not there is an error within ten seconds.
+# Short, so that an address where nothing listens is an error within ten seconds.
 _CONNECT_SECONDS = 4.0
 _FILE_SECONDS = 1800.0
-"""Seconds that a file of a batch may take in total."""
+"""Seconds that the upload or download of a batch file may take in total."""
 _MOST_DIGITS = 15
-"""Largest number of digits of an integer: Python refuses 4,300, and float64 holds 15 of any number."""
+"""Largest number of digits of an integer: Python refuses more than 4,300, and float64 is exact up to 15."""
 _MOST_BYTES = 64_000_000
 MOST_BYTES_OF_FILE = 2_000_000_000
-# 520 to 524 come from Cloudflare when it cannot reach the server behind it.
-_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+# 520 to 524 are Cloudflare's, when it cannot reach the server behind it.
+_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")
-"""Codes that come with status 429, although no waiting helps."""
+"""Codes that come with status 429 although waiting does not help."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LOGGERS = ("openai._base_client", "openai._response", "openai._legacy_response", "httpx2")
@@ -140,7 +140,7 @@ class Connection:
 
     address: Address
     timeout: float
-    """Seconds that one attempt may take in total, not only between two bytes."""
+    """Seconds that one attempt may take in total, not just between two bytes."""
     concurrency: int
     """Largest number of calls under way at a time."""
 
@@ -161,17 +161,17 @@ class FaultError(Exception):
     reason: str
     _: KW_ONLY
     status: int | None = None
-    """HTTP status; None if there was no usable reply, and then the call may still have been computed and billed."""
+    """HTTP status; None if there was no usable reply, although the call may have been computed and billed."""
     retry_after: float | None = None
     """Seconds that the endpoint asks to wait; None if it does not say."""
     overload: bool = True
-    """True if fewer calls at a time may help."""
+    """True if fewer concurrent calls may help."""
     sent: bool = True
     """False if no connection was made, so that the endpoint never saw the call."""
     timed_out: bool = False
     """True if the endpoint took the call and did not answer in time."""
     unusable: bool = False
-    """True if the endpoint answered something else than a JSON object, such as a web page."""
+    """True if the endpoint answered with something other than a JSON object, such as a web page."""
 
 
 @dataclass(eq=False)
@@ -185,7 +185,7 @@ class RejectedError(Exception):
 
     @property
     def remedy(self) -> str | None:
-        """Advice if every call would be refused for the same reason; None if the reason is this call alone."""
+        """Advice if every call would be refused for the same reason; None if the reason lies in this call."""
         if self.status in (401, 403):
             return "check OPENAI_API_KEY, and what the key may do"
         if self.status == 402 or self.code in _NO_CREDIT:
@@ -202,7 +202,7 @@ class _TooLargeError(httpx2.RequestError):
 
 
 class _BoundedClient(httpx2.AsyncClient):
-    """A client that gives up an answer whose body is too large, before it fills the memory."""
+    """A client that aborts an answer whose body is too large, before it fills the memory."""
 
     def __init__(self, most_bytes: int, **settings: Any) -> None:
         super().__init__(**settings)
@@ -215,7 +215,7 @@ class _BoundedClient(httpx2.AsyncClient):
         Raises:
             _TooLargeError: the body of the answer is larger than the limit.
         """
-        # A redirect would take the key and the prompts to an address that nobody named, unsaid in the result.
+        # A redirect would take the key and the prompts to an address that nobody chose and no result mentions.
         response = await super().send(request, stream=True, **{**settings, "follow_redirects": False})
         try:
             body = bytearray()
@@ -226,7 +226,7 @@ class _BoundedClient(httpx2.AsyncClient):
         finally:
             await response.aclose()
         headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _FRAMING]
-        # JSON is UTF-8, and a server may name a charset that is none.
+        # Without its charset: JSON is UTF-8, and a server may name a charset that does not exist.
         kind = ("content-type", _media_type(response.headers))
         return httpx2.Response(response.status_code, headers=[*headers, kind], content=bytes(body), request=request)
 
@@ -234,17 +234,17 @@ class _BoundedClient(httpx2.AsyncClient):
 class Client:
     """A pool of connections to an endpoint; an asynchronous context manager.
 
-    Each method sends one call once. It raises a ``FaultError`` if the attempt failed and may be repeated, and a
-    ``RejectedError`` if the endpoint refuses the call, and would refuse it again. The library's own retries are off:
-    every attempt is counted, paid for and paced (see ``pacing.py``), and they would hide some.
+    Each method sends one call once. It raises a ``FaultError`` if the attempt failed but may succeed later, and a
+    ``RejectedError`` if the endpoint would refuse the call every time. The library's own retries are off, since they
+    would hide attempts that must be counted, paid for and paced (see ``pacing.py``).
     """
 
     def __init__(self, connection: Connection, *, most_bytes: int = _MOST_BYTES) -> None:
-        """Create a client of an endpoint whose answers have at most so many bytes; no connection is made yet."""
+        """Create a client that accepts answers of at most ``most_bytes``; no connection is made yet."""
         self._address, self._timeout = connection.address, connection.timeout
         self._library: Any = import_extra("openai", "openai")
         limits = httpx2.Timeout(self._timeout, connect=min(self._timeout, _CONNECT_SECONDS))
-        # Not through litellm, which forces versions of openai and huggingface_hub from before the ones that we need.
+        # Not litellm, which pins versions of openai and huggingface_hub that are too old for us.
         self._client = self._library.AsyncOpenAI(
             base_url=self._address.url,
             api_key=self._address.key,
@@ -270,7 +270,7 @@ class Client:
                 logging.getLogger(name).removeFilter(self._hide_secrets)
 
     def _hide_secrets(self, record: logging.LogRecord) -> bool:
-        # Somebody may have turned on the logs of the HTTP libraries, which show addresses and headers.
+        # The user may have turned on the logs of the HTTP libraries, which show addresses and headers.
         record.msg, record.args = self._address.clean(record.getMessage()), ()
         return True
 
@@ -280,7 +280,7 @@ class Client:
         return await self._attempt(self._client.post(call.route, body=call.body, cast_to=httpx2.Response))
 
     async def get(self, route: str, *, seconds: float | None = None) -> Reply:
-        """Fetch a JSON object that costs nothing, such as ``/models``, within some seconds."""
+        """Fetch a JSON object that costs nothing, such as ``/models``, within ``seconds``; None for the usual limit."""
         return await self._attempt(self._client.get(route, cast_to=httpx2.Response), seconds)
 
     async def get_text(self, route: str) -> str:
@@ -289,10 +289,10 @@ class Client:
             return str((await self._client.get(route, cast_to=httpx2.Response)).text)
 
     async def upload(self, name: str, content: bytes) -> object:
-        """Upload a file for the batch API and return what the endpoint gives as its id; None if it gives nothing."""
+        """Upload a file for the batch API and return its unchecked id; None if the endpoint gives none."""
         async with self._limited(max(self._timeout, _FILE_SECONDS)):
             uploaded = await self._client.files.create(file=(name, content, "application/jsonl"), purpose="batch")
-        # The library fills in no field that the endpoint left out, and returns a text for an answer of another type.
+        # The library leaves out fields that the endpoint left out, and returns text for other content types.
         return getattr(uploaded, "id", None)
 
     async def _attempt(self, awaitable: Any, seconds: float | None = None) -> Reply:
@@ -303,14 +303,14 @@ class Client:
             kind = _media_type(response.headers)
             but = f", but {kind}" if kind and "json" not in kind else ""
             raise FaultError(f"the answer is {self._address.clean(data)}{but}", overload=False, unusable=True)
-        # Some routers send the errors of the servers behind them with status 200.
+        # Some routers pass on the errors of the servers behind them with status 200.
         if data.get("error") and not data.keys() & {"choices", "data", "id"}:
             raise _error(200, data, response, self._address.clean)
-        return Reply(data, _pause(response.headers))
+        return Reply(data, _rate_limit_pause(response.headers))
 
     @asynccontextmanager
     async def _limited(self, seconds: float) -> AsyncIterator[None]:
-        """Give up after some seconds, and raise the library's errors as those of this module."""
+        """Stop after some seconds, and translate the library's errors to those of this module."""
         # Never raise "from error": the library's exceptions quote the server, and a server may echo the key.
         library, clean = self._library, self._address.clean
         try:
@@ -326,7 +326,7 @@ class Client:
             if isinstance(error.__cause__, _TooLargeError):
                 raise RejectedError(200, str(error.__cause__)) from None
             sent = not isinstance(error.__cause__, httpx2.ConnectError)
-            raise FaultError(clean(_of_connection(error.__cause__)), sent=sent) from None
+            raise FaultError(clean(_connection_fault(error.__cause__)), sent=sent) from None
         except library.APIStatusError as error:
             raise _error(int(error.status_code), error.body, error.response, clean) from None
         # The last two are raised for headers and bodies that no server should send.
@@ -336,9 +336,9 @@ class Client:
 
 
 def read_json(content: bytes | str) -> dict[str, Any] | str:
-    """Return the JSON object in a body, or what the body is instead.
+    """Return the JSON object in a body, or a description of the body if it is none.
 
-    Some servers write NaN for a missing number: it is read as null instead of refusing the whole reply.
+    NaN is read as null, because some servers write it for a missing number.
     """
     try:
         data = json.loads(content, parse_constant=lambda _: None, parse_int=_integer)
@@ -350,7 +350,7 @@ def read_json(content: bytes | str) -> dict[str, Any] | str:
 
 
 def _integer(digits: str) -> int | float:
-    # An integer of many digits is no count, and too large for what is computed from it.
+    # An integer of many digits is no count, and would overflow the sums and prices computed from it.
     return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
 
@@ -358,20 +358,20 @@ def _media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip()
 
 
-def _of_connection(cause: BaseException | None) -> str:
-    """Describe why a connection failed; the systems' words for it differ, so look at the error beneath."""
-    beneath = cause
-    while beneath is not None:
-        if isinstance(beneath, ConnectionRefusedError):
+def _connection_fault(cause: BaseException | None) -> str:
+    """Describe why a connection failed, by the error at the root: its messages differ between operating systems."""
+    root = cause
+    while root is not None:
+        if isinstance(root, ConnectionRefusedError):
             return "connection refused"
-        if isinstance(beneath, ConnectionResetError):
+        if isinstance(root, ConnectionResetError):
             return "connection reset"
-        beneath = beneath.__cause__ or beneath.__context__
+        root = root.__cause__ or root.__context__
     return f"connection lost ({type(cause).__name__}: {cause})"
 
 
 class ErrorText(NamedTuple):
-    """What an endpoint says of an error."""
+    """An error as an endpoint describes it."""
 
     message: str
     code: str
@@ -379,7 +379,7 @@ class ErrorText(NamedTuple):
 
 
 def error_text(body: object, otherwise: str = "") -> ErrorText:
-    """Read the error in a body: an object or a text alone, under the name "error" or not."""
+    """Read the error in a body: an object or plain text, with or without the key "error"."""
     inner = body.get("error", body) if isinstance(body, Mapping) else body
     fields: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {"message": inner}
     return ErrorText(
@@ -392,16 +392,16 @@ def error_text(body: object, otherwise: str = "") -> ErrorText:
 def _error(
     status: int, body: object, response: httpx2.Response, clean: Callable[[str], str]
 ) -> FaultError | RejectedError:
-    """Return the exception that stands for a status of 300 or above, or for an error with status 200."""
+    """Return the exception for a status of 300 or above, or for an error with status 200."""
     if 300 <= status < 400:
         where = response.headers.get("location", "nowhere")
         return RejectedError(status, clean(f"HTTP {status}: the endpoint redirects to {where}"))
     message, code, parameter = error_text(body, response.text)
     reason = clean(f"HTTP {status}{' with an error' if status == 200 else ''}: {message}")
-    # Some routers send the errors of the servers behind them with status 200, and these servers' status as a code.
+    # Such routers give the status of the server behind them as the code.
     if status == 200 and re.fullmatch("[45][0-9][0-9]", code):
         status = int(code)
-    if (status == 200 or status in _AGAIN) and code not in _NO_CREDIT:
+    if (status == 200 or status in _RETRIED) and code not in _NO_CREDIT:
         retry_after = _retry_after(response.headers)
         return FaultError(reason, status=status, retry_after=retry_after, overload=status not in (200, 409))
     return RejectedError(status, reason, code, parameter)
@@ -414,7 +414,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return float(milliseconds) / 1000
     text = headers.get("retry-after")
     if text is None:
-        return _pause(headers) or None
+        return _rate_limit_pause(headers) or None
     seconds = _duration(text)
     if seconds is not None:
         return seconds
@@ -424,8 +424,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds until an exhausted rate limit is renewed; 0 if none is exhausted."""
+def _rate_limit_pause(headers: Mapping[str, str]) -> float:
+    """Return the seconds until an exhausted rate limit resets; 0 if none is exhausted."""
     waits = [
         _duration(headers.get(f"x-ratelimit-reset-{what}", ""))
         for what in ("requests", "tokens")

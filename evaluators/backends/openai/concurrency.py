@@ -1,8 +1,7 @@
-"""Asks many requests at a time, in an event loop that runs in a thread of its own.
+"""Sends many requests at a time, from an event loop in a thread of its own.
 
-A generator hands over the responses as they arrive. One worker for each call that may be under way takes requests from
-a shared iterator. Nothing is queued ahead, so calls are built only when they are sent, and memory stays small in long
-runs.
+A generator yields the responses as they arrive. Workers, one per call that may be under way, take requests from a
+shared iterator. Calls are built only when they are sent, so memory stays small in long runs.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from evaluators.backends.openai.protocol import AnswerError
 _TICK_SECONDS = 0.2
 # An answer that waited for the whole tick was stored up to 200 ms after it arrived.
 _GATHER_SECONDS = 0.01
-"""Seconds in which responses are gathered after the first one, to be stored together: a kill loses the rest."""
-_HAND_OVER = 256
+"""Seconds after a response in which further ones are gathered and stored with it; a kill meanwhile loses them."""
+_RESPONSES_PER_EVENT = 256
 _T = TypeVar("_T")
 
 
 class CoroutineThread(Generic[_T]):
     """A coroutine in a thread of its own, since the caller may be in an event loop itself, as in a notebook.
 
-    It is a context manager: leaving it cancels the coroutine if that has not ended, and waits for its end.
+    It is a context manager: leaving it cancels the coroutine if it is still running, and waits for it to end.
     """
 
     def __init__(self, work: Coroutine[Any, Any, _T]) -> None:
@@ -53,14 +52,14 @@ class CoroutineThread(Generic[_T]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The coroutine alone, which cancels what it began: to cancel every task of the loop at once would leave calls
-        # that were about to connect never awaited.
+        # Only the main task, which cancels its workers: cancelling all tasks of the loop at once would leave calls that
+        # were about to connect never awaited.
         if self._task is not None:
             self.call(self._task.cancel)
         self._thread.join()
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function in the thread of the event loop, if that has not ended."""
+        """Call a function in the event loop's thread; do nothing if the loop has ended."""
         if self._loop is not None:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(function)
@@ -68,7 +67,7 @@ class CoroutineThread(Generic[_T]):
     def _main(self) -> None:
         try:
             self.result.set_result(asyncio.run(self._run()))
-        except BaseException as error:  # Raised again by the result.
+        except BaseException as error:  # The future raises it again.
             self.result.set_exception(error)
         finally:
             self._started.set()
@@ -127,7 +126,7 @@ class ConcurrentRun:
             thread.result.add_done_callback(lambda _: outbox.put(None))
             more = True
             while more:
-                arrived, more = _gathered(outbox)
+                arrived, more = _next_arrivals(outbox)
                 n_waiting -= len(arrived)
                 watch.look(n_waiting)
                 if (sent := self.ledger.news()) is not None:
@@ -153,12 +152,11 @@ class ConcurrentRun:
                 await asyncio.gather(*workers, return_exceptions=True)
 
     async def _worker(self, caller: Caller, requests: Sequence[Request], todo: Iterator[int], outbox: _Outbox) -> None:
-        # Calls are built here and not ahead: 100,000 requests in the queue took a few megabytes.
+        # Calls are built here, not ahead, so that a queue of 100,000 requests takes only a few megabytes.
         for index in todo:
             arrived = _Arrived(index, await self._answer(caller, requests[index]), asyncio.Event())
             outbox.put(arrived)
-            # A killed process loses what is not stored. So that this is never more than the calls that may be under
-            # way, the next call waits for it.
+            # A killed process loses what is not stored: waiting here bounds that by the number of calls under way.
             await arrived.stored.wait()
 
     async def _answer(self, caller: Caller, request: Request) -> Response:
@@ -178,11 +176,11 @@ class ConcurrentRun:
                     return rejected(error)
 
 
-def _gathered(outbox: _Outbox) -> tuple[list[_Arrived], bool]:
-    """Return the responses that arrive together, after a tick at most; the second value is False after the last one."""
+def _next_arrivals(outbox: _Outbox) -> tuple[list[_Arrived], bool]:
+    """Return the responses that arrive together, within a tick, and False if they are the last."""
     arrived: list[_Arrived] = []
     end = time.monotonic() + _TICK_SECONDS
-    while len(arrived) < _HAND_OVER:
+    while len(arrived) < _RESPONSES_PER_EVENT:
         try:
             answer = outbox.get(timeout=max(0.0, end - time.monotonic()))
         except Empty:

@@ -1,6 +1,6 @@
-"""Reads prices, counts what was sent and what it cost, and stops before more is spent than the user allows.
+"""Reads prices, counts attempts and their cost, and stops before the user's limit on cost is exceeded.
 
-Prices come from a file that the user writes; they change too often to be shipped. It holds a table for each model id or
+Prices come from a file of the user, because they change too often to be shipped. It holds a table for each model id or
 glob, with prices in US dollars per million tokens::
 
     ["some-model-*"]
@@ -26,7 +26,7 @@ from biasboard.ground.toml_files import read_toml
 from evaluators.backend import Sent
 from evaluators.backends.openai.protocol import Call, usage
 
-_PER = 1_000_000
+_TOKENS_PER_PRICE = 1_000_000
 _FIELDS = ("input", "cached_input", "output", "batch_discount")
 
 
@@ -37,7 +37,7 @@ class Price:
     input: float
     output: float
     cached_input: float
-    """Price of prompt tokens that come from the endpoint's cache."""
+    """Price of prompt tokens that the endpoint reads from its cache."""
     batch_discount: float = 0.0
     """Share of the price that the batch API takes off."""
 
@@ -47,7 +47,9 @@ class Price:
         >>> round(Price(input=2.0, output=8.0, cached_input=1.0).cost_usd(3_000_000, 500_000, n_cached=1_000_000), 6)
         9.0
         """
-        cost = ((n_prompt - n_cached) * self.input + n_cached * self.cached_input + n_completion * self.output) / _PER
+        cost = (
+            (n_prompt - n_cached) * self.input + n_cached * self.cached_input + n_completion * self.output
+        ) / _TOKENS_PER_PRICE
         return cost * (1 - self.batch_discount) if batch else cost
 
 
@@ -93,19 +95,19 @@ def _price(table: object, *, where: str) -> Price:
     )
 
 
-_FRAME = 64
+_TEMPLATE_TOKENS = 64
 """Largest number of tokens that a chat template is assumed to add to a prompt."""
 _MOST_NAMES = 16
 
 
 class Ledger:
-    """The attempts, the money and the names of models in all calls of a backend; money is in US dollars.
+    """The attempts, costs in US dollars and reported model names of all calls of a backend.
 
-    There is one for probing and all runs of a backend, so that --max-cost is one limit for all configs.
+    Probing and all runs of a backend share one ledger, so that --max-cost is a single limit for all configs.
     """
 
     def __init__(self, price: Price | None, most_usd: float | None) -> None:
-        """Begin with nothing sent and nothing spent.
+        """Create an empty ledger.
 
         Args:
             price: Price of the model's tokens; None if unknown.
@@ -128,17 +130,17 @@ class Ledger:
 
     @property
     def spent_usd(self) -> float:
-        """What counts against the limit."""
+        """The cost that counts against the limit, including that of earlier processes."""
         return self.earlier_usd + self.cost_usd
 
     def news(self) -> Sent | None:
-        """Return the event of what was sent and spent since the last such event; None if nothing was."""
+        """Return an event with the attempts and cost since the last call; None if there were none."""
         now = self.n_attempts, self.cost_usd
         before, self._reported = self._reported, now
         return None if now == before else Sent(now[0] - before[0], now[1] - before[1] if self._price else None)
 
     def see(self, reply: Mapping[str, Any]) -> None:
-        """Note the model and the system fingerprint that a reply names."""
+        """Record the model and the system fingerprint that a reply names."""
         for names, key in ((self.models, "model"), (self.fingerprints, "system_fingerprint")):
             name = reply.get(key)
             if isinstance(name, str) and name and len(names) < _MOST_NAMES:
@@ -147,7 +149,7 @@ class Ledger:
     async def reserve(self, call: Call) -> float:
         """Reserve the highest possible cost of a call before it is sent, and return it.
 
-        If too little is left, wait until calls under way have ended: they may cost less than is reserved for them.
+        If too little is left, wait for calls under way to end, which may cost less than was reserved for them.
 
         Raises:
             RunError: too little is left, and no call is under way.
@@ -169,7 +171,7 @@ class Ledger:
         self._reserved -= reserved
         self._n_reserved -= 1
         self.cost_usd += cost_usd
-        # A new event for whoever waits from now on: this one wakes all that wait, and most of them wait again.
+        # This event wakes all waiting calls; those that must wait again wait for the new one.
         self._settled.set()
         self._settled = asyncio.Event()
 
@@ -203,11 +205,15 @@ class Ledger:
 
 
 def most_prompt_tokens(call: Call) -> int:
-    """Return an upper bound on the number of prompt tokens of a call, with what a chat template adds."""
+    """Return an upper bound on the number of prompt tokens of a call, including those of a chat template."""
     if call.n_prompt is not None:
-        # A schema may be shown to the model; every token takes at least one byte.
+        # The server may show the schema to the model; every token takes at least one byte.
         form = call.body.get("response_format")
-        return call.n_prompt + _FRAME + (0 if form is None else len(json.dumps(form, ensure_ascii=False).encode()))
-    # Every token takes at least one byte of the text, so bytes bound tokens if no tokenizer is known. The names of the
-    # other fields take more bytes than a chat template adds tokens.
+        return (
+            call.n_prompt
+            + _TEMPLATE_TOKENS
+            + (0 if form is None else len(json.dumps(form, ensure_ascii=False).encode()))
+        )
+    # Every token takes at least one byte, so bytes bound tokens where no tokenizer is known. The names of the other
+    # fields take more bytes than a chat template adds tokens.
     return len(json.dumps(call.body, ensure_ascii=False).encode())

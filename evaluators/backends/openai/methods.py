@@ -1,6 +1,6 @@
 """The methods that work at one endpoint: how texts are generated, and how options are scored.
 
-A text is held to a JSON Schema where a request has one.
+Texts are constrained to a JSON Schema where a request has one.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from evaluators.backends.openai.protocol import (
 from evaluators.backends.openai.scoring import FirstToken, ScoringMethod
 from evaluators.models.tokenizer import ModelTokenizer
 
-# Switched off, because vLLM's server otherwise takes the defaults of the model's generation config.
+# Switched off explicitly, because vLLM's server otherwise applies the model's generation config.
 VLLM_SAMPLING: Mapping[str, Any] = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
 _FORMS = ("json_schema", "json_object", "none")
 _FORM_NAMES = ("response_format", "json_schema", "json_object", "schema", "structured", "guided", "grammar")
-"""Words by which an endpoint names what it refuses."""
+"""Words in a refusal that show it to be about the form."""
 _FORM_REFUSED = (400, 404, 422, 501)
 
 
 @dataclass
 class JsonForm:
-    """The strictest form in which the endpoint holds texts to a JSON Schema, as far as is known.
+    """The strictest form of JSON output that the endpoint has not refused.
 
-    Some endpoints accept a schema, some only the wish for any JSON object, some neither, and those that refuse say so
-    in the answer to a call. The first call tries the strictest; a refusal that names it leads to the next one.
+    Some endpoints accept a schema, some only a request for any JSON object, some neither. The first call tries the
+    strictest form; a refusal that names it leads to the next one.
     """
 
     kind: str = _FORMS[0]
     is_used: bool = False
-    """True once a schema was asked for."""
+    """True once a request had a schema."""
 
     def parameters(self, json_schema: str | None) -> Mapping[str, Any]:
-        """Return the parameters of a call for a text that satisfies a schema; none for any text."""
+        """Return the parameters that constrain a text to a schema; none without a schema."""
         if json_schema is None:
             return {}
         self.is_used = True
@@ -61,10 +61,10 @@ class JsonForm:
         return {"response_format": {"type": "json_object"}} if self.kind == "json_object" else {}
 
     def falls_back(self, kind: str, error: RejectedError) -> bool:
-        """Take the next kind if a refusal is about the present one, and return True if the call is worth sending again.
+        """Fall back to the next kind if a refusal is about the current one; return True if a retry may succeed.
 
         Args:
-            kind: The kind with which the refused call was sent. Another call may have changed it since.
+            kind: The kind of the refused call. Another call may have fallen back since.
             error: The refusal.
         """
         words = f"{error.parameter} {error.reason}".lower()
@@ -86,12 +86,12 @@ class Generation:
     api: str
     """``chat`` or ``completions``."""
     tokenizer: ModelTokenizer | None
-    """Tokenizer that makes the prompts of completions and counts those of chat; the endpoint tokenises if None."""
-    room: int | None = None
+    """Tokenizer of completion prompts, which also counts the tokens of chat; if None, the endpoint tokenises."""
+    context_tokens: int | None = None
     """Largest number of tokens in prompt and answer together; None if unknown."""
     max_tokens: str = MAX_TOKENS[0]
     """Name of the endpoint's parameter for the largest number of tokens to generate."""
-    unknown: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
     """Sampling parameters that the endpoint refuses and that may be left out, such as ``seed``."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Further sampling parameters to send, which override the server's own defaults."""
@@ -115,7 +115,7 @@ class Generation:
         # Some endpoints refuse an empty list.
         if request.stop:
             body["stop"] = list(request.stop)
-        for name in self.unknown:
+        for name in self.left_out:
             # A top_p is left out only if it is 1, which changes nothing.
             if name != "top_p" or request.top_p == 1.0:
                 del body[name]
@@ -126,9 +126,9 @@ class Generation:
         n_prompt = None if isinstance(prompt, str) else len(prompt)
         if not prompt:
             raise AnswerError("the prompt is empty, and the tokenizer puts nothing before it")
-        if self.room is not None and n_prompt is not None and n_prompt >= self.room:
+        if self.context_tokens is not None and n_prompt is not None and n_prompt >= self.context_tokens:
             raise AnswerError(
-                f"the prompt takes {n_prompt} tokens, the model {self.room}; nothing is left for an answer"
+                f"the prompt takes {n_prompt} tokens, the model {self.context_tokens}; nothing is left for an answer"
             )
         return [Call(COMPLETIONS, {**body, "prompt": prompt}, n_prompt, request.max_tokens)]
 
@@ -164,7 +164,7 @@ _FILTERED = ("content_filter", "content_policy_violation")
 
 @dataclass(frozen=True)
 class Methods:
-    """The methods that work at an endpoint, as it was probed, or that may work before it is."""
+    """The methods that work at a probed endpoint, or may work at one that is not probed yet."""
 
     choice: ScoringMethod | None
     """Method for option log-probabilities; None if the endpoint returns none."""
@@ -174,7 +174,7 @@ class Methods:
 
     @property
     def api(self) -> str:
-        """The interface that all requests go to: ``chat`` or ``completions``."""
+        """The API of all requests: ``chat`` or ``completions``."""
         return self.generation.api
 
     @property
@@ -198,8 +198,8 @@ class Methods:
         }
         if self.top_logprobs:
             settings["top_logprobs"] = str(self.top_logprobs)
-        if self.generation.unknown:
-            settings["parameters_left_out"] = ", ".join(sorted(self.generation.unknown))
+        if self.generation.left_out:
+            settings["parameters_left_out"] = ", ".join(sorted(self.generation.left_out))
         return settings | {f"not_{name}": reason for name, reason in self.reasons.items()}
 
     def calls(self, request: Request) -> list[Call]:

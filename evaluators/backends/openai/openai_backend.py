@@ -1,8 +1,8 @@
 """Asks models behind endpoints that speak OpenAI's protocol, such as vLLM's server, llama.cpp, a router or a provider.
 
-Servers differ in what they support, and some return nothing or wrong values without an error. The backend therefore
-probes the endpoint when the model is first needed, before the first request. The method that was used to get option
-log-probabilities is part of the model's identity, because the methods differ in what they return.
+Servers differ in what they support, and some return nothing or wrong values without an error. The endpoint is therefore
+probed when the model is first needed, before the first request. The method of scoring options is part of the model's
+identity, because the methods return different values.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _OPTIONS = (
 )
 _CONCURRENCY = 64
 _TIMEOUT = 120.0
-# Providers answer with the dated snapshot behind a name, and servers with the name of a file or with a tag.
+# Providers report the dated snapshot behind a name; servers report a file name or a tag.
 _NAME_ENDS = re.compile(r"(\.gguf|[-:@]latest|[-:@_]v?\d{4}-\d{2}(-\d{2})?|[-:@_]\d{8}|-\d{4})$")
 
 
@@ -154,7 +154,7 @@ class OpenAIBackend(Backend):
     @override
     def arguments(self) -> Sequence[str]:
         options = self.options
-        known: dict[str, object] = {
+        arguments: dict[str, object] = {
             "model": self.model_name,
             "name": options.name,
             "revision": options.revision,
@@ -166,14 +166,14 @@ class OpenAIBackend(Backend):
             "end-logprobs": options.end_logprobs,
             "batch": options.batch,
         }
-        return as_arguments(known)
+        return as_arguments(arguments)
 
     @property
     @override
     def runtime(self) -> Runtime:
         settings = dict(self.probed.settings)
         if self._ledger.models - {self.model_name}:
-            # A server may say the path of its file.
+            # A server may report the path of its file.
             names = {name.rpartition("/")[2] if name.startswith("/") else name for name in self._ledger.models}
             settings["models_that_answered"] = ", ".join(sorted(names))
         if self._ledger.fingerprints:
@@ -222,7 +222,7 @@ class OpenAIBackend(Backend):
             run = BatchRun(self.connection, methods, self._ledger, identity, self.state_path, self.batch_limits)
         else:
             run = ConcurrentRun(self.connection, methods, self._ledger, self.patience)
-        # Closed with the caller's iterator: calls under way are cancelled then, and not when garbage is collected.
+        # Closed with the caller's iterator, so that calls under way are cancelled then, not at garbage collection.
         with closing(run.ask(requests, missing)) as events:
             for event in events:
                 yield event
@@ -251,17 +251,19 @@ class OpenAIBackend(Backend):
 
         Before the endpoint is probed, the bound holds for chat and for completions, unless the user chose one.
         """
-        of_methods = [_calls(methods, requests) for methods in self._possible()]
+        calls_of_methods = [_calls(methods, requests) for methods in self._possible()]
         return TokenCount(
-            max(sum(map(most_prompt_tokens, calls)) for calls in of_methods),
-            max(sum(call.n_completion for call in calls) for calls in of_methods),
+            max(sum(map(most_prompt_tokens, calls)) for calls in calls_of_methods),
+            max(sum(call.n_completion for call in calls) for calls in calls_of_methods),
         )
 
     @property
     def context_tokens(self) -> int | None:
-        """The largest number of tokens, if a probed endpoint told it and ``--tokenizer`` counts those of a prompt."""
-        methods = self._known
-        return methods.generation.room if methods and self.tokenizer and methods.api == "completions" else None
+        """The endpoint's context length; None if not probed, not reported, or if there is no tokenizer to apply it."""
+        methods = self._probed_methods
+        return (
+            methods.generation.context_tokens if methods and self.tokenizer and methods.api == "completions" else None
+        )
 
     @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
@@ -274,14 +276,14 @@ class OpenAIBackend(Backend):
         return self.price.cost_usd(tokens.n_prompt, tokens.n_completion, batch=bool(self.options.batch))
 
     @property
-    def _known(self) -> Methods | None:
-        """The methods that work at the endpoint; None if it was not probed yet."""
+    def _probed_methods(self) -> Methods | None:
+        """The methods that work at the endpoint; None if it is not probed yet."""
         return self.__dict__.get("probed")
 
     def _possible(self) -> list[Methods]:
-        """Return the methods of the endpoint; before it is probed those that may work there, the best one first."""
-        if self._known is not None:
-            return [self._known]
+        """Return the methods of the endpoint; before it is probed, those that may work, best first."""
+        if self._probed_methods is not None:
+            return [self._probed_methods]
         if self._api == "chat" or self.connection.address.is_openai:
             apis = ["chat"]
         else:
@@ -305,7 +307,7 @@ def _calls(methods: Methods, requests: Sequence[Request]) -> list[Call]:
 
 
 def is_same_model(asked: str, answered: str) -> bool:
-    """Return True if an endpoint's name for a model may stand for the one that was asked.
+    """Return True if the name that an endpoint reports may mean the requested model.
 
     >>> is_same_model("gpt-4o", "openai/gpt-4o-2024-08-06")
     True
@@ -321,7 +323,7 @@ def is_same_model(asked: str, answered: str) -> bool:
 
 
 def _parts(name: str) -> list[str]:
-    """Return the parts of a name between slashes; of a path only the last."""
+    """Return the parts of a name between slashes; only the last for an absolute path."""
     *before, last = name.strip().lower().rstrip("/").split("/")
     return [*([] if name.startswith("/") else before), _NAME_ENDS.sub("", last)]
 

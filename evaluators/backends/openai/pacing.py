@@ -1,12 +1,12 @@
-"""Repeats calls that fail, at the pace that the endpoint can bear, and tells the console of outages.
+"""Repeats failed calls at a rate that the endpoint can bear, and reports outages on the console.
 
-The number of calls under way at a time works like TCP's congestion control: it grows as long as replies come, at last
-by one per round, and is halved when the endpoint is overloaded (429, 5xx, time-outs). While nothing is answered at all,
-single calls test if the endpoint is back. The pauses between them grow and are random, so that many clients do not
-return together. The first reply lets the limit grow again.
+The limit on concurrent calls works like TCP's congestion control: it grows while replies come, fast at first and later
+by one per round, and is halved when the endpoint is overloaded (429, 5xx, time-outs). During an outage, single calls
+test whether the endpoint is back. The pauses between them grow and are random, so that many clients do not return
+together. The first reply lets the limit grow again.
 
-The retries of the library ``openai`` cannot do this: each call would retry by itself, so that a limit of the rate is
-learnt by every call alone, and attempts that may be billed would go uncounted.
+The retries of the library ``openai`` cannot do this: each call would have to discover the rate limit itself, and
+attempts that may be billed would go uncounted.
 """
 
 from __future__ import annotations
@@ -26,70 +26,78 @@ from evaluators.backends.openai.client import Client, Connection, FaultError, Re
 from evaluators.backends.openai.costs import Ledger
 from evaluators.backends.openai.protocol import Call
 
-_START = 8
+_START_LIMIT = 8
 _SHORTEST_PAUSE = 0.25
 _FAULTS_IN_A_ROW = 4
-"""Number of faults without a reply between them after which the endpoint counts as down."""
-_LONGEST_WAITS = 3.0
-"""Number of times the longest wait so far that an endpoint may take before it counts as silent."""
+"""Number of consecutive faults after which the endpoint counts as down."""
+_SILENCE_FACTOR = 3.0
+"""Multiple of the longest wait so far after which the endpoint counts as silent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """Limits on tries and waiting times, after which a call or the run is given up."""
+    """Limits on tries and waiting times beyond which a call or the run is given up."""
 
     n_tries: int = 8
     """Number of tries after which one call is given up."""
     n_timeouts: int = 4
-    """Number of tries that took the whole time allowed, after which one call is given up."""
+    """Number of timed-out tries after which one call is given up."""
     retries_unusable: bool = True
-    """True to try again after an answer that is no JSON object, which a proxy may send while a server restarts."""
+    """True to retry after an answer that is no JSON object, which a proxy may send while a server restarts."""
     call_seconds: float = 60.0
-    """Seconds for which a call is tried at least, if no other call is answered either."""
+    """Least number of seconds for which a call is retried while no other call succeeds either."""
     # A server that restarts with a large model refuses connections for minutes.
     outage_seconds: float = 300.0
     """Seconds without any reply after which the run ends."""
-    # Within ten seconds after an outage, at least half as much is asked again as before it.
+    # Short enough that ten seconds after an outage, calls run again at no less than half the rate before it.
     longest_pause: float = 4.0
-    """Longest pause between two tries in seconds, and so the longest delay until the end of a fault is noticed."""
+    """Longest pause between two tries in seconds, and so the longest delay in noticing that the endpoint is back."""
     longest_retry_after: float = 900.0
     """Longest wait in seconds that the endpoint may ask for; a longer one ends the run."""
     fault_seconds: float = 3.0
-    """Seconds of faults alone after which the console is told."""
+    """Seconds of uninterrupted faults before the user is told."""
     silent_seconds: float = 8.0
-    """Seconds without an answer or a fault after which the console is told."""
+    """Seconds without an answer or a fault before the user is told."""
     repeat_seconds: float = 10.0
-    """Seconds after which the console is told again."""
+    """Seconds between two messages to the user."""
 
 
 class Pacer:
-    """A limiter of the calls under way within one event loop."""
+    """Limits the concurrent calls of one event loop."""
 
     def __init__(self, most: int, patience: Patience) -> None:
-        """Create a pacer that allows a few calls at first, and at last ``most`` at a time."""
+        """Create a pacer that allows a few concurrent calls at first, and at most ``most`` later."""
         self.patience = patience
         self.n_answered = 0
         self._most = most
-        # Only pauses between tries are drawn, so that the seed changes no answer.
+        # Draws only pauses between tries, so the seed changes no answer.
         self._rng = np.random.default_rng(0)
-        self._limit = float(min(most, _START))
+        self._limit = float(min(most, _START_LIMIT))
+        """Limit on concurrent calls, rounded down; fractional because of its slow growth above the threshold."""
         self._threshold = float(most)
-        self._healthy = self._limit
+        """Limit up to which every reply raises it by one; above, a whole round of replies does."""
+        self._last_good_limit = self._limit
+        """Limit that the endpoint last sustained; an overload sets the threshold to half of it."""
         self._under_way = 0
         self.open_at = 0.0
         """Time of the event loop at which the next call may start."""
         self._answered_at = 0.0
         self._lowered_at = -1.0
+        """Time at which the limit was last halved; failures of calls that began before it are the same overload."""
         self._n_faults = 0
+        """Number of overloads since the last reply."""
         self._n_holds = 0
+        """Number of pauses of all calls since the last reply; each doubles the bound of the next."""
         self._held_at = -1.0
+        """Time at which the last such pause began; failures of calls that began before it cause no other."""
         self._failing_since: float | None = None
+        """Time of the first fault since the last reply, or the end of the last wait that the endpoint asked for."""
         self.faults_since: float | None = None
-        """Start of the first attempt that failed after the last answer, in the event loop's time; None if none did."""
+        """Start of the first attempt that failed since the last answer, in the event loop's time; None if none did."""
         self.last_fault = ""
         """Reason of the last fault."""
         self.waiting_since: float | None = None
-        """Time of the event loop since which calls wait for a first sign; None if no call is under way."""
+        """Time of the event loop since which nothing has come back; None if no call is under way."""
         self.longest_wait = 0.0
         """Longest time in seconds between two answers so far."""
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -98,7 +106,7 @@ class Pacer:
     async def enter(self) -> float:
         """Wait until another call may start, and return the time of the event loop then."""
         loop = asyncio.get_running_loop()
-        # Again after each turn: the limit may have fallen, or a hold begun, since the turn was given.
+        # Checked again after each turn: since it was granted, the limit may have fallen or a pause begun.
         while self._under_way >= int(self._limit) or loop.time() < self.open_at:
             turn: asyncio.Future[None] = loop.create_future()
             self._waiting.append(turn)
@@ -110,14 +118,14 @@ class Pacer:
         return loop.time()
 
     def leave(self) -> None:
-        """Note that a call has ended, whether it succeeded or failed."""
+        """Record that a call has ended, whether it succeeded or failed."""
         self._under_way -= 1
         if self._under_way == 0:
             self.waiting_since = None
         self._wake()
 
     def answered(self, pause_seconds: float) -> None:
-        """Note that the endpoint answered, and raise the limit.
+        """Record an answer, and raise the limit.
 
         Args:
             pause_seconds: Seconds for which the endpoint allows no further call; 0 if it allows one now.
@@ -132,15 +140,14 @@ class Pacer:
         self.waiting_since = self._answered_at = now
         self._n_faults = self._n_holds = 0
         self._failing_since = self.faults_since = None
-        # Up to half of the limit that last went well, each reply makes room for one more call; above, each round does.
         self._limit += 1.0 if self._limit < self._threshold else 1.0 / self._limit
         self._limit = min(self._limit, float(self._most))
-        self._healthy = max(self._limit, self._healthy if self._limit < self._threshold else 0.0)
+        self._last_good_limit = max(self._limit, self._last_good_limit if self._limit < self._threshold else 0.0)
         self._hold(pause_seconds, "its rate limit is used up")
         self._wake()
 
     def failed(self, fault: FaultError, began: float) -> None:
-        """Note that an attempt failed, and lower the limit if the endpoint is overloaded.
+        """Record a failed attempt, and lower the limit if the endpoint is overloaded.
 
         Args:
             fault: Failure of the attempt.
@@ -167,11 +174,11 @@ class Pacer:
         if not fault.overload:
             return
         self._n_faults += 1
-        # Calls that were under way together fail together: count them as one sign of overload.
+        # Calls that were under way together fail together, and count as one overload.
         if began > self._lowered_at:
             self._lowered_at = now
             self._limit = max(1.0, self._limit / 2)
-            self._threshold = max(1.0, self._healthy / 2)
+            self._threshold = max(1.0, self._last_good_limit / 2)
         if self._n_faults >= _FAULTS_IN_A_ROW and fault.retry_after is None and began > self._held_at:
             self._limit = 1.0
             self._hold(self.pause(self._n_holds), fault.reason)
@@ -210,21 +217,21 @@ class Pacer:
 
 @dataclass
 class Watch:
-    """Tells the console when an endpoint does not answer, and when it answers again.
+    """Reports on the console when an endpoint stops answering, and when it answers again.
 
-    It is asked again and again, from a thread that need not be the event loop's.
+    :meth:`look` is called several times a second, perhaps from another thread than the event loop's.
     """
 
     connection: Connection
     pacer: Pacer
     """Pacer of the calls, whose event loop measures monotonic time."""
     _line_at: float | None = None
-    """Time of the last line about what goes on."""
+    """Time of the last message."""
     _outage_since: float | None = None
-    """Start of the outage of which the console knows; None if there is none."""
+    """Start of the outage that was reported; None if none is."""
 
     def look(self, n_waiting: int) -> None:
-        """Print a line if there is news, or if the last line is old, while some requests wait for an answer."""
+        """Print a line if the state has changed or the last line is old; ``n_waiting`` requests lack an answer."""
         now, pacer, host = time.monotonic(), self.pacer, self.connection.address.host_and_port
         since, silent_since = pacer.faults_since, pacer.waiting_since
         waiting = "1 request waits" if n_waiting == 1 else f"{n_waiting:,} requests wait"
@@ -240,7 +247,7 @@ class Watch:
                 f"{pacer.patience.outage_seconds:g} s; Ctrl-C keeps the answers"
             )
         elif since is None and silent_since is not None:
-            due = silent_since + max(pacer.patience.silent_seconds, _LONGEST_WAITS * pacer.longest_wait)
+            due = silent_since + max(pacer.patience.silent_seconds, _SILENCE_FACTOR * pacer.longest_wait)
             if self._is_due(now, due):
                 self._line_at = now
                 note(
@@ -255,14 +262,14 @@ class Watch:
 
 @dataclass(frozen=True)
 class Caller:
-    """A maker of calls within one event loop, which share a pace and a ledger."""
+    """Sends calls from one event loop, with a shared pacer and ledger."""
 
     client: Client
     pacer: Pacer
     ledger: Ledger
 
     async def call(self, call: Call) -> Mapping[str, Any]:
-        """Send a call, again if it fails, and return the JSON object of the reply.
+        """Send a call, retry it if it fails, and return the JSON object of the reply.
 
         Raises:
             FaultError: the call failed too often; its last failure.
@@ -275,7 +282,7 @@ class Caller:
             try:
                 return await self._attempt(call)
             except FaultError as fault:
-                # A rate limit concerns all calls, so it does not count as a try of this one.
+                # A rate limit concerns all calls, so it is no failed try of this one.
                 n_tries += fault.status != 429
                 n_timeouts += fault.timed_out
                 others_succeed = self.pacer.n_answered > n_answered
@@ -293,13 +300,13 @@ class Caller:
     async def _attempt(self, call: Call) -> Mapping[str, Any]:
         began = await self.pacer.enter()
         try:
-            # If the cost stays unknown, the whole reservation counts: a call that was cut off may be billed.
+            # If the cost stays unknown, the full reservation counts, since a call that was cut off may be billed.
             reserved = cost = await self.ledger.reserve(call)
             self.ledger.n_attempts += 1
             try:
                 reply = await self.client.post(call)
-                known = self.ledger.cost_of(reply.data)
-                cost = reserved if known is None else known
+                actual = self.ledger.cost_of(reply.data)
+                cost = reserved if actual is None else actual
             except FaultError as fault:
                 self.ledger.n_attempts -= not fault.sent
                 if fault.status is not None or not fault.sent:

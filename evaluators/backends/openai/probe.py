@@ -1,7 +1,6 @@
-"""Finds out by small test calls what an endpoint can do, since servers differ and do not say so.
+"""Finds out by small test calls what an endpoint supports, since servers differ and do not say.
 
-A method works if a request that is made up is answered as one of a run would be: the calls and the reading of the
-replies are those of the method itself.
+A method works if it can answer a made-up request, with the same calls and the same parsing of replies as in a run.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ from evaluators.backends.openai.scoring import (
 )
 from evaluators.models.tokenizer import ModelTokenizer
 
-# The options differ in their first token and are short in all vocabularies; one has two words, so that a trie of them
-# has two prompts.
+# The options differ in their first token and are short in all vocabularies; one has two words, so that their trie has
+# two prompts.
 _CHOICE = ChoiceRequest(prompt="The clock on the wall showed", options=(" a b", " c"), outcomes=("b", "c"))
 _TEXT = GenerateRequest(prompt=_CHOICE.prompt, max_tokens=16, temperature=1.0)
-# A feature that fails three times while others work is missing. If the endpoint is down, the first call fails.
+# Impatient: a feature that fails three times is missing, and an endpoint that is down fails at the first call.
 _PATIENCE = Patience(
     n_tries=3, n_timeouts=1, retries_unusable=False, call_seconds=0.0, outage_seconds=30.0, longest_pause=1.0
 )
 _START_SECONDS = 1.5
-"""Seconds for which an endpoint at whose address nothing listens is tried again."""
+"""Seconds of retries while nothing listens at the address."""
 _START_PAUSE = 0.3
 _LISTING_SECONDS = 5.0
-"""Seconds that a list of models may take; a server has it at hand."""
-_MOST_NAMED = 8
-_ADDED = "log-probabilities would belong to another text; turn this off in the server, or use --api chat"
+"""Seconds that the list of models may take; a server need compute nothing for it."""
+_MOST_LISTED = 8
+_ADDED_TOKENS = "log-probabilities would belong to another text; turn this off in the server, or use --api chat"
 
 _Listing = Mapping[str, Mapping[str, Any]]
 """Fields that describe each model of an endpoint, by its name."""
@@ -54,7 +53,7 @@ _Listing = Mapping[str, Mapping[str, Any]]
 
 @dataclass
 class Probe:
-    """A few small calls that find out what an endpoint can do."""
+    """A few small calls that find out what an endpoint supports."""
 
     connection: Connection
     model: str
@@ -62,14 +61,14 @@ class Probe:
     tokenizer: ModelTokenizer | None
     """Tokenizer of the model; None if the user named none."""
     end_id: int | None
-    """Id of the end token, if that is scored after options."""
+    """Id of the end token, if it is scored after options; otherwise None."""
     ledger: Ledger
     _reasons: dict[str, str] = field(default_factory=dict)
     _listing: _Listing | None = None
     _has_replied: bool = False
 
     def run(self, api: str | None) -> Methods:
-        """Return the best methods that work through an API, ``chat`` or ``completions``, or through either if None.
+        """Return the best methods that work through an API: ``chat``, ``completions``, or either if None.
 
         Raises:
             ConfigError: the endpoint cannot be reached, refuses the key or the model, or changes the prompt; or the
@@ -95,14 +94,14 @@ class Probe:
             methods: Methods | None = None
             if api != "chat":
                 methods = await self._scoring("completions")
-            # Completions come first, because they can score whole options; chat shows 20 alternatives of the first
-            # token at most.
+            # Completions come first, because they can score whole options; chat returns at most 20 alternatives for
+            # the first token.
             if methods is None and api != "completions":
                 methods = await self._scoring("chat") or await self._texts_alone("chat")
             if methods is None and api != "chat":
                 methods = await self._texts_alone("completions")
             if methods is None:
-                raise ConfigError(await self._complaint(client))
+                raise ConfigError(await self._failure(client))
             return methods
 
     async def _read_models(self, client: Client) -> None:
@@ -137,22 +136,23 @@ class Probe:
             model=self.model,
             api=api,
             tokenizer=self.tokenizer,
-            room=count(entry.get("max_model_len")) or None,
+            context_tokens=count(entry.get("max_model_len")) or None,
             extra=VLLM_SAMPLING if entry.get("owned_by") == "vllm" else {},
         )
 
     async def _scoring(self, api: str) -> Methods | None:
-        """Return what an API can do with its best method for scoring options; None if no method works."""
+        """Return the methods of an API with the best one that scores options; None if none does."""
         generation = self._generation(api)
         useless = set()
-        for method in scoring_methods(api, self.model, self.tokenizer, generation.room, self.end_id):
-            # Where a parameter is ignored, another spelling of the call is too, unless one call had several prompts.
+        for method in scoring_methods(api, self.model, self.tokenizer, generation.context_tokens, self.end_id):
+            # A parameter that was ignored will be ignored in other spellings of the call too, but perhaps not with one
+            # prompt per call.
             if (method.name, method.lists) in useless:
                 continue
             try:
                 calls = method.calls(_CHOICE)
             except AnswerError as error:
-                # It may not fit into a short context. Whether the prompts do is judged when the run is planned.
+                # It may exceed a short context. Whether the prompts of the run fit is checked when it is planned.
                 self._reasons[method.name] = f"no test call: {error}"
                 continue
             replies = await self._replies(method.name, calls)
@@ -176,7 +176,7 @@ class Probe:
         return None
 
     async def _texts_alone(self, api: str) -> Methods | None:
-        """Return how an API generates text, without log-probabilities; None if it does not work."""
+        """Return the methods of an API that only generates text; None if it does not."""
         for name in MAX_TOKENS:
             generation = await self._with_sampling(replace(self._generation(api), max_tokens=name))
             if generation is not None:
@@ -189,25 +189,25 @@ class Probe:
     async def _with_sampling(self, generation: Generation) -> Generation | None:
         """Leave out the sampling parameters that the endpoint refuses; return None if it generates no text."""
         while await self._replies("generation", generation.calls(_TEXT)) is None:
-            optional = {"seed", "top_p", *generation.extra} - generation.unknown
+            optional = {"seed", "top_p", *generation.extra} - generation.left_out
             refused = {name for name in optional if name in self._reasons["generation"]}
             if not refused:
                 return None
             generation = replace(
                 generation,
-                unknown=generation.unknown | (refused - generation.extra.keys()),
+                left_out=generation.left_out | (refused - generation.extra.keys()),
                 extra={name: value for name, value in generation.extra.items() if name not in refused},
             )
         return generation
 
     async def _replies(self, name: str, calls: list[Call]) -> list[Mapping[str, Any]] | None:
-        """Return the replies to the calls of a method; if one fails, note the reason under its name and return None."""
+        """Return the replies to the calls of a method; if a call fails, record the reason and return None."""
         replies = []
         for call in calls:
             try:
                 replies.append(await self._caller.call(call))
             except FaultError as fault:
-                # Other test calls would only take as long again, or meet the same closed door.
+                # Other test calls would time out or fail the same way.
                 if fault.timed_out or (fault.status is None and not fault.unusable and not self._has_replied):
                     raise ConfigError(
                         f"{self._where}: {fault.reason}; check --base-url, and that the server runs"
@@ -225,11 +225,13 @@ class Probe:
         return replies
 
     def _explain_echo(self, error: OtherTokensError) -> None:
-        """Raise a ConfigError if the endpoint echoes, and then has another text or other tokens than were sent."""
+        """Raise a ConfigError if the endpoint does echo, but with an added BOS or with other tokens."""
         assert self.tokenizer is not None
         if echoes(error.tokens[1:], error.ids, self.tokenizer):
-            raise ConfigError(f"the endpoint silently puts '{error.tokens[0]}' before the prompt, as a BOS; {_ADDED}")
-        # With fewer tokens than were sent it may be no echo, but a server that ignores the parameter.
+            raise ConfigError(
+                f"the endpoint silently puts '{error.tokens[0]}' before the prompt, as a BOS; {_ADDED_TOKENS}"
+            )
+        # Fewer tokens than were sent may be no echo, but the answer of a server that ignores the parameter.
         if len(error.tokens) >= len(error.ids):
             raise ConfigError(
                 "the endpoint's tokens are not those of --tokenizer; name the tokenizer of the model that it serves"
@@ -237,30 +239,30 @@ class Probe:
 
     @staticmethod
     def _check_length(method: ScoringMethod, calls: list[Call], replies: list[Mapping[str, Any]]) -> None:
-        """Raise a ConfigError if the endpoint counts more prompt tokens than were sent, or than come back of a text."""
+        """Raise a ConfigError if the endpoint counts more prompt tokens than were sent or echoed."""
         if isinstance(method, FirstToken):
             return  # The chat template adds some.
         if isinstance(method, EchoText):
             n_sent = sum(len(given.tokens) for given in method.echoed(_CHOICE, replies))
         else:
             n_sent = sum(call.n_prompt or 0 for call in calls)
-        # llama-cpp-python adds a BOS, which moved log-probabilities by 0.1 to 0.2 nats.
+        # llama-cpp-python adds a BOS, which shifted log-probabilities by 0.1 to 0.2 nats.
         n_counted, _ = total_usage(replies)
         if n_counted is not None and n_counted > n_sent:
             raise ConfigError(
                 f"the endpoint counts {n_counted} prompt tokens where {n_sent} were sent or came back: it silently "
-                f"adds some, such as a BOS; {_ADDED}"
+                f"adds some, such as a BOS; {_ADDED_TOKENS}"
             )
 
-    async def _complaint(self, client: Client) -> str:
+    async def _failure(self, client: Client) -> str:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in self._reasons.items())
         listing = self._listing
         if listing is None:
-            meant = await _meant_address(client, self._where)
-            if meant is not None:
-                return f"{self._where} is not the address of an API; did you mean --base-url {meant}?"
+            likely = await _likely_address(client, self._where)
+            if likely is not None:
+                return f"{self._where} is not the address of an API; did you mean --base-url {likely}?"
         elif listing and self.model not in listing:
-            like = difflib.get_close_matches(self.model, listing, n=_MOST_NAMED, cutoff=0.0)
+            like = difflib.get_close_matches(self.model, listing, n=_MOST_LISTED, cutoff=0.0)
             more = len(listing) - len(like)
             return (
                 f"{self._where} does not answer for model '{self.model}': {next(iter(self._reasons.values()))}; the "
@@ -279,14 +281,14 @@ async def _read_listing(client: Client, base: str = "") -> _Listing:
     return {name: entry for entry in entries if isinstance(name := entry.get("id"), str)}
 
 
-async def _meant_address(client: Client, url: str) -> str | None:
+async def _likely_address(client: Client, url: str) -> str | None:
     """Return a usual base URL on the same host that has a list of models; None if none of them has."""
     for candidate in _usual_addresses(url):
         try:
             if await _read_listing(client, candidate):
                 return candidate
         except RejectedError as error:
-            # What asks for a key is an API.
+            # Only an API asks for a key.
             if error.status in (401, 403):
                 return candidate
         except FaultError as fault:

@@ -1,4 +1,4 @@
-"""The calls of OpenAI's protocol, and what their replies hold, checked because servers differ and omit fields."""
+"""The calls of OpenAI's protocol, and the fields of their replies, checked because servers differ and omit fields."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _ZERO = -9999.0
 _ROUNDING = 1e-4
 _LONGEST_ID = 9
 _LONGEST_VALUE = 80
-_MOST = 2**31 - 1
-"""Largest number that counts as a count: what is above comes from a broken server, and would break sums and prices."""
+_MOST_COUNT = 2**31 - 1
+"""Largest number that is accepted as a count: larger ones come from broken servers and would break sums and prices."""
 COMPLETIONS = "/completions"
 CHAT = "/chat/completions"
 MAX_TOKENS = ("max_tokens", "max_completion_tokens")
@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 class AnswerError(Exception):
-    """A reply that does not hold what was asked for, or a request that cannot be asked: it fails alone."""
+    """A reply without the expected content, or a request that cannot be asked: only this request fails."""
 
 
 class RefusalError(Exception):
@@ -88,17 +88,17 @@ def total_usage(replies: Sequence[Mapping[str, Any]]) -> tuple[int | None, int |
 
 
 def _total(counts: Sequence[int | None]) -> int | None:
-    known = [n for n in counts if n is not None]
-    return sum(known) if len(known) == len(counts) else None
+    reported = [n for n in counts if n is not None]
+    return sum(reported) if len(reported) == len(counts) else None
 
 
 def count(value: object) -> int | None:
-    """Return a number of tokens or of choices; None if the value is no such number."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST else None
+    """Return a number of tokens or of choices; None if the value is no valid count."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_COUNT else None
 
 
 def shown(value: object) -> str:
-    """Return a value of any kind and size as it is written in a message."""
+    """Return a value of any type as text for a message, cut to a readable length."""
     text = repr(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} ..."
 
@@ -106,10 +106,10 @@ def shown(value: object) -> str:
 def choices(data: Mapping[str, Any], n: int) -> list[Mapping[str, Any]]:
     """Return the ``n`` choices of a reply in the order of their index.
 
-    Choices may come in any order, and more than once if their contents are equal.
+    Choices may come in any order, and repeatedly if their contents are equal.
 
     Raises:
-        AnswerError: a choice is missing, was not asked for, or came twice with different contents.
+        AnswerError: a choice is missing, unexpected, or came twice with different contents.
     """
     by_index: dict[int, Mapping[str, Any]] = {}
     listed = data.get("choices")
@@ -133,13 +133,13 @@ def logprob(value: object, *, what: str) -> float:
     """Check a log-probability and return it in nats.
 
     Args:
-        value: Value in the reply; -9999 and less stand for a probability of zero and give -inf.
-        what: Name of what has the log-probability, for errors.
+        value: Value in the reply; -9999 and less mean a probability of zero and give -inf.
+        what: What the log-probability belongs to, for errors.
 
     Raises:
         AnswerError: the value is null, or not a log-probability.
     """
-    # transformers serve answers so, without an error.
+    # ``transformers serve`` does this without an error.
     if value is None:
         raise AnswerError(f"the log-probability of {what} is null; the endpoint does not compute it")
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value > _ROUNDING:
@@ -148,7 +148,7 @@ def logprob(value: object, *, what: str) -> float:
 
 
 def first_logprobs(choice: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    """Return what a choice says of the first token that was generated, from a list among its log-probabilities.
+    """Return the first entry, that of the first generated token, of a list in a choice's log-probabilities.
 
     Raises:
         AnswerError: the choice holds no such list.
@@ -162,7 +162,7 @@ def first_logprobs(choice: Mapping[str, Any], field: str) -> Mapping[str, Any]:
 
 
 class EchoedTokens(NamedTuple):
-    """The tokens that a completion with ``echo`` gives back, and the unchecked log-probability of each."""
+    """The tokens that a completion with ``echo`` returns, and the unchecked log-probability of each."""
 
     tokens: tuple[str, ...]
     logprobs: tuple[object, ...]
@@ -173,7 +173,7 @@ class EchoedTokens(NamedTuple):
 
 
 def echo(choice: Mapping[str, Any]) -> EchoedTokens:
-    """Return the tokens that a choice gives back.
+    """Return the tokens that a choice echoes.
 
     Raises:
         AnswerError: the choice does not hold one log-probability per token.
@@ -190,7 +190,7 @@ def echo(choice: Mapping[str, Any]) -> EchoedTokens:
 def token_id(token: str) -> int | None:
     """Return the number in ``token_id:123``; None if the token is written as text."""
     prefix, _, number = token.partition("token_id:")
-    # Other scripts have digits too, and a number that no vocabulary holds is text.
+    # Digits of other scripts are converted too; a number too large for any vocabulary is text.
     return int(number) if prefix == "" and number.isdecimal() and len(number) <= _LONGEST_ID else None
 
 

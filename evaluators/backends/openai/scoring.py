@@ -1,4 +1,4 @@
-"""Methods of asking an endpoint for the log-probabilities of options, from exact ones to upper bounds.
+"""Methods to get the log-probabilities of options from an endpoint, from exact ones to upper bounds.
 
 The context "The nurse called" with the options " the engineer" and " the nurse"::
 
@@ -8,13 +8,13 @@ The context "The nurse called" with the options " the engineer" and " the nurse"
                   The nurse called the nurse
     first_token   (message) The nurse called       -> the most probable first tokens of an answer
 
-* ``option_trie``: completions with ``logprob_token_ids``. The options' tokens form a trie, and each inner node of it is
-  a prompt. One token is generated, with the log-probabilities of exactly the tokens that may follow the node. The
-  context comes from the endpoint's prefix cache, which ``echo`` switches off.
-* ``echo``: completions that give back the tokens of context and option with their log-probabilities. Without a
-  tokenizer it is ``echo_text``, which relies on the endpoint's own tokens.
+* ``option_trie``: completions with ``logprob_token_ids``. The options' tokens form a trie, and each of its inner nodes
+  is a prompt. One token is generated, with the log-probabilities of exactly the tokens that may follow the node. The
+  endpoint computes the context once and caches it, which ``echo`` prevents.
+* ``echo``: completions that return the tokens of context and option with their log-probabilities. Without a tokenizer
+  it is ``echo_text``, which relies on the endpoint's own tokens.
 * ``first_token``: chat with ``top_logprobs``. Options are scored by the first token of the answer and must differ in
-  it. An option gets an upper bound if its first token is not returned, or if it goes on after that token.
+  it. An option gets an upper bound if its first token is not returned, or if it has further tokens.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from evaluators.backends.openai.protocol import (
 from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, TokenQuestion, edges_of, split_wide
 from evaluators.models.tokenizer import ModelTokenizer, Rows, n_common_tokens
 
-# Temperature 1 leaves log-probabilities unchanged even if a server applies the sampling parameters to them.
-# llama-cpp-python takes max_tokens 0 for no limit, so that even an echo generates a token.
+# Temperature 1 leaves log-probabilities unchanged even where a server applies sampling parameters to them. Even an echo
+# generates a token, because llama-cpp-python reads max_tokens 0 as no limit.
 _ONE_TOKEN: Mapping[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
 _MOST_PROMPTS = 64
 _TOP_LOGPROBS = (20, 5)
 """Numbers of alternatives to ask chat for: OpenAI gives at most 20, and some servers 5."""
-# Alternatives that hold all of the probability leave a rest of 0, which has no logarithm.
+# Added to the remaining probability, which has no logarithm if the alternatives hold all of it.
 _ROUNDING = 1e-6
 _SPACES = " ▁"
 
 
 class OtherTokensError(AnswerError):
-    """An echo of other tokens than were sent."""
+    """An echo whose tokens differ from those that were sent."""
 
     def __init__(self, tokens: Sequence[str], ids: Sequence[int]) -> None:
         super().__init__("the endpoint gives back other tokens than it was sent")
@@ -66,14 +66,13 @@ class OtherTokensError(AnswerError):
 
 def _prompts(model: str, prompts: Sequence[Any], rest: Mapping[str, Any], *, lists: bool) -> list[Call]:
     """Return the calls for prompts, with many prompts per call if ``lists`` is true."""
-    # vLLM takes lists of prompts; llama-cpp-python and transformers serve fail on them.
+    # vLLM accepts lists of prompts; llama-cpp-python and ``transformers serve`` fail on them.
     size = _MOST_PROMPTS if lists else 1
     parts = [prompts[start : start + size] for start in range(0, len(prompts), size)]
     return [
         Call(
             COMPLETIONS,
             {"model": model, "prompt": list(part) if lists else part[0], **_ONE_TOKEN, **rest},
-            # The number of tokens in a text is not known.
             None if any(isinstance(prompt, str) for prompt in part) else sum(map(len, part)),
             len(part),
         )
@@ -81,7 +80,7 @@ def _prompts(model: str, prompts: Sequence[Any], rest: Mapping[str, Any], *, lis
     ]
 
 
-def _listed(prompts: int, replies: Sequence[Mapping[str, Any]], *, lists: bool) -> list[Mapping[str, Any]]:
+def _choices_of(prompts: int, replies: Sequence[Mapping[str, Any]], *, lists: bool) -> list[Mapping[str, Any]]:
     """Return the choice for each of ``prompts`` prompts, from the replies to the calls of :func:`_prompts`."""
     size = _MOST_PROMPTS if lists else 1
     of_prompts: list[Mapping[str, Any]] = []
@@ -92,8 +91,8 @@ def _listed(prompts: int, replies: Sequence[Mapping[str, Any]], *, lists: bool) 
     return of_prompts
 
 
-def _rows(tokenizer: ModelTokenizer, request: ChoiceRequest, room: int | None) -> Rows:
-    rows = tokenizer.rows(request, room)
+def _rows(tokenizer: ModelTokenizer, request: ChoiceRequest, context_tokens: int | None) -> Rows:
+    rows = tokenizer.rows(request, context_tokens)
     if isinstance(rows, str):
         raise AnswerError(rows)
     return rows
@@ -107,10 +106,10 @@ class OptionTrie:
     tokenizer: ModelTokenizer
     lists: bool
     """True if one call may hold several prompts."""
-    room: int | None = None
+    context_tokens: int | None = None
     """Largest number of tokens that the model takes; None if unknown."""
     end_id: int | None = None
-    """Id of the end token to score after each option, which takes one more prompt per option; None to leave it out."""
+    """Id of the end token to score after each option, at the cost of one more prompt per option; None to skip it."""
     name: ClassVar = "option_trie"
     needs: ClassVar = "logprob_token_ids"
 
@@ -126,14 +125,16 @@ class OptionTrie:
         ]
 
     def _rows(self, request: ChoiceRequest) -> Rows:
-        # Leave room for the end token.
-        room = self.room - 1 if self.room and self.end_id is not None else self.room
-        return _rows(self.tokenizer, request, room)
+        # One fewer, for the end token.
+        context_tokens = (
+            self.context_tokens - 1 if self.context_tokens and self.end_id is not None else self.context_tokens
+        )
+        return _rows(self.tokenizer, request, context_tokens)
 
     def _groups(self, rows: Rows) -> list[tuple[list[Node], list[int]]]:
-        """Return the nodes that share a call, with the union of the tokens that may follow them.
+        """Group the nodes by call, each group with the union of the tokens that may follow its nodes.
 
-        A call has a single list of tokens. A node with too many of them is in several groups.
+        A call has a single list of tokens. A node with too many successors is in several groups.
         """
         groups: list[tuple[list[Node], set[int]]] = []
         edges = edges_of([rows], end_id=self.end_id)
@@ -151,7 +152,7 @@ class OptionTrie:
         rows = self._rows(request)
         values: dict[tuple[Node, int], float] = {}
         for (nodes, ids), reply in zip(self._groups(rows), replies, strict=True):
-            for node, choice in zip(nodes, _listed(len(nodes), [reply], lists=self.lists), strict=True):
+            for node, choice in zip(nodes, _choices_of(len(nodes), [reply], lists=self.lists), strict=True):
                 given = _of_token_ids(choice)
                 values |= {(node, id_): logprob(given[id_], what=f"token {id_}") for id_ in ids if id_ in given}
         try:
@@ -176,14 +177,14 @@ class EchoIds:
     lists: bool
     as_ids: bool
     """True if the endpoint can write tokens as ``token_id:N``."""
-    room: int | None = None
+    context_tokens: int | None = None
     name: ClassVar = "echo"
     needs: ClassVar = "echo"
 
     def calls(self, request: ChoiceRequest) -> list[Call]:
         """Return calls with one prompt per option."""
-        # Leave room for the token that the endpoint generates after the prompt.
-        rows = _rows(self.tokenizer, request, None if self.room is None else self.room - 1)
+        # One fewer, for the token that the endpoint generates after the prompt.
+        rows = _rows(self.tokenizer, request, None if self.context_tokens is None else self.context_tokens - 1)
         flag = {"return_tokens_as_token_ids": True} if self.as_ids else {}
         return _prompts(self.model, rows.ids, {"echo": True, "logprobs": 1, **flag}, lists=self.lists)
 
@@ -191,7 +192,7 @@ class EchoIds:
         """Sum the log-probabilities of each option's tokens."""
         rows = _rows(self.tokenizer, request, None)
         sums = []
-        for ids, choice in zip(rows.ids, _listed(len(rows.ids), replies, lists=self.lists), strict=True):
+        for ids, choice in zip(rows.ids, _choices_of(len(rows.ids), replies, lists=self.lists), strict=True):
             given = echo(choice)
             if not echoes(given.tokens, ids, self.tokenizer):
                 raise OtherTokensError(given.tokens, ids)
@@ -200,7 +201,7 @@ class EchoIds:
 
 
 def echoes(tokens: Sequence[str], ids: Sequence[int], tokenizer: ModelTokenizer) -> bool:
-    """Return True if the tokens that came back begin with those that were sent."""
+    """Return True if the echoed tokens begin with those that were sent."""
     if len(tokens) < len(ids):
         return False
     return all(_is_token(token, id_, tokenizer) for token, id_ in zip(tokens, ids, strict=False))
@@ -211,7 +212,7 @@ def _is_token(token: str, id_: int, tokenizer: ModelTokenizer) -> bool:
     if number is not None:
         return number == id_
     text = str(tokenizer.pretrained.decode([id_]))
-    # Servers write a token with or without its space, and differ in how they write a part of a character.
+    # Servers write a token with or without its space, and differ in how they write part of a character.
     return "\ufffd" in text or token.startswith("bytes:") or token.strip(" ▁Ġ") == text.strip(" ▁Ġ")
 
 
@@ -225,7 +226,7 @@ class EchoText:
     needs: ClassVar = "echo"
 
     def calls(self, request: ChoiceRequest) -> list[Call]:
-        """Return calls for the context alone, which shows the tokens that an option changes, and with each option."""
+        """Return calls for the context alone, which shows the tokens that options change, and with each option."""
         if not request.prompt:
             raise AnswerError("the context is empty; name the model's --tokenizer")
         return _prompts(self.model, self._texts(request), {"echo": True, "logprobs": 1}, lists=self.lists)
@@ -234,13 +235,13 @@ class EchoText:
         return [request.prompt, *(request.prompt + option for option in request.options)]
 
     def echoed(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> list[EchoedTokens]:
-        """Return the tokens of the context and of each option after it, as the endpoint gives them back."""
+        """Return the endpoint's tokens of the context, and of the context with each option."""
         texts = self._texts(request)
-        given = [echo(choice) for choice in _listed(len(texts), replies, lists=self.lists)]
+        given = [echo(choice) for choice in _choices_of(len(texts), replies, lists=self.lists)]
         return [echoed.cut(n_echoed(echoed.tokens, text)) for echoed, text in zip(given, texts, strict=True)]
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
-        """Sum the log-probabilities of the tokens after those that the context and all options have in common."""
+        """Sum the log-probabilities of the tokens after the prefix that the context and all options share."""
         context, *options = self.echoed(request, replies)
         n_common = n_common_tokens([echoed.tokens for echoed in (context, *options)])
         if n_common == 0:
@@ -254,7 +255,7 @@ class EchoText:
 
 
 def n_echoed(tokens: Sequence[str], text: str) -> int:
-    """Return how many of the first tokens make up a text, including one that the endpoint may put in front of it.
+    """Return how many of the first tokens make up a text, including a BOS that the endpoint may add.
 
     Raises:
         AnswerError: the tokens make up another text.
@@ -308,13 +309,13 @@ class FirstToken:
         (choice,) = choices(replies[0], 1)
         check_refusal(choice)
         alternatives = _first_tokens(choice)
-        # A token that was not returned is no more probable than the last one that was, or than all that is left.
+        # A token that was not returned is no more probable than the least probable that was, or than what is left.
         rest = max(0.0, 1.0 - sum(map(math.exp, alternatives.values()))) + _ROUNDING
         unseen = min(min(alternatives.values()), math.log(rest))
         options = [option.lstrip() for option in request.options]
         values, bounds = [], []
         for option in options:
-            token = _first_of(option, alternatives)
+            token = _token_of(option, alternatives)
             if token is None:
                 values.append(unseen)
                 bounds.append(True)
@@ -344,40 +345,44 @@ def _first_tokens(choice: Mapping[str, Any]) -> dict[str, float]:
     return alternatives
 
 
-def _first_of(option: str, tokens: Mapping[str, float]) -> str | None:
-    """Return the longest token that an option begins with, as it stands or else without the token's leading space."""
+def _token_of(option: str, tokens: Mapping[str, float]) -> str | None:
+    """Return the longest token that an option begins with, exactly or else without the token's leading space."""
     exact = [token for token in tokens if token and option.startswith(token)]
     spaced = [token for token in tokens if token.lstrip(_SPACES) and option.startswith(token.lstrip(_SPACES))]
     return max(exact or spaced, key=len, default=None)
 
 
 ScoringMethod: TypeAlias = OptionTrie | EchoIds | EchoText | FirstToken
-"""A method: ``calls`` returns the calls for a request, and ``read`` the response from the replies in their order.
+"""A method: ``calls`` returns the calls for a request, and ``read`` parses the replies, in the same order.
 
-Both raise an ``AnswerError`` if the request cannot be asked, or a reply does not hold what was asked for. ``needs`` is
-the parameter that an endpoint must serve.
+Both raise an ``AnswerError`` if the request cannot be asked or a reply lacks what it needs. ``needs`` is the parameter
+that the endpoint must support.
 """
 
 
 def scoring_methods(
-    api: str, model: str, tokenizer: ModelTokenizer | None, room: int | None = None, end_id: int | None = None
+    api: str, model: str, tokenizer: ModelTokenizer | None, context_tokens: int | None = None, end_id: int | None = None
 ) -> list[ScoringMethod]:
-    """Return the methods that an endpoint may support through an API, the best ones first.
+    """Return the methods that an endpoint may support through an API, best first.
 
     Args:
         api: ``chat`` or ``completions``.
         model: Id of the model at the endpoint.
         tokenizer: Tokenizer of the model; None if the user named none.
-        room: Largest number of tokens that the model takes; None if unknown.
-        end_id: Id of the end token to score after each option; None to leave it out.
+        context_tokens: Largest number of tokens that the model takes; None if unknown.
+        end_id: Id of the end token to score after each option; None to skip it.
     """
     if api == "chat":
         return [FirstToken(model, tokenizer, top, name) for name in MAX_TOKENS for top in _TOP_LOGPROBS]
     if tokenizer is None:
         return [EchoText(model, lists) for lists in (True, False)]
     return [
-        *(OptionTrie(model, tokenizer, lists, room, end_id) for lists in (True, False)),
-        *(EchoIds(model, tokenizer, lists, as_ids, room) for lists in (True, False) for as_ids in (True, False)),
+        *(OptionTrie(model, tokenizer, lists, context_tokens, end_id) for lists in (True, False)),
+        *(
+            EchoIds(model, tokenizer, lists, as_ids, context_tokens)
+            for lists in (True, False)
+            for as_ids in (True, False)
+        ),
     ]
 
 
@@ -398,7 +403,7 @@ def _scored(
         status="answered",
         option_logprobs=tuple(values),
         option_is_bound=bounds if any(bounds) else (),
-        # The end of an option is one more token to score, which no method returns for free.
+        # The end of an option is one more token to score, which only the trie can ask for.
         option_end_logprobs=ends or (None,) * len(values),
         option_token_counts=counts,
         n_moved_tokens=n_moved,

@@ -18,7 +18,7 @@ EXTRA = "ray"
 
 def open_backend(model: str, options: BackendOptions) -> RayBackend:
     """Open a model; see :func:`evaluators.backends.ray.ray_backend.open_backend`."""
-    # What lists backends imports none of them.
+    # Imported only here, because backends are listed on machines without their libraries.
     from evaluators.backends.ray import ray_backend
 
     return ray_backend.open_backend(model, options)

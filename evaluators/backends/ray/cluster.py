@@ -15,8 +15,8 @@ from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.plain_text import one_line
 from evaluators.backends.ray.worker import Message, Worker
 
-# Defaults; variables that the user has set take precedence. The regular expression skips every line: Ray prints a
-# paragraph for each process that dies, and the driver reports it in one line.
+# Defaults; variables that the user has set take precedence. The regular expression skips every line, because Ray prints
+# a paragraph for each process that dies, which the driver reports in one line.
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -45,7 +45,7 @@ class Lost(NamedTuple):
 
 @dataclass(eq=False)
 class WorkerCall:
-    """A call to a worker, and the stream of messages that answers it."""
+    """A call to a worker, which answers with a stream of messages."""
 
     _ray: Any
     stream: Any
@@ -63,13 +63,13 @@ class WorkerCall:
 
 @dataclass(eq=False)
 class RemoteWorker:
-    """A worker on the cluster that runs or is about to start."""
+    """A worker on the cluster, running or about to start."""
 
     _ray: Any
     _actor: Any
 
     def call(self, method: str, *arguments: object) -> WorkerCall:
-        """WorkerCall a method of :class:`Worker`, after those that were called before."""
+        """Call a method of :class:`Worker`; it runs after earlier calls have ended."""
         return WorkerCall(self._ray, getattr(self._actor, method).options(num_returns="streaming").remote(*arguments))
 
     def stop(self) -> None:
@@ -91,7 +91,7 @@ class Cluster:
         """The number of GPUs on all machines of the cluster."""
         return int(self._ray.cluster_resources().get("GPU", 0))
 
-    def room(self, needs: Needs) -> int:
+    def capacity(self, needs: Needs) -> int:
         """Return the number of workers that the machines could hold if they were idle."""
         machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         amounts = [("CPU", needs.cpus), ("GPU", needs.gpus)]
@@ -101,26 +101,24 @@ class Cluster:
 
     def start(self, needs: Needs) -> RemoteWorker:
         """Start a worker, which may have to wait for a machine."""
-        # An actor that Ray restarts would have forgotten the model: a lost worker is replaced by the backend, perhaps
-        # on another machine.
+        # No restarts: a restarted actor would not have opened the model. The backend replaces lost workers, perhaps on
+        # another machine.
         actor = self._ray.remote(Worker).options(num_cpus=needs.cpus, num_gpus=needs.gpus, max_restarts=0)
         return RemoteWorker(self._ray, actor.remote())
 
     def wait(self, calls: Sequence[WorkerCall], seconds: float) -> list[WorkerCall]:
         """Wait at most ``seconds``, and return the calls that have a message or have ended."""
-        # Messages stay where they are until they are read.
+        # fetch_local=False: messages stay on the worker's machine until they are read.
         ready, _ = self._ray.wait([call.stream for call in calls], timeout=seconds, fetch_local=False)
         return [call for call in calls if call.stream in ready]
 
 
 def join(address: str | None, *, n_cpus: int | None = None) -> Cluster:
-    """Join the cluster at an address or, without one, start a cluster of this machine alone.
-
-    A cluster of this machine alone ends with the process.
+    """Join the cluster at an address or, without one, start a local cluster, which ends with the process.
 
     Args:
         address: ``HOST:PORT``, or ``auto`` on a machine of the cluster.
-        n_cpus: Number of CPUs of a cluster of this machine alone; None for all CPUs that it has.
+        n_cpus: Number of CPUs of a local cluster; None for all CPUs of this machine.
 
     Raises:
         ConfigError: no cluster can be joined, for example because it runs other versions.
@@ -132,7 +130,7 @@ def join(address: str | None, *, n_cpus: int | None = None) -> Cluster:
     if ray.is_initialized():
         return Cluster(ray, is_local=address is None)
     if address is not None and (match := _HOST_AND_PORT.fullmatch(address)):
-        _refuse_silence(address, match["host"].strip("[]"), int(match["port"]))
+        _check_listening(address, match["host"].strip("[]"), int(match["port"]))
     where: Mapping[str, Any] = {"address": address}
     if address is None:
         where = {"address": "local", "include_dashboard": False, "num_cpus": n_cpus}
@@ -147,8 +145,8 @@ def join(address: str | None, *, n_cpus: int | None = None) -> Cluster:
     return Cluster(ray, is_local=address is None)
 
 
-def _refuse_silence(address: str, host: str, port: int) -> None:
-    """Check that something listens at an address, because Ray itself would try for minutes.
+def _check_listening(address: str, host: str, port: int) -> None:
+    """Check that something listens at an address, because Ray itself would retry for minutes.
 
     Raises:
         ConfigError: nothing answers.

@@ -1,11 +1,11 @@
 """Runs another backend on the machines of a Ray cluster.
 
-Each worker opens the ordinary backend and answers blocks of requests. Planning, store, records and result stay in the
-process that was started, and are those of a run without a cluster. The model has the identity that the other backend,
-the engine, gives it. The answers are the same too, because requests are put together as the engine alone would do it. A
-run can therefore begin on one machine and continue on many. The settings of the result say that it was on a cluster.
+Each worker opens the other backend, the engine, and answers blocks of requests. Planning, store, records and result
+stay in the driver process, as in a run without a cluster. Identity and answers of the model are those of the engine
+alone, because blocks are planned as the engine plans them: a run can begin on one machine and continue on many. The
+settings of the result name the cluster.
 
-Each worker has one block in hand and one waiting, so that it never idles and little is lost if it dies. After any
+Each worker computes one block while another waits, so that it never idles and little is lost if it dies. After any
 failure in a block, its worker is replaced: the engine may be broken, and a new worker may run on another machine.
 """
 
@@ -35,17 +35,26 @@ from evaluators.backend import (
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Lost, Needs, RemoteWorker, WorkerCall, join
-from evaluators.backends.ray.worker import Counted, Here, Message, Opened, Progress, environment, open_engine, versions
+from evaluators.backends.ray.worker import (
+    Counted,
+    Message,
+    Opened,
+    Placed,
+    Progress,
+    environment,
+    open_engine,
+    versions,
+)
 from evaluators.models.request_blocks import in_run, plan_blocks
 from schemas.documents.result import Model
 
 logger = logging.getLogger(__name__)
 
-# Actors of Ray and not Ray Data, which drops the rows of a block that failed, and goes on with a stopped job by the ids
-# of rows alone, whatever the model or the prompt. And not ray[llm], which pins an old vLLM.
+# Ray actors, not Ray Data, which drops the rows of a failed block and resumes a job by row ids alone, whatever the
+# model or the prompt. Nor ray[llm], which pins an old vLLM.
 MOST_TRIES = 3
-"""Number of tries of a block before its requests fail, and of workers in a row for one seat before it is given up."""
-_IN_HAND = 2
+"""Number of tries of a block before its requests fail, and of lost workers in a row before their seat is given up."""
+_BLOCKS_PER_WORKER = 2
 _PATIENCE_SECONDS = 60.0
 
 
@@ -83,10 +92,10 @@ class _Seat:
 
 
 class RayBackend(Backend):
-    """A model that workers have opened. The first of them starts at once, the others with the first request.
+    """A model that workers have opened. The first worker starts at once, the others at the first request.
 
-    The model, the options that open it, and what the backend can do are those of the engine, because requests are asked
-    as the engine alone would ask them. The runtime is that of the worker that answered last.
+    Model, arguments and capabilities are those of the engine, because requests are asked as the engine alone would ask
+    them. The runtime is that of the worker that answered last.
     """
 
     model: Model
@@ -96,7 +105,7 @@ class RayBackend(Backend):
     reads_facts: bool
     block_limits: BlockLimits
     _opened: Opened | None = None
-    """What the first worker has opened."""
+    """The first worker's description of the model."""
 
     def __init__(self, cluster: Cluster, opener: Callable[[], Backend], needs: Needs, n_workers: int) -> None:
         """Start the first worker, and wait until it has opened its backend.
@@ -109,7 +118,7 @@ class RayBackend(Backend):
         self._cluster, self._opener, self._needs = cluster, opener, needs
         self._seats = [_Seat() for _ in range(n_workers)]
         self._n_failures = 0
-        """Number of tries in a row that failed, of any block."""
+        """Number of consecutive failed tries, of any blocks."""
         self._packages: dict[str, str] = {}
         waiting: deque[_Block] = deque()
         try:
@@ -125,7 +134,7 @@ class RayBackend(Backend):
         self.capabilities = self._opened.capabilities
         self.reads_facts = self._opened.reads_facts
         self.block_limits = self._opened.limits
-        self._note(self._seats[0], self._opened.runtime)
+        self._record_runtime(self._seats[0], self._opened.runtime)
 
     def close(self) -> None:
         """End all workers."""
@@ -175,7 +184,7 @@ class RayBackend(Backend):
                         event, since = event._replace(seconds=now - since), now
                     yield event
         finally:
-            # A worker that is still busy was given up, and would keep the next requests waiting.
+            # A worker that is still busy would keep the next requests waiting.
             for seat in self._seats:
                 if seat.in_hand:
                     seat.dismiss()
@@ -192,7 +201,7 @@ class RayBackend(Backend):
             )
 
     def _hand_out(self, waiting: deque[_Block], requests: Sequence[Request]) -> None:
-        for n_before in range(_IN_HAND):
+        for n_before in range(_BLOCKS_PER_WORKER):
             # Every worker gets a first block before any worker gets a second.
             for seat in self._seats:
                 if waiting and seat.worker and not seat.opening and len(seat.in_hand) == n_before:
@@ -210,18 +219,18 @@ class RayBackend(Backend):
                 "waiting for a worker: each needs %s, and the cluster has room for %d; if that will not change, stop, "
                 "and give other --worker-cpus or --worker-gpus",
                 self._needs,
-                self._cluster.room(self._needs),
+                self._cluster.capacity(self._needs),
             )
-        # The events of a worker are handed on before the message of the next is read, whose failure would lose them.
+        # Yield a worker's events before reading the next worker's message, whose failure would lose them.
         for call in ready:
             seat, message = seats[call], call.next()
             if seat.opening is not None:
-                self._take_opening(seat, message)
+                self._handle_opening(seat, message)
             else:
-                yield from self._take(seat, message, waiting)
+                yield from self._handle_answer(seat, message, waiting)
 
-    def _take_opening(self, seat: _Seat, message: Message | Lost | None) -> None:
-        if isinstance(message, Here):
+    def _handle_opening(self, seat: _Seat, message: Message | Lost | None) -> None:
+        if isinstance(message, Placed):
             seat.machine = message.machine
         elif isinstance(message, Opened):
             seat.opening, seat.n_failures = None, 0
@@ -238,10 +247,12 @@ class RayBackend(Backend):
             seat.n_failures += 1
             seat.dismiss()
 
-    def _take(self, seat: _Seat, message: Message | Lost | None, waiting: deque[_Block]) -> Iterator[Sent | Answers]:
+    def _handle_answer(
+        self, seat: _Seat, message: Message | Lost | None, waiting: deque[_Block]
+    ) -> Iterator[Sent | Answers]:
         block = seat.in_hand[0][1]
         if isinstance(message, Progress):
-            self._note(seat, message.runtime)
+            self._record_runtime(seat, message.runtime)
             for event in message.events:
                 in_block = in_run(event, block.indices)
                 block.left.difference_update(in_block.responses if isinstance(in_block, Answers) else ())
@@ -286,8 +297,8 @@ class RayBackend(Backend):
             failed = Response(status="failed", error=f"failed on {MOST_TRIES} workers one after the other: {reason}")
             yield Answers(dict.fromkeys(sorted(block.left), failed), 0.0)
 
-    def _note(self, seat: _Seat, runtime: Runtime) -> None:
-        """Note where the last answers came from, and refuse a worker whose package versions differ."""
+    def _record_runtime(self, seat: _Seat, runtime: Runtime) -> None:
+        """Take the runtime of the last answers, and refuse a worker whose package versions differ."""
         packages = dict(runtime.packages)
         self._packages = self._packages or packages
         if packages:
@@ -323,13 +334,13 @@ def open_backend(model: str, options: BackendOptions) -> RayBackend:
     opener = _opener(engine, model, options)
     cluster = join(options.address)
     needs = _needs(engine, options, cluster)
-    room = cluster.room(needs)
-    if cluster.is_local and room < (options.workers or 1):
+    n_fitting = cluster.capacity(needs)
+    if cluster.is_local and n_fitting < (options.workers or 1):
         raise ConfigError(
-            f"this machine has room for {room} workers of {needs}; give fewer --workers, smaller --worker-cpus or "
+            f"this machine has room for {n_fitting} workers of {needs}; give fewer --workers, smaller --worker-cpus or "
             "--worker-gpus, or the --address of a cluster"
         )
-    n_workers = options.workers or (max(room, 1) if needs.gpus else 1)
+    n_workers = options.workers or (max(n_fitting, 1) if needs.gpus else 1)
     return RayBackend(cluster, opener, needs, n_workers)
 
 
@@ -351,9 +362,9 @@ def _engine(options: BackendOptions) -> str:
 
 
 def _opener(engine: str, model: str, options: BackendOptions) -> Callable[[], Backend]:
-    """Return what opens the engine on a worker, which may be on another machine.
+    """Return a function that opens the engine on a worker, perhaps on another machine.
 
-    Local folders get their absolute path, and the content of the price file travels along.
+    Local paths become absolute, and the price file is sent by content.
     """
     on_worker = replace(
         options,

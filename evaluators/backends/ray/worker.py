@@ -1,4 +1,4 @@
-"""Runs an ordinary backend on a cluster: a worker opens it once and answers one block of requests after the other.
+"""The worker of a cluster: it opens another backend once and answers one block of requests after the other.
 
 Nothing here uses Ray. Errors are sent to the driver as messages, not raised, because Ray would wrap an exception in the
 stack traces of two machines.
@@ -33,9 +33,9 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from schemas.documents.result import Model
 
-_OTHERS = BlockLimits(n_texts=256, n_characters=1_000_000)
-"""Limits of a block for backends that answer each request by itself. Little is lost with a worker, and many requests
-are asked at a time."""
+_DEFAULT_LIMITS = BlockLimits(n_texts=256, n_characters=1_000_000)
+"""Limits of a block for backends that answer each request by itself: small enough that little is lost with a worker,
+large enough for many requests at a time."""
 _VARIABLES = (
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
@@ -45,12 +45,12 @@ _VARIABLES = (
     "VLLM_ATTENTION_BACKEND",
 )
 """Environment variables that backends read."""
-_PAUSE_SECONDS = 0.25
-"""Minimum time between two messages with progress; a fast endpoint would otherwise cause thousands of messages."""
+_PROGRESS_SECONDS = 0.25
+"""Least time between two messages with progress, because a fast endpoint would cause thousands of messages."""
 
 
-class Here(NamedTuple):
-    """A message: the worker has a machine to run on."""
+class Placed(NamedTuple):
+    """A message: the worker was placed on a machine."""
 
     machine: str
 
@@ -68,7 +68,7 @@ class Opened(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """A message: events of a block since the last message. Their requests are counted within the block."""
+    """A message: events of a block since the last message, with indices of requests within the block."""
 
     events: tuple[Sent | Answers, ...]
     runtime: Runtime
@@ -80,7 +80,7 @@ class Counted(NamedTuple):
     tokens: TokenCount | None
 
 
-Message: TypeAlias = Here | Opened | Progress | Counted | BiasboardError
+Message: TypeAlias = Placed | Opened | Progress | Counted | BiasboardError
 
 
 def open_engine(backend: str, model: str, options: BackendOptions, prices: str | None) -> Backend:
@@ -110,11 +110,11 @@ class Worker:
         """Open the backend.
 
         Args:
-            opener: Callable that opens the backend.
-            environment: The driver's :func:`environment`, because a worker has that of its own machine. API keys are
-                among it: it comes with a call because Ray's dashboard shows the environment of a process.
+            opener: Function that opens the backend.
+            environment: The driver's :func:`environment`. It holds API keys, and is passed in a call because Ray's
+                dashboard shows the environment with which a process starts.
         """
-        yield Here(platform.node())
+        yield Placed(platform.node())
         os.environ.update(environment)
         try:
             backend = self._backend = opener()
@@ -124,18 +124,18 @@ class Worker:
                 arguments=tuple(backend.arguments),
                 capabilities=backend.capabilities,
                 reads_facts=backend.reads_facts,
-                limits=backend.block_limits or _OTHERS,
+                limits=backend.block_limits or _DEFAULT_LIMITS,
                 versions=versions(),
             )
-        # A library may raise any exception. A model that does not open on one machine is unlikely to open on the next.
+        # A library may raise any exception. A ConfigError ends the run: the next machine would hardly do better.
         except Exception as error:
-            yield _as_ours(error, ConfigError)
+            yield _as_biasboard_error(error, ConfigError)
 
     def answer(self, requests: Sequence[Request], missing: frozenset[int]) -> Iterator[Message]:
         """Answer the missing requests of a block.
 
         Args:
-            requests: All requests of the block, because what is computed together depends on all of them.
+            requests: All requests of the block, on which its batches depend.
             missing: Indices of the requests that need an answer.
         """
         assert self._backend is not None
@@ -143,16 +143,16 @@ class Worker:
         last_sent = time.monotonic()
         failure: BiasboardError | None = None
         try:
-            with closing(self._backend.ask(requests, missing)) as coming:
-                for event in coming:
+            with closing(self._backend.ask(requests, missing)) as events_of_block:
+                for event in events_of_block:
                     events.append(event)
-                    if time.monotonic() - last_sent >= _PAUSE_SECONDS:
+                    if time.monotonic() - last_sent >= _PROGRESS_SECONDS:
                         yield Progress(tuple(events), self._backend.runtime)
                         events.clear()
                         last_sent = time.monotonic()
         # A library may raise any exception.
         except Exception as error:
-            failure = _as_ours(error, RunError)
+            failure = _as_biasboard_error(error, RunError)
         if events:
             yield Progress(tuple(events), self._backend.runtime)
         if failure is not None:
@@ -165,7 +165,7 @@ class Worker:
             yield Counted(self._backend.count_tokens(requests))
         # A library may raise any exception.
         except Exception as error:
-            yield _as_ours(error, RunError)
+            yield _as_biasboard_error(error, RunError)
 
 
 def environment() -> dict[str, str]:
@@ -178,7 +178,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "biasboard": importlib.metadata.version("biasboard")}
 
 
-def _as_ours(error: Exception, otherwise: type[BiasboardError]) -> BiasboardError:
+def _as_biasboard_error(error: Exception, otherwise: type[BiasboardError]) -> BiasboardError:
     if isinstance(error, BiasboardError):
         return type(error)(str(error))
     return otherwise(f"{type(error).__name__}: {one_line(error)}")

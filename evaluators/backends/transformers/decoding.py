@@ -17,7 +17,7 @@ import numpy as np
 
 from biasboard.ground.errors import import_extra
 from evaluators.backend import GenerateRequest, Response
-from evaluators.backends.transformers.load import n_embedded, room_of
+from evaluators.backends.transformers.load import context_tokens_of, n_embedded
 from evaluators.backends.transformers.sampling import Drawn, draw, n_choices
 from evaluators.models.tokenizer import ModelTokenizer, unknown_token
 
@@ -129,7 +129,7 @@ class Draft:
 def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokenizer: ModelTokenizer) -> Draft | str:
     """Return a draft with nothing generated yet, or an error message if the request cannot be answered."""
     prompt = tokenizer.context_ids(request.prompt)
-    room = room_of(network)
+    context_tokens = context_tokens_of(network)
     max_new = request.max_tokens
     if not prompt:
         return "the prompt is empty, and the tokenizer puts nothing before it; give it a word to go on from"
@@ -139,10 +139,10 @@ def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokeni
         return f"max_tokens is {max_new}, so nothing can be generated; ask for at least 1"
     if request.temperature < 0 or not 0 < request.top_p <= 1:
         return f"temperature {request.temperature} or top_p {request.top_p} makes no sense; use >= 0 and (0, 1]"
-    if room is not None:
-        if len(prompt) >= room:
-            return f"the prompt takes {len(prompt)} tokens, the model {room}; nothing is left for an answer"
-        max_new = min(max_new, room - len(prompt))
+    if context_tokens is not None:
+        if len(prompt) >= context_tokens:
+            return f"the prompt takes {len(prompt)} tokens, the model {context_tokens}; nothing is left for an answer"
+        max_new = min(max_new, context_tokens - len(prompt))
     return Draft(index, request, prompt, max_new, end_tokens(network, tokenizer), tokenizer)
 
 

@@ -40,9 +40,9 @@ class Loaded(NamedTuple):
         return precision_of(self.network)
 
     @property
-    def room(self) -> int | None:
+    def context_tokens(self) -> int | None:
         """The largest number of tokens that the model takes; None if it is unknown."""
-        return room_of(self.network)
+        return context_tokens_of(self.network)
 
 
 def load_model(model: str, options: BackendOptions) -> Loaded:
@@ -78,10 +78,10 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
     )
 
 
-def room_of(network: PreTrainedModel) -> int | None:
+def context_tokens_of(network: PreTrainedModel) -> int | None:
     """Return the largest number of tokens that a model takes, prompt and answer together; None if it is unknown."""
-    room = getattr(network.config.get_text_config(), "max_position_embeddings", None)
-    return room if isinstance(room, int) and room > 0 else None
+    context_tokens = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    return context_tokens if isinstance(context_tokens, int) and context_tokens > 0 else None
 
 
 def n_embedded(network: PreTrainedModel) -> int:

@@ -282,10 +282,10 @@ class LoraTrainer(Trainer):
         Raises:
             ConfigError: an item has more tokens than the model takes, or cannot be split into tokens.
         """
-        room = self.loaded.room
+        context_tokens = self.loaded.context_tokens
         # One place is for the end token.
         encoded = self.loaded.tokenizer.rows_of_all(
-            [lesson.request for lesson in context.lessons], None if room is None else room - 1
+            [lesson.request for lesson in context.lessons], None if context_tokens is None else context_tokens - 1
         )
         labels = []
         for lesson, rows in zip(context.lessons, encoded, strict=True):

@@ -18,7 +18,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.plain_text import one_line
 from evaluators.backend import Answers, ChoiceRequest, Events, Request, Response, Sent
-from evaluators.backends.transformers.load import OUT_OF_MEMORY, n_embedded, room_of
+from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, n_embedded
 from evaluators.backends.transformers.packed_scoring import PackedScorer, obstacle
 from evaluators.backends.transformers.plain_scoring import Batch, PlainScorer, Score
 from evaluators.models.tokenizer import ModelTokenizer, Rows, unknown_token
@@ -80,7 +80,9 @@ class OptionScorer:
         asked = [request for request in requests if isinstance(request, ChoiceRequest)]
         encoded: list[Rows | None] = [None] * len(requests)
         unfit: dict[int, Response] = {}
-        for index, rows in zip(choices, self.tokenizer.rows_of_all(asked, room_of(self.network)), strict=True):
+        for index, rows in zip(
+            choices, self.tokenizer.rows_of_all(asked, context_tokens_of(self.network)), strict=True
+        ):
             reason = rows if isinstance(rows, str) else unknown_token(rows.ids, n_embedded(self.network))
             if isinstance(rows, Rows) and reason is None:
                 encoded[index] = rows

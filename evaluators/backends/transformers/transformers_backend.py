@@ -33,7 +33,7 @@ from evaluators.backend import (
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.generation import generate, room_for_texts
-from evaluators.backends.transformers.load import Loaded, device_name, load_model, room_of
+from evaluators.backends.transformers.load import Loaded, context_tokens_of, device_name, load_model
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed
 from evaluators.backends.transformers.option_scoring import OptionScorer
 from evaluators.models.chosen_adapters import NO_ADAPTERS, ChosenAdapters, chosen_adapters
@@ -139,7 +139,7 @@ class TransformersBackend(Backend):
     @property
     @override
     def context_tokens(self) -> int | None:
-        return room_of(self.network)
+        return context_tokens_of(self.network)
 
     @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:

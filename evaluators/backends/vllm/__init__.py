@@ -18,7 +18,7 @@ EXTRA = "vllm"
 
 def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     """Open a model; see :func:`evaluators.backends.vllm.vllm_backend.open_backend`."""
-    # What lists backends imports none of them.
+    # Imported only here, because backends are listed on machines without their libraries.
     from evaluators.backends.vllm import vllm_backend
 
     return vllm_backend.open_backend(model, options)

@@ -19,10 +19,10 @@ from evaluators.models.pretrained import SERVE_IT
 _CPU_BLOCK = 32
 """Number of tokens per block of the cache on a CPU, the minimum there. The default of 128 would leave most contexts out
 of the prefix cache."""
-# vLLM reserves memory for one of these ranks, and takes no other.
+# vLLM accepts only these ranks as the maximum for which it reserves memory.
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-# Defaults; variables that the user has set take precedence. In one process, the order of computation is always the
-# same.
+# Defaults; variables that the user has set take precedence. Without multiprocessing, the order of computation is always
+# the same.
 _ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_LOGGING_LEVEL": "ERROR",
@@ -34,7 +34,7 @@ _CPU_CACHE_GIB = "2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """The settings that an engine is started with. They are sent to worker processes."""
+    """The settings of an engine, which are sent to worker processes."""
 
     model: str
     commit: str | None
@@ -46,9 +46,9 @@ class EngineSettings:
     gpu_memory: float | None = None
     lora_folder: str | None = None
     lora_rank: int = 0
-    """Largest rank of the adapters that the engine computes with; 0 for none."""
+    """Largest rank of the adapters; 0 if there are none."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables of a worker process, which give it its devices or cores."""
+    """Environment variables that assign devices or cores to a worker process."""
 
 
 class Continuation(NamedTuple):
@@ -73,26 +73,28 @@ class Generated(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A piece of work: questions and continuations that are computed together."""
+    """Questions and continuations that are computed together."""
 
     questions: list[TokenQuestion]
     continuations: list[Continuation]
     adapter: str | None = None
-    """Folder of the LoRA adapter to compute with; None for that of the settings, or for none."""
+    """Folder of the LoRA adapter; None for the one in the settings, if any."""
 
 
 class Done(NamedTuple):
-    """The answers to one piece of work."""
+    """The answers to a :class:`Work`."""
 
-    edges: dict[Node, dict[int, float]]
+    logprobs: dict[Node, dict[int, float]]
+    """Log-probability of each token that may follow a node of the trie, in nats."""
     generated: list[Generated]
+    """The texts of the continuations, in their order."""
 
 
 class ModelSpecs(NamedTuple):
-    """What is known of a model and its devices before the weights are loaded."""
+    """The properties of a model and its devices that are known before the weights are loaded."""
 
     precision: str
-    room: int
+    context_tokens: int
     """Maximum number of tokens in a text."""
     n_vocabulary: int
     device_type: str
@@ -117,7 +119,7 @@ def specs_of(settings: EngineSettings) -> ModelSpecs:
             raise ConfigError(f"model '{settings.model}' is no causal language model for vLLM; give a decoder")
         return ModelSpecs(
             precision=str(config.dtype).removeprefix("torch."),
-            room=config.max_model_len,
+            context_tokens=config.max_model_len,
             n_vocabulary=config.get_vocab_size(),
             device_type=platform.device_type,
             device_name=platform.get_device_name() if not platform.is_cpu() else "cpu",
@@ -161,15 +163,15 @@ class Engine:
         )
 
     def compute(self, work: Work) -> Done:
-        """Compute a piece of work.
+        """Answer the questions and continue the texts of ``work``.
 
         Raises:
-            RunError: the engine broke down.
+            RunError: the engine failed and cannot be used any more.
         """
         try:
             with _quiet():
                 return self._compute(work)
-        # A library, a driver or a kernel may raise any exception. The engine cannot be used after it.
+        # A library, a driver or a kernel may raise any exception, after which the engine is unusable.
         except Exception as error:
             raise RunError(
                 f"vLLM broke down: {_first_line(error)}; what was answered is kept. If memory ran out, give a "
@@ -177,15 +179,15 @@ class Engine:
             ) from error
 
     def _compute(self, work: Work) -> Done:
-        # Clear the cache: what an earlier batch left there would change the last bits of this one, and a resumed run
-        # has had other batches before.
+        # Entries of earlier batches would change the last bits of this one, and a resumed run has had other batches
+        # before.
         self._llm.reset_prefix_cache()
         self._lora = self._lora_request(work.adapter or self._default_adapter)
-        edges = self._score(work.questions) if work.questions else {}
-        return Done(edges, self._generate(work.continuations) if work.continuations else [])
+        logprobs = self._score(work.questions) if work.questions else {}
+        return Done(logprobs, self._generate(work.continuations) if work.continuations else [])
 
     def _lora_request(self, folder: str | None) -> Any:
-        """Return the engine's handle of an adapter, which it knows by a number."""
+        """Return the engine's handle of an adapter, which it identifies by a number."""
         if folder is None:
             return None
         if folder not in self._loras:
@@ -194,7 +196,7 @@ class Engine:
             self._loras[folder] = request(f"adapter{number}", number, folder)
         return self._loras[folder]
 
-    # Every vLLM that the extra takes, 0.29 and newer, gives log-probabilities of chosen tokens.
+    # All versions that the extra allows, 0.29 and newer, support logprob_token_ids.
     def _score(self, asked: Sequence[TokenQuestion]) -> dict[Node, dict[int, float]]:
         narrow = split_wide(asked)
         parameters = {
@@ -204,11 +206,11 @@ class Engine:
         outputs = self._ask(
             [question.node for question in narrow], [parameters[question.tokens] for question in narrow]
         )
-        edges: dict[Node, dict[int, float]] = {}
+        logprobs: dict[Node, dict[int, float]] = {}
         for (node, tokens), output in zip(narrow, outputs, strict=True):
-            logprobs = output.outputs[0].logprobs[0]
-            edges.setdefault(node, {}).update((token, logprobs[token].logprob) for token in tokens)
-        return edges
+            returned = output.outputs[0].logprobs[0]
+            logprobs.setdefault(node, {}).update((token, returned[token].logprob) for token in tokens)
+        return logprobs
 
     def _generate(self, wanted: Sequence[Continuation]) -> list[Generated]:
         parameters = [
@@ -218,15 +220,15 @@ class Engine:
                 top_p=asked.top_p,
                 stop=list(asked.stop),
                 seed=asked.seed,
-                **self._held_to(asked.json_schema),
+                **self._schema_parameters(asked.json_schema),
             )
             for asked in wanted
         ]
         texts = (output.outputs[0] for output in self._ask([asked.ids for asked in wanted], parameters))
         return [Generated(text.text, len(text.token_ids), text.finish_reason) for text in texts]
 
-    def _held_to(self, json_schema: str | None) -> dict[str, Any]:
-        """Return the parameters that hold a text to a schema; none for any text."""
+    def _schema_parameters(self, json_schema: str | None) -> dict[str, Any]:
+        """Return the parameters that constrain a text to a schema; none without a schema."""
         if json_schema is None:
             return {}
         structured = importlib.import_module("vllm.sampling_params").StructuredOutputsParams
@@ -246,7 +248,7 @@ class Engine:
 
 
 def _import_vllm(module: str) -> Any:
-    """Import vLLM or a part of it, with the environment variables that it reads only once."""
+    """Import a module of vLLM after setting the environment variables that vLLM reads only once."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     with _quiet():
@@ -258,14 +260,14 @@ def _import_vllm(module: str) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Ignore the warnings of vLLM and its dependencies while in this context."""
+    """Ignore the warnings of vLLM and its dependencies."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def _arguments(settings: EngineSettings, platform: Any) -> dict[str, Any]:
-    """Return the engine's arguments, including those that would otherwise come from the model or a default of vLLM."""
+    """Return the engine's arguments, including those that the model or a default of vLLM would otherwise decide."""
     arguments: dict[str, Any] = {
         "model": settings.model,
         "revision": settings.commit,
@@ -275,12 +277,12 @@ def _arguments(settings: EngineSettings, platform: Any) -> dict[str, Any]:
         "max_model_len": settings.max_model_len,
         "tensor_parallel_size": settings.tensor_parallel,
         "seed": 0,
-        # Sample as the request says, not as the model's authors recommend. The model's end tokens are still read.
+        # Sampling parameters come from the request, not from the model's generation config; its end tokens still apply.
         "generation_config": "vllm",
         "logprobs_mode": "raw_logprobs",
         "max_logprobs": MOST_TOKEN_IDS,
-        # Log-probabilities of prompt tokens would score an option in one request, and cannot read this cache: forced on
-        # for them, it crashed or returned stale rows.
+        # This cache serves the trie. Log-probabilities of prompt tokens would score an option in one request but cannot
+        # use it: forcing the cache on for such requests crashed or returned stale rows.
         "enable_prefix_caching": True,
         "enforce_eager": platform.is_cpu(),
         "use_tqdm_on_load": False,
@@ -299,27 +301,27 @@ def _arguments(settings: EngineSettings, platform: Any) -> dict[str, Any]:
                 f"LoRA rank {settings.lora_rank} is more than vLLM's {_LORA_RANKS[-1]}; merge the adapter"
             )
         rank = next(rank for rank in _LORA_RANKS if rank >= settings.lora_rank)
-        # One at a time, because all requests of a piece of work have the same adapter.
+        # One at a time, because all requests of a Work have the same adapter.
         arguments.update(enable_lora=True, max_loras=1, max_lora_rank=rank)
     return arguments
 
 
 @contextlib.contextmanager
 def _refusals(model: str) -> Iterator[None]:
-    """Turn any exception of vLLM into a ConfigError with a message of one line."""
+    """Turn any exception of vLLM into a ConfigError with a one-line message."""
     try:
         with _quiet():
             yield
     except ConfigError:
         raise
-    # Parts of vLLM may raise any exception. Before the first request, each concerns the model or the options.
+    # vLLM may raise any exception. Before the first request, it concerns the model or the options.
     except Exception as error:
         raise ConfigError(f"vLLM refuses model '{model}': {_first_line(error)}; {_remedy(str(error))}") from error
 
 
 def _remedy(reason: str) -> str:
     lower = reason.lower()
-    # The CPU build has kernels for heads of 32 numbers and more; those of tinystories-656k have 16.
+    # The CPU build has kernels for heads of size 32 and more; tinystories-656k has heads of size 16.
     if "head_dim" in lower or "head size" in lower or "head_size" in lower:
         return "its attention heads have a size that this build of vLLM has no kernel for; use --backend transformers"
     if "custom code" in lower:
@@ -332,7 +334,7 @@ def _remedy(reason: str) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return the message of an error in one line, without what a validation library adds around it."""
+    """Return the message of an error in one line, without the frame that pydantic adds."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and "validation error" in lines[0]:
         lines = [lines[1].removeprefix("Value error, ").partition(" [type=")[0], *lines[2:]]

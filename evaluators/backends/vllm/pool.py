@@ -1,8 +1,7 @@
 """Runs vLLM engines, one in this process or several in processes of their own, and gives each its devices.
 
-Both kinds of pool take pieces of work one after the other and yield the answers to each. What is computed together is
-fixed beforehand, so the answers do not depend on which engine was free. If a process dies, another one repeats its
-work.
+Both kinds of pool take a sequence of :class:`Work` and yield the answers to each. What is computed together is fixed
+beforehand, so answers do not depend on which engine was free. If a process dies, another one repeats its work.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from evaluators.backends.vllm.engine import Done, Engine, EngineSettings, ModelS
 
 _GRACE_SECONDS = 5
 MOST_DEATHS = 2
-"""Number of processes that have to die of one piece of work until it is taken to be the cause."""
+"""Number of processes that must die of one :class:`Work` before it counts as the cause."""
 
 
 class Dispatched(NamedTuple):
-    """An event: an engine is about to compute a piece of work."""
+    """An event: an engine is about to compute a :class:`Work`."""
 
     number: int
 
 
 class Finished(NamedTuple):
-    """An event: an engine has computed a piece of work."""
+    """An event: an engine has computed a :class:`Work`."""
 
     number: int
     done: Done
@@ -46,14 +45,14 @@ Event: TypeAlias = Dispatched | Finished
 
 
 class Pool(Protocol):
-    """One or more engines that compute pieces of work."""
+    """One or more engines."""
 
     @property
     def runtime(self) -> Runtime:
         """The device, versions and settings of the engines."""
 
     def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
-        """Compute numbered pieces of work, and take each one when an engine is free."""
+        """Compute numbered work; each is taken from the iterable when an engine is free."""
 
 
 class InProcess:
@@ -64,7 +63,7 @@ class InProcess:
         self.runtime = self._engine.runtime
 
     def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
-        """Compute the pieces of work one after the other."""
+        """Compute the work in order."""
         for number, work in works:
             yield Dispatched(number)
             yield Finished(number, self._engine.compute(work))
@@ -77,7 +76,7 @@ class _Worker(NamedTuple):
 
 class _Task(NamedTuple):
     ticket: int
-    """Number of the task among all runs. It distinguishes a late answer to an abandoned run from an answer to this run.
+    """Number of the task across all runs, so that a late answer to an abandoned run is not taken for one to this run.
     """
     number: int
     work: Work
@@ -92,7 +91,7 @@ class Workers:
 
         Args:
             settings: Settings of each engine.
-            environments: Environment variables of each process, which give it its devices.
+            environments: Environment variables that assign devices to each process.
 
         Raises:
             ConfigError: an engine refuses the model, or a process dies while it loads the model.
@@ -123,10 +122,10 @@ class Workers:
         return tuple(worker.process.pid for worker in self._workers if worker.process.pid is not None)
 
     def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
-        """Compute the pieces of work, each worker one at a time.
+        """Compute the work, one at a time per worker.
 
         Raises:
-            RunError: an engine broke down, no worker is left, or several workers died of the same piece of work.
+            RunError: an engine failed, no worker is left, or several workers died of the same work.
         """
         ahead = iter(works)
         again: deque[_Task] = deque()
@@ -152,7 +151,7 @@ class Workers:
                     worker.connection.send((task.ticket, task.work))
             if not running and not again and exhausted:
                 return
-            # They may have died of the work of a run that was abandoned, whose answers nobody awaits.
+            # They may have died of the work of an abandoned run.
             if not self._workers:
                 raise RunError("no vLLM process is left, all have died; what was answered is kept, run it again")
             yield from self._collect(running, again)
@@ -216,7 +215,7 @@ def _stop(workers: list[_Worker]) -> None:
 
 def serve(connection: Connection, settings: EngineSettings) -> None:
     """Run a worker process until the parent closes the connection."""
-    # Ctrl-C reaches every process of the group. The parent decides what the workers do.
+    # Ctrl-C reaches every process of the group, and the parent decides when workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(settings.environment)
     with contextlib.suppress(EOFError, OSError):
@@ -235,10 +234,10 @@ def serve(connection: Connection, settings: EngineSettings) -> None:
 
 
 def environments_of(specs: ModelSpecs, options: BackendOptions) -> list[dict[str, str]]:
-    """Return the environment variables that give each worker process its devices.
+    """Return the environment variables that assign devices to each worker process.
 
     Returns:
-        One entry per process; empty if a single engine in this process does all the work.
+        One entry per process; empty if a single engine in this process is enough.
 
     Raises:
         ConfigError: there are not enough devices.

@@ -1,10 +1,10 @@
 """Calls any causal language model through vLLM, with an engine in this process or several in processes of their own.
 
 Prompts are sent as token ids. Options are scored edge by edge along the trie of all options: every inner node is one
-request for the log-probabilities of the tokens that follow it, so the engine can use its prefix cache.
+request for the log-probabilities of the tokens that follow it, so that the engine can use its prefix cache.
 Log-probabilities are those of the model, at temperature 1 and in float32.
 
-The model is loaded with the first request. Before that, only its configuration and tokenizer are loaded.
+The model is loaded at the first request; before that, only its configuration and tokenizer are.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Prepared(NamedTuple):
 
 
 _ENDS = ("stop", "length")
-"""Reasons of the engine for the end of a text that was generated whole, or as far as it was to be."""
+"""Finish reasons of a text that ended by itself or at the largest number of tokens."""
 
 
 @dataclass
@@ -92,12 +92,12 @@ class VllmBackend(Backend):
 
     settings: EngineSettings
     environments: Sequence[dict[str, str]]
-    """Environment variables of each worker process; empty for an engine in this process."""
+    """Environment variables of each worker process; empty for an engine in this one."""
     tokenizer: ModelTokenizer
     specs: ModelSpecs
     model: Model
     with_end: bool = False
-    """True if the end token is scored after every option, which takes about one more request per option."""
+    """True if the end token is scored after every option, at the cost of about one more request per option."""
     arguments: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
     chunk_texts: int = _CHUNK_TEXTS
@@ -128,9 +128,9 @@ class VllmBackend(Backend):
         return BlockLimits(self.chunk_texts, _CHUNK_CHARACTERS)
 
     def plan(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Divide the requests into chunks that are computed together, whichever of them need an answer.
+        """Divide all requests, answered or not, into chunks that are computed together.
 
-        Requests that begin alike are beside each other.
+        Requests with a common beginning are neighbours.
         """
         return plan_blocks(requests, self.block_limits)
 
@@ -147,8 +147,10 @@ class VllmBackend(Backend):
         prepared: dict[int, _Prepared] = {}
 
         def works() -> Iterator[tuple[int, Work]]:
-            coming = _prepared_ahead(lambda chunk: self._prepare(requests, chunk), [chunk for _, chunk in wanted])
-            for (number, _), chunk in zip(wanted, coming, strict=True):
+            prepared_chunks = _prepared_ahead(
+                lambda chunk: self._prepare(requests, chunk), [chunk for _, chunk in wanted]
+            )
+            for (number, _), chunk in zip(wanted, prepared_chunks, strict=True):
                 prepared[number] = chunk
                 yield number, chunk.work
 
@@ -169,7 +171,7 @@ class VllmBackend(Backend):
     @property
     @override
     def context_tokens(self) -> int:
-        return self.specs.room
+        return self.specs.context_tokens
 
     @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
@@ -180,26 +182,29 @@ class VllmBackend(Backend):
         choices = [request for request in asked if isinstance(request, ChoiceRequest)]
         scored = (
             rows if isinstance(rows, str) else unknown_token(rows.ids, self.specs.n_vocabulary) or rows
-            for rows in self.tokenizer.rows_of_all(choices, self.specs.room)
+            for rows in self.tokenizer.rows_of_all(choices, self.specs.context_tokens)
         )
         encoded = [
             self._continuation(request) if isinstance(request, GenerateRequest) else next(scored) for request in asked
         ]
         rows = [request for request in encoded if isinstance(request, Rows)]
-        nodes = questions(rows, end_id=self.tokenizer.end_id if self.with_end else None, room=self.specs.room)
+        nodes = questions(
+            rows, end_id=self.tokenizer.end_id if self.with_end else None, context_tokens=self.specs.context_tokens
+        )
         # All requests of a chunk have the same adapter.
         folder = None if self.adapters is None else str(self.adapters.folder_of(asked[0].adapter))
         continuations = [request for request in encoded if isinstance(request, Continuation)]
         return _Prepared(indices, encoded, Work(nodes, continuations, folder))
 
     def _continuation(self, request: GenerateRequest) -> Continuation | str:
-        """Return what the engine is to generate for a request, or an error message if it cannot."""
+        """Return the continuation to generate for a request, or an error message if there can be none."""
         ids = tuple(self.tokenizer.context_ids(request.prompt))
         if not ids:
             return "the prompt has no tokens, and the tokenizer adds none at the start"
-        n_left = self.specs.room - len(ids)
+        n_left = self.specs.context_tokens - len(ids)
         if n_left < 1:
-            return f"the prompt takes {len(ids)} tokens and leaves none of the model's {self.specs.room} for an answer"
+            limit = self.specs.context_tokens
+            return f"the prompt takes {len(ids)} tokens and leaves none of the model's {limit} for an answer"
         return unknown_token([ids], self.specs.n_vocabulary) or Continuation(
             ids,
             min(request.max_tokens, n_left),
@@ -221,16 +226,16 @@ class VllmBackend(Backend):
                 yield self._scored(asked, done)
 
     def _scored(self, rows: Rows, done: Done) -> Response:
-        logprobs = option_logprobs(rows, done.edges)
+        logprobs = option_logprobs(rows, done.logprobs)
         ends: tuple[float | None, ...] = (None,) * len(logprobs)
         if self.with_end and self.tokenizer.end_id is not None:
-            ends = end_logprobs(rows, done.edges, self.tokenizer.end_id)
+            ends = end_logprobs(rows, done.logprobs, self.tokenizer.end_id)
         return rows.response(logprobs, ends, precision=self.model.precision)
 
 
 def _generated(asked: Continuation, answer: Generated) -> Response:
     if answer.finish_reason not in _ENDS:
-        # Such as a schema that no token of the vocabulary can begin.
+        # For example if no token of the vocabulary can begin a text of the schema.
         return Response(status="failed", error=f"the engine ended the text by itself ({answer.finish_reason})")
     return Response(
         status="answered",
@@ -242,24 +247,24 @@ def _generated(asked: Continuation, answer: Generated) -> Response:
 
 
 def _prepared_ahead(prepare: Callable[[list[int]], _Prepared], chunks: Sequence[list[int]]) -> Iterator[_Prepared]:
-    """Yield prepared chunks in order, and prepare each while the one before it is computed."""
+    """Yield prepared chunks in order; each is prepared while the one before it is computed."""
     with ThreadPoolExecutor(max_workers=1) as thread:
-        coming = thread.submit(prepare, chunks[0])
+        prepared_chunks = thread.submit(prepare, chunks[0])
         for chunk in islice(chunks, 1, None):
-            ready, coming = coming, thread.submit(prepare, chunk)
+            ready, prepared_chunks = prepared_chunks, thread.submit(prepare, chunk)
             yield ready.result()
-        yield coming.result()
+        yield prepared_chunks.result()
 
 
 def open_backend(model: str, options: BackendOptions) -> VllmBackend:
-    """Check a model and the devices that it is to run on, without loading the model.
+    """Check a model and its devices, without loading the model.
 
     Args:
         model: Id on the Hub, or path of a local folder.
         options: Options of the backend; those that are not in ``_OPTIONS`` are refused.
 
     Raises:
-        ConfigError: the model or the adapter cannot be found, vLLM refuses the model, or an option cannot be met.
+        ConfigError: the model or the adapter cannot be found, vLLM refuses the model, or an option cannot be satisfied.
         MissingExtraError: vLLM is not installed.
     """
     options.refuse_others("vllm", but=_OPTIONS)
@@ -302,7 +307,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         "precision": specs.precision,
         "device": specs.device_type,
         "end_logprobs": "true" if options.end_logprobs else None,
-        # Left out without adapters, so that the identities of other models stay as they were.
+        # Absent without adapters, so that the identities of other models stay as they were.
         **({} if chosen.of_contexts is None else {"adapters": chosen.of_contexts.sha256}),
     }
     arguments = {

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import partial
 
 from evaluators.backend import GenerateRequest, Request, Response
-from evaluators.baseline import Baseline, shuffled
+from evaluators.baseline import Baseline, rotated
 from evaluators.benchmark import Benchmark, Gate, IndexDefinition, Part
 from evaluators.tasks.pronouns.published_generations import PublishedGenerations
 from schemas.lexicon import pronoun_families
@@ -83,7 +83,7 @@ def _defined(
     name: str,
     description: str,
     text: Callable[[GenerateRequest], str],
-    instead: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None,
+    assign_answers: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None,
 ) -> Baseline:
     return Baseline(
         name=name,
@@ -91,7 +91,7 @@ def _defined(
         facts=frozenset(),
         answer=_writing(text),
         capabilities=frozenset({"generation"}),
-        instead=instead,
+        assign_answers=assign_answers,
     )
 
 
@@ -108,7 +108,7 @@ BASELINES = (
     ),
     _defined("random-family", "any family for anybody, and any number of a problem", _random),
     _defined("majority", "the most frequent right answer, to every text", _right, _most_frequent),
-    _defined("shuffled", "the right answer to another text", _right, shuffled),
+    _defined("shuffled", "the right answer to another text", _right, rotated),
 )
 """All baselines, in the order in which they are scored."""
 
