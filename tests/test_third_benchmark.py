@@ -148,6 +148,12 @@ def test_a_wrong_folder_of_plug_ins_is_a_one_line_error(tmp_path: Path) -> None:
         ),
         (
             "evaluators/tasks/greetings/courtesy_metrics.py",
+            '    task="reply",\n    ideal=1.0,',
+            '    task="replly",\n    ideal=1.0,',
+            "metric 'courtesy': no task 'replly'; have: ",
+        ),
+        (
+            "evaluators/tasks/greetings/courtesy_metrics.py",
             "    statistics=_equality_statistics,\n",
             "",
             "cannot be imported: ",

@@ -7,6 +7,9 @@ By the names of its files::
     NAME_benchmark.py    baselines, indices, gates and imports of a benchmark (evaluators/benchmark.py)
     all others           what these share: prompts, readings, detectors, tables
 
+*refusals* and ``refusals.toml`` say which texts decline to answer, for texts that are continued and solved; coreference
+has a list of its own in ``generated_answers.py``.
+
 A family may use another one only where it asks the same in another way, as images do with labels.
 """
 

@@ -18,7 +18,7 @@ from evaluators.adapter_set import trained_items
 from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, StatisticsSource, TableSource, compute_all
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, ratio
-from evaluators.task import load_task
+from evaluators.task import TASKS, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.record import Record
@@ -38,11 +38,18 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
     A definition that one file imports from another is returned once.
 
     Raises:
-        ConfigError: two different metrics of the task have the same name.
+        ConfigError: two different metrics of the task have the same name, or a metric names a task that does not exist.
     """
     definitions: dict[str, tuple[str, MetricDefinition[Any]]] = {}
+    tasks = TASKS.names()
     for file in METRICS.names():
         for value in _definitions(vars(METRICS.load(file)).values()):
+            # A metric of a misspelled task would be missing from every result without a word.
+            if value.task not in tasks:
+                have = ", ".join(tasks)
+                raise ConfigError(
+                    f"{METRICS.module_name(file)}: metric '{value.name}': no task '{value.task}'; have: {have}"
+                )
             if value.task != task:
                 continue
             first_file, first = definitions.setdefault(value.name, (file, value))

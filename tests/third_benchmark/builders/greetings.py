@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
-from builders.build_command import Out, Overwrite, target_folder
+from builders.build_command import Out, Overwrite, closing_lines, target_folder
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit, write_dataset
 from schemas.documents.dataset import Source
@@ -70,7 +70,8 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def build(out: Out = None, overwrite: Overwrite = False) -> Path:
     """Build sixteen greetings, eight for each dress."""
     folder = target_folder(out, Path("out/datasets/greetings"), overwrite=overwrite)
-    write_dataset(DRAFT, folder, overwrite=overwrite)
+    manifest = write_dataset(DRAFT, folder, overwrite=overwrite)
+    print(*closing_lines(manifest, folder, n_items=len(ITEMS)), sep="\n")
     return folder
 
 

@@ -31,7 +31,8 @@ class GreetingTable(GroupedTable):
 def _equality_statistics(table: GreetingTable, group: Mapping[str, str]) -> Statistics:
     values, known = np.nan_to_num(table.polite), ~np.isnan(table.polite)
     suit, overall = (table.mean_statistics({"dress": dress}, values, known) for dress in ("suit", "overall"))
-    return Statistics(np.hstack([suit.cluster_sums, overall.cluster_sums]), suit.n + overall.n, 0)
+    sums = np.hstack([suit.cluster_sums, overall.cluster_sums])
+    return Statistics(sums, suit.n + overall.n, suit.n_excluded + overall.n_excluded)
 
 
 def _equality(sums: FloatArray) -> FloatArray:
