@@ -4,8 +4,7 @@
 
     store of the run ──> cache (--cache) ──> stores of earlier runs ──> backend
           ^                    │                      │                    │
-          └────────────────────┴──────────────────────┴────────────────────┘  what is found or answered is kept
+          └────────────────────┴──────────────────────┴────────────────────┘  every answer is copied here
 
-*context_limit* finds prompts that are too long before any is sent; *finetuning* trains the adapters that a run then
-asks with.
+*context_limit* finds prompts that are too long before any is sent; *finetuning* trains adapters for later runs.
 """

@@ -18,13 +18,13 @@ from evaluators.task import Prompt, prompt_names
 
 _AT_A_TIME = 1024
 _SHOWN_FROM = 4 * _AT_A_TIME
-"""Number of texts from which counting their tokens takes long enough for a bar."""
+"""Number of texts from which counting their tokens takes long enough for a progress bar."""
 SPARE_TOKENS = 32
-"""Tokens added to the bound of every text, for those that a tokenizer puts at its ends."""
+"""Tokens added to the bound of every text, for special tokens at its ends."""
 
 
 class _Short(NamedTuple):
-    """The requests of a plan that the model's context does not hold."""
+    """Counts of the requests of a plan that the model's context does not hold."""
 
     n_items: int
     """Number of items with a request that does not fit."""
@@ -45,16 +45,16 @@ class _Short(NamedTuple):
 
 @dataclass
 class Ruler:
-    """Counts the tokens that requests need, each distinct text once, and knows the room in the context."""
+    """Counts the tokens that requests need, each distinct text once, and compares them with the context's size."""
 
     backend: Backend
     room: int
     _counted: dict[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
 
     def needs(self, requests: Sequence[Request]) -> list[int]:
-        """Return the number of tokens that each request needs, counted once for each distinct text.
+        """Return the number of tokens that each request needs, or its number of bytes if that surely fits.
 
-        The bytes of a short text are an upper bound that spares counting it.
+        A text has at most as many tokens as bytes, so short texts need not be tokenized.
         """
         frame = self._frame() if requests else 0
         bounds = [frame + longest_bytes(request) for request in requests]
@@ -69,11 +69,11 @@ class Ruler:
         return [self._counted.get(_text(request), bound) for request, bound in zip(requests, bounds, strict=True)]
 
     def for_part(self, part: PlannedPart) -> Ruler:
-        """Return a ruler for a part: this one, or one without a memory if the suite is too large to be kept."""
+        """Return a ruler for a part: this one, or one with an empty cache if the suite is too large for memory."""
         return self if part.selected.kept is not None else Ruler(self.backend, self.room)
 
     def _frame(self) -> int:
-        """Return an upper bound on the tokens around a prompt, such as those of a chat template."""
+        """Return an upper bound on the tokens added around a prompt, such as those of a chat template."""
         (n_tokens,) = self.backend.needed_tokens([GenerateRequest(prompt="a", max_tokens=1)])
         return n_tokens + SPARE_TOKENS
 
@@ -81,16 +81,16 @@ class Ruler:
 def check_context(
     plans: Sequence[Plan], backend: Backend, stores: AnswerStores, max_failure_rate: float, *, probe: bool = True
 ) -> None:
-    """Check that the model's context holds what is to be asked, before anything is asked.
+    """Check that requests fit the model's context, before anything is asked.
 
-    If a few requests do not fit, or leave little room for an answer, a line on standard error says so.
+    If a few do not, or leave little room for an answer, a line on standard error says so.
 
     Args:
         plans: All plans that the backend is to answer.
         backend: The model that would answer.
         stores: Stores that may hold responses already; answered requests are not counted.
         max_failure_rate: Share of requests that may fail.
-        probe: False if a remote backend must not be probed; then only what it already knows is checked.
+        probe: False if a remote backend must not be probed; only what is known without that is then checked.
 
     Raises:
         ConfigError: more requests do not fit than may fail, or the backend cannot ask what a plan needs.
@@ -109,7 +109,7 @@ def check_context(
             wanted = frozenset(request.sha256 for request in missing)
             of_parts.append(_short(part.requests, ruler.for_part(part), wanted))
         short = _Short.joined(of_parts)
-        # As the run itself counts: with more failures it would end without a result.
+        # The run itself applies this limit: with more failures it would end without a result.
         if short.n_requests > round(max_failure_rate * short.n_distinct):
             refusals.append(_refusal(plan, backend, ruler, short, max_failure_rate))
         elif short.n_requests or short.n_cut:
@@ -122,14 +122,14 @@ def check_context(
 def other_prompts(
     plan: Plan, backend: Backend, max_failure_rate: float, ruler: Ruler | None = None, *, with_examples: bool = False
 ) -> list[Prompt]:
-    """Return the other prompts of a task that the backend can ask about the same items, and that fit its context.
+    """Return the other prompts of a task that the backend can ask about the same items and that fit its context.
 
     Args:
-        plan: The items, and the prompt that is left out.
+        plan: The items, and the prompt to exclude.
         backend: The model that would answer.
         max_failure_rate: Share of requests that may be too long.
-        ruler: The tokens that were counted already; None to count them anew.
-        with_examples: True for prompts that show the same examples only.
+        ruler: Ruler with the tokens counted so far; None to count them anew.
+        with_examples: True to consider only prompts that show the same examples.
     """
     askable = [
         other
@@ -144,7 +144,7 @@ def other_prompts(
         return askable
     fitting = []
     for prompt in askable:
-        with suppress(ConfigError):  # A prompt that shows more examples than there are is none that helps.
+        with suppress(ConfigError):  # A prompt that needs more examples than there are is of no help.
             parts = [_short(part.requests, ruler.for_part(part), None) for part in replace(plan, prompt=prompt).parts]
             total = _Short.joined(parts)
             if total.n_requests <= round(max_failure_rate * total.n_distinct):
@@ -176,11 +176,11 @@ def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozense
 
 def _refusal(plan: Plan, backend: Backend, ruler: Ruler, short: _Short, max_failure_rate: float) -> str:
     config = plan.selection.config
-    # With the config in front, the prompt does not concern the other configs of the run.
+    # CONFIG=PROMPT changes the prompt of this config only.
     alike = other_prompts(plan, backend, max_failure_rate, ruler, with_examples=True)
-    # Counting the tokens of all prompts of a task with many contexts takes minutes.
+    # Prompts with the same examples come first: counting the tokens of all prompts of a task takes minutes.
     others = prompt_names(plan.task, alike or other_prompts(plan, backend, max_failure_rate, ruler))
-    # Single contexts that fit are no remedy where all contexts of a protocol do.
+    # Suggest single prompts only if no whole protocol fits.
     whole = [name for name in others if name not in plan.task.prompts]
     fitting = [f"{config}={name}" for name in whole or others]
     remedy = f"take --prompt {' or '.join(fitting)}, which fits, or " if fitting else "take "
@@ -211,7 +211,7 @@ def _warning(plan: Plan, short: _Short, room: int) -> str:
 
 
 def _batches(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
-    """Yield requests in batches, with a bar if there are many."""
+    """Yield requests in batches, with a progress bar if there are many."""
     batches = [requests[start : start + _AT_A_TIME] for start in range(0, len(requests), _AT_A_TIME)]
     if len(requests) < _SHOWN_FROM:
         yield from batches
@@ -227,11 +227,11 @@ def _text(request: Request) -> tuple[str, tuple[str, ...]]:
 
 
 def longest_bytes(request: Request) -> int:
-    """Return the bytes of a prompt and its longest option. Every token has a byte at least, so there are no more."""
+    """Return the bytes of a prompt and its longest option, a bound on their tokens, each of at least one byte."""
     options = request.options if isinstance(request, ChoiceRequest) else ()
     return len(request.prompt.encode()) + max((len(option.encode()) for option in options), default=0)
 
 
 def _more_tokens(request: Request) -> int:
-    """Return how many tokens an answer may take beyond the first, which ``Backend.needed_tokens`` counts."""
+    """Return how many tokens an answer may take beyond the first, which ``Backend.needed_tokens`` includes."""
     return request.max_tokens - 1 if isinstance(request, GenerateRequest) else 0

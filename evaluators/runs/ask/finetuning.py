@@ -1,8 +1,8 @@
-"""Trains an adapter for each context of some plans, and goes on where an earlier training stopped.
+"""Trains an adapter for each context of some plans, and continues where an earlier training stopped.
 
-In the folder of the adapters, ``setup.json`` says what all of them have in common. An adapter is complete when its
-folder is there: it is written beside its place and renamed. The file ``adapter.json`` in it names its hashes.
-``adapters.json`` lists all adapters of the folder and is written last.
+In the folder of the adapters, ``setup.json`` holds what all of them have in common. An adapter is complete once its
+folder exists: it is written under a temporary name and then renamed. Its ``adapter.json`` holds the hashes of its
+files. ``adapters.json`` lists all adapters of the folder and is written last.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
         out: Folder of the adapters.
 
     Raises:
-        ConfigError: a context cannot be trained, or the folder holds adapters that were trained otherwise. Nothing was
+        ConfigError: a context cannot be trained, or the folder holds adapters trained with other settings. Nothing was
             trained.
-        RunError: a training gives no numbers, or another process holds the folder. Complete adapters are kept.
+        RunError: a training ends in nan, or another process holds the folder. Complete adapters are kept.
     """
     setup = _setup(plans[0], trainer)
     with locked_folder(out):
         _check_folder(out, setup)
         adapters = _complete(out)
         n_complete = 0
-        # All contexts are checked before the first is trained, so that a refusal costs no training.
+        # Check all contexts before training the first, so that a refusal comes before hours of training.
         for context in _contexts(plans, trainer):
             adapter = adapters.get(context.name)
             if adapter is None:
@@ -65,7 +65,7 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
             else:
                 n_complete += 1
         strict_json.write(out / _SETUP, setup)
-        # What a killed training left beside the place of its adapter.
+        # Temporary folders of a killed training.
         for unfinished in out.glob("*/.*"):
             shutil.rmtree(unfinished, ignore_errors=True)
         n_contexts = sum(len(plan.selection.parts) for plan in plans)
@@ -75,7 +75,7 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
                     advance(0, part=context.name)
                     adapters[context.name] = _train(out, context, trainer)
                     advance(1)
-        # Sorted, so that the order of trainings, and of stops between them, leaves the same bytes.
+        # Sorted, so that the file does not depend on the order of the trainings.
         listed = [contract.plain(asdict(adapters[name])) for name in sorted(adapters)]
         path = out / ADAPTERS
         strict_json.write(path, contract.dump(contract.load({**setup, "adapters": listed}, Adapters, where=str(path))))
@@ -97,8 +97,8 @@ def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> Context:
     task, prompt, n_items = plan.task, plan.prompt, trainer.hyperparameters.n_items
     if task.examples_split is None or not task.trains_adapters:
         raise ConfigError(f"task '{task.name}' trains no adapters; name a dataset whose task shows examples")
-    pool, shown = part.items_of(task.examples_split), shown_examples(part, task, prompt)
-    chosen = task.training_items(pool, prompt, shown, n_items) if pool else ()
+    pool, examples = part.items_of(task.examples_split), shown_examples(part, task, prompt)
+    chosen = task.training_items(pool, prompt, examples, n_items) if pool else ()
     if len(chosen) < n_items:
         raise ConfigError(
             f"an adapter is trained on {n_items} items of split '{task.examples_split}' that prompt '{prompt.id}' does "
@@ -109,7 +109,9 @@ def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> Context:
         part.config,
         prompt.id,
         tuple(
-            _lesson(part.config, item, task.facts(item).target, task.requests_with(item, prompt, shown, count_tokens))
+            _lesson(
+                part.config, item, task.facts(item).target, task.requests_with(item, prompt, examples, count_tokens)
+            )
             for item in chosen
         ),
     )
@@ -154,10 +156,10 @@ def _setup(plan: Plan, trainer: Trainer) -> dict[str, JsonValue]:
 
 
 def _check_folder(out: Path, setup: dict[str, JsonValue]) -> None:
-    """Check that a folder holds nothing else than adapters of a setup.
+    """Check that a folder holds nothing but adapters of the same setup.
 
     Raises:
-        ConfigError: the adapters in it were trained otherwise, or it holds other files.
+        ConfigError: its adapters were trained with other settings, or it holds other files.
     """
     path = out / _SETUP
     if not path.is_file():
@@ -166,17 +168,16 @@ def _check_folder(out: Path, setup: dict[str, JsonValue]) -> None:
             raise ConfigError(f"{out}: holds {others[0]} and no {_SETUP}; name an empty folder with --out")
         return
     stored = _flat(strict_json.read(path))
-    for name, here in _flat(setup).items():
-        there = stored.get(name)
-        if there != here:
+    for name, current in _flat(setup).items():
+        if (earlier := stored.get(name)) != current:
             raise ConfigError(
-                f"{path}: the adapters in this folder were trained with {name} {there}, and now it is {here}; name "
-                "another folder with --out, or train with the same"
+                f"{path}: the adapters in this folder were trained with {name} {earlier}, and now it is {current}; "
+                "name another folder with --out, or train with the same"
             )
 
 
 def _flat(value: JsonValue, name: str = "") -> dict[str, JsonValue]:
-    """Return the values in nested objects by dotted names."""
+    """Return the values of nested objects by their dotted names."""
     if not isinstance(value, dict):
         return {name: value}
     return {
@@ -190,7 +191,7 @@ def _complete(out: Path) -> dict[str, TrainedAdapter]:
     """Return the complete adapters of a folder by the names of their contexts.
 
     Raises:
-        ConfigError: one was changed afterwards.
+        ConfigError: an adapter was changed after its training.
     """
     adapters = {}
     for path in sorted(out.glob(f"*/*/{_ADAPTER}")):
@@ -206,7 +207,7 @@ def _complete(out: Path) -> dict[str, TrainedAdapter]:
 
 
 def _train(out: Path, context: Context, trainer: Trainer) -> TrainedAdapter:
-    """Train the adapter of a context, and say what that achieved."""
+    """Train the adapter of a context, and print how much more probable the labels became."""
     start = time.perf_counter()
     with replacing_folder(out / context.name) as folder:
         before, after = trainer.train(context, folder)

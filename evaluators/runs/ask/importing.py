@@ -21,9 +21,9 @@ from schemas.documents.record import Record
 from schemas.documents.result import Model, Usage
 
 BACKEND = "import"
-"""Name that stands in results for the backend of answers that were given elsewhere."""
+"""Backend that results name for answers that were given elsewhere."""
 _SHOWN = 40
-"""Number of characters of two texts that are shown where they differ."""
+"""Number of characters that errors show of two texts from their first difference on."""
 
 
 class Imported(NamedTuple):
@@ -36,7 +36,7 @@ class Imported(NamedTuple):
 
 
 def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Imported:
-    """Read the answers in a file and return them with one record per item of its config.
+    """Read a file of answers and return them as one record per item of its config.
 
     Args:
         file: A file that the importer found.
@@ -58,7 +58,7 @@ def imported_model(
 
     Args:
         name: The id of the model in results.
-        identity: Everything known about the model that can change an answer.
+        identity: Everything known about the model that can affect an answer.
         revision: The commit of its weights; None if it is unknown.
         precision: The data type of its weights; None if it is unknown.
     """
@@ -88,10 +88,10 @@ def write_imported(
     """Write imported records and their result, as a run writes them.
 
     Args:
-        plan: The items, and how they were asked and are read.
+        plan: The items, how they were asked, and how the answers are read.
         model: The model that answered elsewhere.
         parts: The records of each part.
-        runtime: The device, packages and settings of the answers, as far as they are known.
+        runtime: The device, packages and settings behind the answers, as far as they are known.
         root: The folder of all runs.
         command: The command line that reproduces the import, after ``python -m evaluators``.
         scorers: The scorers of the texts, for tasks whose metrics read scores.
@@ -106,7 +106,7 @@ def write_imported(
         model=model,
         signature=plan.signature,
         command=f"python -m evaluators {command}",
-        # Nothing was sent from here; what the answers took elsewhere is unknown, and so null.
+        # Nothing was sent from here, and the tokens and cost elsewhere are unknown, hence null.
         usage=Usage(
             n_requests=sum(len(record.exchanges) for part in records for record in part),
             n_attempts=0,
@@ -132,8 +132,8 @@ def match_log(log: HarnessLog, plan: Plan, count: CountOptionTokens | None) -> t
         count: Function that counts the tokens of options; None if the tokenizer is unknown.
 
     Raises:
-        DataError: an answer is to another question than the plan asks, two answers are to one question, or the log or
-            our questions were changed.
+        DataError: an answer belongs to a question that the plan does not ask, two answers belong to the same question,
+            or the log or the questions were changed.
     """
     answers: dict[str, LoggedAnswer] = {}
     for answer in log.answers:
@@ -157,7 +157,7 @@ def match_log(log: HarnessLog, plan: Plan, count: CountOptionTokens | None) -> t
                     n_missing += 1
                 else:
                     _check_asked(logged, request, log)
-        # A chat matters to options only, and no harness that sends messages scores any.
+        # ``chat`` affects scored options only, and harnesses that send messages score none.
         parts.append(records_of(plan, part, part.requests, _responses(part, of_part, count), chat=False))
     if answers:
         other = next(iter(answers.values()))
@@ -176,7 +176,7 @@ def match_log(log: HarnessLog, plan: Plan, count: CountOptionTokens | None) -> t
 
 
 def _check_asked(answer: LoggedAnswer, request: Request, log: HarnessLog) -> None:
-    """Check that an answer is to the request that our task makes."""
+    """Check that an answer belongs to the request that our task makes."""
     where, asked = f"{answer.where}: question {answer.question_id}", answer.asked
     if isinstance(asked, ChoiceRequest) and isinstance(request, ChoiceRequest):
         _check_choice(asked, request, where, is_moved=log.exported.tokenizer_sha256 is not None)
@@ -215,13 +215,13 @@ def _check_text(asked: GenerateRequest, request: GenerateRequest, where: str) ->
 
 
 def _other_words(asked: Request, request: Request, where: str) -> DataError:
-    """Return the error about a question in other words: where these begin, and how both texts go on."""
-    there, here = asked.prompt, request.prompt
-    pairs = enumerate(zip(there, here, strict=False))
-    start = next((index for index, (left, right) in pairs if left != right), min(len(there), len(here)))
+    """Return the error about a differently worded question: the first difference, and how both texts go on."""
+    logged, ours = asked.prompt, request.prompt
+    pairs = enumerate(zip(logged, ours, strict=False))
+    start = next((index for index, (left, right) in pairs if left != right), min(len(logged), len(ours)))
     return DataError(
-        f"{where} was asked in other words: from character {start + 1} on it has {there[start : start + _SHOWN]!r}, "
-        f"and the task asks {here[start : start + _SHOWN]!r}; name the dataset that was exported, and ask without "
+        f"{where} was asked in other words: from character {start + 1} on it has {logged[start : start + _SHOWN]!r}, "
+        f"and the task asks {ours[start : start + _SHOWN]!r}; name the dataset that was exported, and ask without "
         "templates or examples"
     )
 
@@ -229,7 +229,7 @@ def _other_words(asked: Request, request: Request, where: str) -> DataError:
 def _responses(
     part: PlannedPart, answers: Sequence[Sequence[LoggedAnswer | None]], count: CountOptionTokens | None
 ) -> list[list[Response]]:
-    """Return the responses to the requests of each item; a failed response where there is no sound answer."""
+    """Return the responses to the requests of each item; failed responses where an answer is missing or unusable."""
     pairs = [
         AskedRequest(request, answer.asked)
         for requests, of_item in zip(part.requests, answers, strict=True)
@@ -241,7 +241,7 @@ def _responses(
 
 
 def _response(answer: LoggedAnswer | None, tokens: Iterator[OptionTokens | str | None]) -> Response:
-    """Return the response that an answer holds; ``tokens`` are those of the choices that follow."""
+    """Return the response in an answer; ``tokens`` yields those of this and the following choices."""
     if answer is None:
         return Response(status="failed", error="the log has no answer to it")
     if isinstance(answer.asked, GenerateRequest):

@@ -1,4 +1,4 @@
-"""Runs a plan: sends the requests that are not answered yet, stores the responses and writes the result."""
+"""Runs a plan: sends the unanswered requests, stores the responses and writes the result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from schemas.documents.result import AdaptersFile, Result, Usage
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import hash_problems
 
-# What is under way elsewhere, such as batches at a provider, which the same command collects after a stop.
+# Work that goes on elsewhere, such as batches at a provider; after a stop, the same command collects its results.
 _STATE = "pending.json"
 
 
@@ -37,20 +37,20 @@ class Finished(NamedTuple):
     folder: Path
     result: Result
     advice: str = ""
-    """Advice on what may help if answers cannot be read; empty if most of them could."""
+    """Advice on what may help if many answers could not be read; empty otherwise."""
 
 
 def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
     """Ask a model, or continue where an earlier run stopped, and write the result.
 
     Args:
-        plan: The items, and how they are asked and read.
+        plan: The items, how they are asked, and how the answers are read.
         backend: The model that answers.
         options: The folder of all runs, and the rules for cache, scores and failures.
 
     Returns:
-        The result, and the folder with result.json, records.parquet and responses.sqlite; with scores.parquet too if
-        texts were scored.
+        The result, and the folder with result.json, records.parquet, responses.sqlite and, if texts were scored,
+        scores.parquet.
 
     Raises:
         ConfigError: the backend cannot ask what the plan needs, or two metrics of the task share a name. Nothing was
@@ -58,7 +58,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         RunError: too many requests failed, or another process holds the run. The answers so far are kept.
     """
     plan.check(backend)
-    # A missing or misnamed metric would be found only after everything was asked.
+    # Loads the metrics, so that a missing or misnamed one is reported before anything is asked.
     if not metric_definitions(plan.task.name) and not plan.task.measures_nothing:
         raise ConfigError(f"task '{plan.task.name}' has no metric; add one in a file NAME_metrics.py of its family")
     folder = run_folder(options.root, plan.signature, backend.model)
@@ -67,12 +67,14 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         cache = options.cache
         shared = None if cache is None else open_stores.enter_context(ResponseStore(cache, backend.model))
         spent = store.totals().cost_usd or 0.0
-        # What is paid for already counts against --max-cost, and a choice between packed and plain scoring is kept:
-        # made anew on the items that are left, it could come out otherwise and change last digits within one run.
+        # Earlier cost counts against --max-cost. The earlier choice between packed and plain scoring is kept: made anew
+        # on the remaining items, it could differ and change last digits within one run.
         backend.begin(RunContext(folder / _STATE, spent, store.choices(), store.keep_choice))
         asking = _Asking(plan, backend, _Stores(store, shared), options)
         with progress(folder.name, plan.selection.n_items) as advance:
-            written = write_parts(folder, asking.records(advance))
+            # Lazy: the model is asked about each part just before the part's records are written.
+            answered_parts = asking.records(advance)
+            written = write_parts(folder, answered_parts)
         origin = Origin(
             model=backend.model,
             signature=plan.signature,
@@ -90,7 +92,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
 
 def _kept_adapters(folder: Path, backend: Backend) -> AdaptersFile | None:
     """Copy the list of the model's adapters into the folder of a run; None if it has none."""
-    # It names the items of each adapter's training, which no calibration may learn from, also where no adapters are.
+    # It lists the training items, which calibrations must not learn from, on machines without the adapters too.
     adapters = backend.adapters
     if adapters is None:
         return None
@@ -107,7 +109,7 @@ def _advice(plan: Plan, backend: Backend, options: RunOptions) -> str:
 
 
 class _Stores(NamedTuple):
-    """The stores of a run: its own, and the one that runs share, if there is one."""
+    """The stores of a run: its own, and the cache if there is one."""
 
     run: ResponseStore
     shared: ResponseStore | None
@@ -121,7 +123,7 @@ class _Stores(NamedTuple):
     def take_over(
         self, answers: Mapping[bytes, Response], runtimes: Iterable[Runtime], unique: Mapping[bytes, Request]
     ) -> None:
-        """Copy answers that lie elsewhere into the run's store, with where they were computed."""
+        """Copy answers from elsewhere into the run's store, with the runtimes that computed them."""
         if answers:
             self.run.add({key: (unique[key], response) for key, response in answers.items()})
             for runtime in runtimes:
@@ -136,7 +138,7 @@ class _Stores(NamedTuple):
 
 @dataclass
 class _Asking:
-    """The asking of a plan, part by part, with the sums of what was asked so far."""
+    """Asks a plan part by part, and sums up requests, tokens and failures."""
 
     plan: Plan
     backend: Backend
@@ -147,7 +149,7 @@ class _Asking:
     has_looked: bool = False
     """True once :func:`early_look` has checked the first answers."""
     _counted: set[int] = field(default_factory=set, repr=False)
-    """First bytes of the keys of all requests so far; several parts may ask the same."""
+    """First bytes of the keys of all requests so far; several parts may share a request."""
     _n_prompt_tokens: int | None = 0
     _n_completion_tokens: int | None = 0
 
@@ -165,10 +167,10 @@ class _Asking:
         )
 
     def records(self, advance: Advance) -> Iterator[RecordColumns]:
-        """Ask what is not answered yet, and yield the records of each part.
+        """Ask the unanswered requests of each part, and then yield its records.
 
         Raises:
-            RunError: too many requests failed; for all parts together this is known after the last one.
+            RunError: too many requests failed; records that failed are counted after the last part.
         """
         chat = self.backend.model.chat_template_sha256 is not None
         for group in self.plan.groups(alone=self.backend.model.endpoint == "baseline"):
@@ -182,7 +184,7 @@ class _Asking:
         self.failures.check(self.options.max_failure_rate)
 
     def _responses(self, asked: Sequence[AskedPart], advance: Advance) -> dict[bytes, Response]:
-        """Return the responses to all requests of some parts by their keys, and ask for those that are missing."""
+        """Return the responses to all requests of some parts by their keys, after asking for those that are missing."""
         unique = distinct_requests(asked)
         responses = self.stores.run.responses(unique)
         shared = self.stores.shared
@@ -221,12 +223,12 @@ class _Asking:
         if not missing:
             return
         n_items = sum(len(part.items) for part, _ in asked)
-        # Only the requests of this group of parts are made by now; those of the whole run are estimated from its items.
+        # Only this group's requests exist by now, so the number in the whole run is estimated from its items.
         n_in_all = round(len(unique) / n_items * self.plan.selection.n_items)
         max_failures = round(self.options.max_failure_rate * n_in_all)
         look = early_look(self.plan, asked, self.backend.model, lambda: _advice(self.plan, self.backend, self.options))
         self.has_looked = self.has_looked or look(responses)
-        # Closed when the run ends early: a backend then stops what is under way.
+        # If the run ends early, closing makes the backend stop its work.
         with closing(self.backend.ask(requests, missing)) as events:
             for event in events:
                 if isinstance(event, Sent):
@@ -234,7 +236,7 @@ class _Asking:
                     continue
                 answers = {index: whole(answer) for index, answer in event.responses.items()}
                 new = {order[index]: (requests[index], answer) for index, answer in answers.items()}
-                # Stored first: whatever fails below, these answers are paid for and kept.
+                # Stored first, so that no failure below loses answers that are paid for.
                 self.stores.add(new, event.seconds)
                 responses.update((order[index], answer) for index, answer in answers.items())
                 self.stores.note_runtime(self.backend.runtime)
@@ -250,9 +252,9 @@ class _Asking:
                     )
 
     def _count(self, responses: Mapping[bytes, Response]) -> None:
-        """Add requests and tokens to the sums; a request of an earlier part is not counted again."""
+        """Add requests and tokens to the sums, except requests that an earlier part shares."""
         for key, response in responses.items():
-            # A suite has hundreds of thousands of keys, of which 8 of 32 bytes are enough to tell them apart.
+            # Saves memory in suites of hundreds of thousands of keys; 8 of the 32 bytes suffice to tell keys apart.
             name = int.from_bytes(key[:8])
             if name not in self._counted:
                 self._counted.add(name)
@@ -266,7 +268,7 @@ class _Steps:
     def __init__(self, advance: Advance, n_items: int, n_requests: int, asked: Sequence[AskedPart]) -> None:
         self._advance, self._per_item = advance, n_requests / n_items
         self._n_requests, self._n_items, self._shown = 0, n_items, 0
-        # The name of a single config stands in the label already. A backend may answer several parts in any order.
+        # The label already names a single config. Parts may be answered in any order, so their range is shown.
         names = [part.config for part, _ in asked if part.selected.is_of_suite]
         self._part = " to ".join(dict.fromkeys([*names[:1], *names[-1:]])) or None
 
@@ -275,7 +277,7 @@ class _Steps:
         self._show(int(self._n_requests / self._per_item + 1e-9), earlier=earlier)
 
     def finish(self) -> None:
-        """Show that all items are finished."""
+        """Fill the bar."""
         self._show(self._n_items)
 
     def _show(self, n_items: int, *, earlier: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""From stored answers to a result. Nothing here calls a model.
+"""Makes a result from stored answers. No module here calls a model.
 
 ::
 
@@ -7,6 +7,7 @@
                              unread_answers        └── rescoring, stored_results ───┘
                          (what the console says)    (the same again, from the folder)
 
-*baseline_gate* compares a result with what baselines achieve on its items, by *baseline_answers*; *index_values* and
-*example_sets* combine several results of a model; *answer_keys* holds what all results on a dataset have in common.
+*baseline_gate* compares a result with baselines on its items, whose answers come from *baseline_answers*.
+*index_values* and *example_sets* combine several results of a model. *answer_keys* makes the hashes that all results on
+a dataset must share.
 """

@@ -1,4 +1,4 @@
-"""Makes answer keys: the hashes that every result on a dataset under a prompt must have in common with it."""
+"""Makes answer keys: the hashes that every result on a dataset under a prompt must share."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _UNASKED = Response(status="failed", error="nobody was asked")
 
 
 class MadeKey(NamedTuple):
-    """An answer key, and the contents of the file of item hashes that it names."""
+    """An answer key, and the contents of its file of item hashes."""
 
     key: AnswerKey
     items: bytes
 
 
 class KeyHashes(NamedTuple):
-    """The hashes of records as an answer key has them: plain, or under a secret."""
+    """Computes the hashes of an answer key: plain, or under a secret."""
 
-    # A right answer is one of few options. Whoever knows the rest of an item could try them all against a plain hash,
-    # so that held-out items need an HMAC, and so do examples, which are as few.
+    # A right answer is one of a few options. Whoever knows the rest of an item could try them all against a plain
+    # hash, so held-out items need an HMAC. So do examples, of which there are few too.
     secret: KeySecret | None
 
     def of(self, sha256: str) -> str:
-        """Return a hash as the key has it, both in hexadecimal digits."""
+        """Return a hash as the key stores it; both are hexadecimal."""
         return sha256 if self.secret is None else self.secret.seal(bytes.fromhex(sha256)).hex()
 
     def of_items(self, records: RecordColumns, *, with_requests: bool) -> ItemHashes:
-        """Return the hash of each record's facts about its item, and of its requests if they are known."""
+        """Return the hash of each record's facts about its item, and of its requests if asked for."""
         hashes = item_hashes(records, with_requests=with_requests)
         if self.secret is None:
             return hashes
@@ -57,7 +57,7 @@ class KeyHashes(NamedTuple):
         return np.frombuffer(sealed, dtype=np.uint8).reshape(hashes.shape)
 
     def of_signature(self, signature: Signature) -> Signature:
-        """Return a signature as the key has it."""
+        """Return a signature as the key stores it."""
         examples = signature.examples_sha256
         return replace(
             signature,
@@ -69,19 +69,19 @@ class KeyHashes(NamedTuple):
 def answer_key(plan: Plan, secret: KeySecret | None = None, limited: Selection | None = None) -> MadeKey:
     """Return the answer key of a plan that asks about all items of a config or suite.
 
-    The key is made from the items by the code that asks about them, and from no answer.
+    The key is made from the items alone, by the code that would ask about them; no answer is needed.
 
     Args:
         plan: The plan.
         secret: Secret of the board, if the right answers are not public; None for a key that anybody can make.
-        limited: The items that are asked by default; None if these are all.
+        limited: The items that are asked by default; None if all are.
     """
     content = plan.selection.manifest.content_sha256
     return key_of_parts(plan.signature, content, _unanswered(plan), secret, limited)
 
 
 def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
-    """Yield the records of each part as they are before a model has answered."""
+    """Yield the records of each part without answers."""
     for part in plan.parts:
         responses = [[_UNASKED] * len(asked) for asked in part.requests]
         yield RecordColumns.of(records_of(plan, part, part.requests, responses, chat=False))
@@ -94,17 +94,17 @@ def key_of_parts(
     secret: KeySecret | None = None,
     limited: Selection | None = None,
 ) -> MadeKey:
-    """Return the answer key of some records, whatever they answer.
+    """Return the answer key of some records, whatever their answers.
 
     Args:
         signature: Signature of a result on all items.
         dataset_sha256: Hash of the contents of the dataset, from its manifest.
         parts: The records of each config.
         secret: Secret of the board; None for a key that anybody can make.
-        limited: The items that are asked by default; None if these are all.
+        limited: The items that are asked by default; None if all are.
     """
-    # 100 items per task is the usual protocol of a large suite. A result on the default items is known by these hashes,
-    # and not taken for an arbitrary slice.
+    # The usual protocol of a large suite asks 100 items per task. These hashes identify a result on the default items,
+    # which would otherwise look like an arbitrary slice.
     hashed, key_parts, hashes, limited_parts = KeyHashes(secret), [], [], []
     with_requests = has_known_requests(signature)
     for number, records in enumerate(parts):
@@ -158,14 +158,14 @@ def _extent(limited: Selection, parts: Sequence[KeyPart], hashed: KeyHashes) -> 
 def has_known_requests(signature: Signature) -> bool:
     """Return True if the requests follow from the items and the prompt alone.
 
-    Imported answers were given elsewhere, and a prompt that is cut by tokens depends on the model's tokenizer.
+    Those of imported answers do not, nor those of prompts that are cut by tokens, which depend on the tokenizer.
     """
     prompt = prompt_of(load_task(signature.task), signature.prompt)
     return prompt.requires != "import" and prompt.max_prompt_tokens is None
 
 
 def key_name(signature: Signature) -> str:
-    """Return the name of the key for results with the config, task and prompt of a signature, without an ending."""
+    """Return the file name, without its ending, of the key for a signature's config, task and prompt."""
     return f"{signature.config}-{signature.task}-{signature.prompt}"
 
 
@@ -173,9 +173,9 @@ def item_hashes_in(content: bytes) -> ItemHashes:
     """Return the item hashes in the contents of a file, shape (n, 32).
 
     Raises:
-        ValueError: the contents are no such array.
+        ValueError: the contents are not such an array.
     """
-    # A pickle in a file from elsewhere would run its code.
+    # Loading a stranger's pickle would run its code.
     array = np.load(io.BytesIO(content), allow_pickle=False)
     if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != hashlib.sha256().digest_size:
         raise ValueError(f"holds an array of {array.dtype} of shape {array.shape}, not of SHA-256 hashes")

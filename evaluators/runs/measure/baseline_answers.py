@@ -1,6 +1,6 @@
-"""Lets baselines answer the items of a result, from its records alone, so that its model can be compared with them.
+"""Lets baselines answer the items of a result, from its records alone, to compare its model with them.
 
-Nothing is run for it: a baseline is a rule (``evaluators/baseline.py``), and the records hold what was asked. Runs of
+This takes no run: a baseline is a rule (``evaluators/baseline.py``), and the records hold the requests. Runs of
 baselines, with rows of their own on the board, are made by ``evaluators/backends/baseline.py``.
 """
 
@@ -35,14 +35,14 @@ class _ItemFacts(NamedTuple):
 
 
 class _Offers(NamedTuple):
-    """The records of a part, grouped by all that a baseline can tell apart without reading the prompt."""
+    """The records of a part, grouped by everything that a baseline which reads no prompt can distinguish."""
 
     codes: IntArray
     """Index of each record's kind, shape (n,)."""
     exchanges: tuple[tuple[Exchange, ...], ...]
     """The exchanges of one record of each kind, without their prompts."""
     facts: tuple[Mapping[str, str], ...]
-    """The facts of each kind that baselines read."""
+    """The facts that baselines read, for each kind."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class BaselineAnswers:
     prompt: Prompt
     normalisation: Normalisation | None
     parts: Iterable[RecordColumns]
-    """The records of each part, which can be read several times."""
+    """The records of each part; the iterable can be read several times."""
 
     @cached_property
     def known_facts(self) -> frozenset[str]:
@@ -77,7 +77,7 @@ class BaselineAnswers:
     def of(self, baseline: Baseline) -> Iterator[RecordColumns]:
         """Yield the records of each part with the answers of a baseline."""
         for number, part in enumerate(self.parts):
-            # Made into an object each, the records of 60 tasks with 219 items took 20.6 s, and by their kinds 2.7 s.
+            # Answering the records of 60 tasks with 219 items one by one took 20.6 s, and kind by kind 2.7 s.
             is_by_offer = baseline.reads_no_prompt and baseline.assign_answers is None and _offers_choices(part)
             yield (self._by_offer if is_by_offer else self._record_by_record)(baseline, number, part)
 
@@ -110,7 +110,7 @@ class BaselineAnswers:
     def _asked(self, number: int, part: RecordColumns) -> Mapping[str, Request]:
         """Return the requests of a part by their hashes."""
         if number not in self._known_requests:
-            # Every baseline asks them again. Those of one part are kept, since a suite can have 300,000 items.
+            # Every baseline needs them. Only one part's are cached, since a suite can have 300,000 items.
             self._known_requests.clear()
             self._known_requests[number] = {
                 exchange.request_sha256: _request(exchange, self.prompt, facts)
@@ -128,7 +128,7 @@ class BaselineAnswers:
         return {}
 
     def _offers(self, number: int, part: RecordColumns) -> _Offers:
-        """Return the kinds of records in a part; they are small and kept, as every baseline needs them."""
+        """Return the kinds of records in a part; they are small and cached, since every baseline needs them."""
         if number not in self._known_offers:
             facts = self._facts(part)
             indices: dict[Any, int] = {}
@@ -205,7 +205,7 @@ def _replaced(part: RecordColumns, reads: Sequence[Read], exchanges: Sequence[Ex
 
 
 def _as_dict(reading: Reading) -> dict[str, tuple[str, ...] | tuple[float, ...]]:
-    # Every baseline makes one for each record. dataclasses.asdict copies each value and takes a hundred times as long.
+    # Called for each baseline and record. dataclasses.asdict copies each value and takes a hundred times as long.
     return {"outcomes": reading.outcomes, "probabilities": reading.probabilities, "answers": reading.answers}
 
 
@@ -215,7 +215,7 @@ def _fields(response: Response) -> dict[str, Any]:
 
 
 def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Request:
-    """Return the request of an exchange again; without its text if the licence of the dataset forbids showing it."""
+    """Rebuild the request of an exchange; without its text if the licence of the dataset forbids showing it."""
     text = exchange.prompt or ""
     if exchange.kind == "choice":
         return ChoiceRequest(prompt=text, options=exchange.options, outcomes=exchange.outcomes, facts=facts)
@@ -229,6 +229,6 @@ def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Re
         outcomes=exchange.outcomes,
         facts=facts,
     )
-    # A prompt that may not be shown is not stored, but its hash is, by which baselines draw at random.
+    # A prompt that may not be shown is not stored, but its hash is, and random baselines are seeded by it.
     vars(request)["sha256"] = exchange.request_sha256
     return request

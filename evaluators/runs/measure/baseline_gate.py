@@ -1,8 +1,8 @@
 """Compares what a model achieves with what the baselines of its benchmark achieve on the same items.
 
-Trivial predictors are ideal in most measures of equality, so that a rank asks for more than they achieve.
-The baselines are not taken from runs: they answer the requests that the records hold, so that every result can be
-compared with all of them, whoever made it and whatever else was run.
+Trivial predictors are ideal by most measures of equality, so a rank requires more than they achieve. The baselines come
+from no runs: they answer the requests in the records, so that every result can be compared with all of them, whoever
+made it and whatever else was run.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import items_sha256, joined_sha256, requests_sha256
 from schemas.folders.run_folder import StoredParts
 
-# Smaller differences can come from the order of floating-point sums. A model that answers as a baseline does is not
-# above it, whatever rounding says.
+# The order of floating-point sums can make smaller differences, and a model that answers like a baseline must not rank
+# above it.
 _NEGLIGIBLE = 1e-12
 _SHOWN = 0.0005
-"""Smallest difference between two values that three decimals show."""
+"""Smallest difference that is visible with three decimals."""
 
 
 class Reference(NamedTuple):
@@ -52,7 +52,7 @@ class Reference(NamedTuple):
 
 _REFERENCES = "references"
 _KNOWN: dict[str, tuple[Reference, ...]] = {}
-"""Values of the baselines that this process knows, by the hash of what they depend on."""
+"""References computed in this process, by the hash of what they depend on."""
 
 
 _Answered: TypeAlias = tuple[str, Metric, FloatArray]
@@ -93,14 +93,14 @@ class Lead(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The standing of a model among the baselines, in the metric of a gate."""
+    """How a model compares with the baselines in the metric of a gate."""
 
     metric: Metric
     """The model's value over the answers that were scored."""
     worst: float | None
     """The same with every missing answer counted as wrong, by which the model is judged; None if there is no value."""
     leads: tuple[Lead, ...]
-    """The differences to all baselines that can answer such items, the smallest first."""
+    """The differences from all baselines that can answer such items, the smallest first."""
 
     @property
     def passes(self) -> bool:
@@ -136,11 +136,11 @@ class GateCheck:
     gate: Gate
     signature: Signature
     parts: Iterable[RecordColumns]
-    """The records of each part, which can be read several times."""
+    """The records of each part; the iterable can be read several times."""
     known_source: StatisticsSource | None = None
-    """The statistics of the records under the gate's task; None if the records are to be arranged for them."""
+    """The statistics of the records under the gate's task; None to compute them."""
     known_items: str | None = None
-    """Hash of what the records say about their items; None if it is to be computed."""
+    """Hash of the records' facts about their items; None to compute it."""
 
     @cached_property
     def _task(self) -> Task:
@@ -168,8 +168,8 @@ class GateCheck:
     def references(self, memory: Memory) -> tuple[Reference, ...]:
         """Return the value of each baseline on these items, without those that cannot answer them.
 
-        The values depend on the items, the prompt and how options are normalised, and not on the model. They are taken
-        from this process or from the memory of this machine where they are known.
+        The values depend on the items, the prompt and the normalisation, not on the model. They are cached in this
+        process and in the memory of this machine.
         """
         parts: dict[str, JsonValue] = {
             "signature": self.signature.sha256(),
@@ -178,7 +178,7 @@ class GateCheck:
         }
         key = strict_json.sha256(parts)
         if key not in _KNOWN:
-            # The requests are part of the key, so that records with other prompts change nobody else's baselines.
+            # The key includes the requests, so that a result with other prompts cannot change another's baselines.
             stored = memory.get(_REFERENCES, parts)
             if isinstance(stored, list):
                 answered = _from_json(stored)
@@ -204,13 +204,13 @@ class GateCheck:
         return answered
 
     def standing(self, references: Sequence[Reference]) -> Standing:
-        """Return the standing of the model of these records among some baselines."""
+        """Compare the model of these records with baselines."""
         metric = self._definition.compute(self._source, {})
         defined = [reference for reference in references if reference.metric.value is not None]
         if metric.value is None or not defined:
             return Standing(metric=metric, worst=metric.value, leads=())
-        # Baselines answer everything: a model must not pass because it left out what it would have got wrong. A cluster
-        # therefore counts the most that any baseline has in it.
+        # A model must not pass by leaving out what it would get wrong. Baselines answer everything, so each cluster has
+        # as many answers as the baseline with most in it, and the model's missing ones count as wrong.
         sums = self._source.statistics(self._definition, {}).cluster_sums
         sums = sums * self._answered_shares(len(sums))
         n_asked = np.max([reference.sums[:, 1] for reference in defined], axis=0)
@@ -223,22 +223,21 @@ class GateCheck:
         return Standing(metric=metric, worst=value, leads=tuple(order))
 
     def _answered_shares(self, n_clusters: int) -> FloatArray:
-        """Return factors for the sums of clusters, with which missing answers count as wrong, shape (n, 1).
+        """Return factors for the sums of clusters that make missing answers count as wrong, shape (n, 1).
 
-        In a config they are 1, since the number of answers tells which are missing. In a suite each part counts as one,
-        however few answers its value rests on: its factor is the smallest share of answers in any of its splits with
-        right answers.
+        In a config they are 1: missing answers show in the number of answers. In a suite each part counts as one,
+        however few its answers, so its factor is the smallest share of answers in any of its splits with right answers.
         """
         if not self.signature.parts:
             return np.ones((1, 1))
-        shares = np.array([_least_share(part) for part in self.parts])
-        # If the rows of the table are not its parts, the worst part decides for all.
+        shares = np.array([_smallest_answered_share(part) for part in self.parts])
+        # If the rows of the table are not parts, use the worst part's share for all.
         is_by_part = n_clusters == len(shares)
         return shares[:, None] if is_by_part else np.full((1, 1), shares.min())
 
 
-def _least_share(part: RecordColumns) -> float:
-    """Return the smallest share of records with a reading in any split of a part, among those with a right answer."""
+def _smallest_answered_share(part: RecordColumns) -> float:
+    """Return the smallest share, over the splits of a part, of the records with a right answer that have a reading."""
     splits, has_target = part.columns["split"].coded, part.columns["target"].known
     shares = [
         float(part.has_reading[rows].mean())
@@ -265,16 +264,16 @@ def why_no_rank(result: Result, folder: Path) -> str | None:
 
 
 def _lead(reference: Reference, value: float, resamples: FloatArray, n_clusters: int | None) -> Lead:
-    # The quantile of Student's t; loading scipy.stats for it would take longer than all else here.
+    # scipy.stats has Student's t as well, but takes longer to load than everything else here.
     from scipy.special import stdtrit
 
-    below = reference.metric.value
-    assert below is not None, "baselines without a value are left out before"
-    difference = value - below
+    baseline_value = reference.metric.value
+    assert baseline_value is not None, "baselines without a value are left out before"
+    difference = value - baseline_value
     differences = resamples - reference.resamples
     differences = differences[np.isfinite(differences)]
     if n_clusters is None or n_clusters < 2 or len(differences) < 2:
-        return Lead(reference.baseline, below, difference, None, None)
-    # Resamples of cluster means have a standard error; it is estimated from the clusters, hence Student's t.
+        return Lead(reference.baseline, baseline_value, difference, None, None)
+    # Student's t, because the standard error is itself estimated from the clusters.
     half_width = float(stdtrit(n_clusters - 1, (1 + LEVEL) / 2)) * float(differences.std(ddof=1))
-    return Lead(reference.baseline, below, difference, difference - half_width, difference + half_width)
+    return Lead(reference.baseline, baseline_value, difference, difference - half_width, difference + half_width)

@@ -1,8 +1,8 @@
-"""Compares results that differ in nothing but the set of examples that their prompts show, part by part.
+"""Compares results that differ only in the set of examples that their prompts show, part by part.
 
-A mean over sets hides how much depends on the choice of the examples. Oracles show it: for each part they choose the
-set that is best, middling or worst by one metric, and all metrics are then averaged over the chosen sets (Reif &
-Schwartz 2024, arXiv:2405.02743, table 1).
+A mean over sets hides how much depends on the choice of examples. Oracles show it: for each part they choose the best,
+median or worst set by one metric, and all metrics are averaged over the chosen sets (Reif & Schwartz 2024,
+arXiv:2405.02743, table 1).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST_SETS = 2
 
 
 class SetMean(NamedTuple):
-    """The mean of a metric over parts, each under the set that was chosen for it."""
+    """The mean of a metric over parts, each with the set chosen for it."""
 
     value: float | None
     interval: Interval | None
@@ -32,14 +32,14 @@ class SetMean(NamedTuple):
 
 
 class SetRow(NamedTuple):
-    """A way to choose a set for each part, with the mean of each metric."""
+    """A rule that chooses a set for each part, with the mean of each metric under it."""
 
     name: str
     means: Mapping[str, SetMean]
 
 
 class SetTable(NamedTuple):
-    """The comparison of the sets of one number of examples."""
+    """The comparison of all sets with the same number of examples."""
 
     n_examples: int
     n_sets: int
@@ -48,7 +48,7 @@ class SetTable(NamedTuple):
 
 
 def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetTable]:
-    """Return a table for each number of examples with several sets; none if the results are of no suite.
+    """Return a table for each number of examples with several sets; none if the results are not of a suite.
 
     Args:
         of_model: The results of one model under one protocol.
@@ -88,7 +88,7 @@ def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list
     ]
     for name, ideal in ideals.items():
         distances = np.abs(values[name] - ideal)
-        # Stable, so that of several sets with one value the first is taken.
+        # Stable, so that the first of several equal sets is taken.
         order = np.argsort(np.where(np.isnan(distances), np.inf, distances), axis=0, kind="stable")
         n_known = (~np.isnan(distances)).sum(axis=0)
         for word, ranks in (("best", 0 * n_known), ("median", (n_known - 1) // 2), ("worst", n_known - 1)):
@@ -99,25 +99,25 @@ def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list
 
 def _over_sets(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the mean and the standard deviation (n - 1) over the sets that have a value, each of shape (n_parts,)."""
-    known = ~np.isnan(values)
-    n = known.sum(axis=0).astype(np.float64)
-    means = ratio(np.where(known, values, 0.0).sum(axis=0), n)
-    variances = ratio((np.where(known, values - means, 0.0) ** 2).sum(axis=0), n - 1)
+    has_value = ~np.isnan(values)
+    n = has_value.sum(axis=0).astype(np.float64)
+    means = ratio(np.where(has_value, values, 0.0).sum(axis=0), n)
+    variances = ratio((np.where(has_value, values - means, 0.0) ** 2).sum(axis=0), n - 1)
     return means, np.sqrt(variances)
 
 
 def _under(values: Mapping[str, FloatArray], chosen: IntArray, is_known: BoolArray) -> dict[str, SetMean]:
-    """Return the mean of each metric over parts, each under the set that was chosen for it."""
+    """Return the mean of each metric over parts, each with the set chosen for it."""
     parts = np.arange(len(chosen))
     return {name: _mean(np.where(is_known, of_metric[chosen, parts], np.nan)) for name, of_metric in values.items()}
 
 
 def _mean(values: FloatArray) -> SetMean:
-    """Return the mean over the parts that have a value, with an interval from other samples of parts."""
-    known = ~np.isnan(values)
-    if not known.any():
+    """Return the mean over the parts that have a value, with an interval from resampled parts."""
+    has_value = ~np.isnan(values)
+    if not has_value.any():
         return SetMean(None, None, 0)
-    sums = np.column_stack([np.where(known, values, 0.0), known.astype(np.float64)])
-    value = float(values[known].mean())
-    interval, _ = interval_of(value, resample(sums, mean), int(known.sum()))
-    return SetMean(value, interval, int(known.sum()))
+    sums = np.column_stack([np.where(has_value, values, 0.0), has_value.astype(np.float64)])
+    value = float(values[has_value].mean())
+    interval, _ = interval_of(value, resample(sums, mean), int(has_value.sum()))
+    return SetMean(value, interval, int(has_value.sum()))

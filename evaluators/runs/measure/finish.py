@@ -45,7 +45,7 @@ _FOLLOWED = "readings that follow from their answers"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The origin of records: everything in a result that does not follow from its records."""
+    """Where records come from: everything in a result that does not follow from its records."""
 
     model: Model
     signature: Signature
@@ -54,9 +54,9 @@ class Origin:
     usage: Usage
     environment: Environment
     adapters: AdaptersFile | None = None
-    """List of the adapters with which the model answered, which lies in the folder of the run."""
+    """List of the adapters with which the model answered, in the folder of the run."""
     corrections: CorrectionsFile | None = None
-    """Earlier corrections in the folder of the run, which are kept; None to fit all anew."""
+    """Earlier corrections in the folder of the run, to be kept; None to fit all anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class TextScoring:
     scorers: Sequence[TextScorer] = ()
     """Scorers, at most one of each kind; they are not used if the task reads no scores."""
     known: TextScores = NO_SCORES
-    """Earlier scores; they are kept for each kind without a scorer in ``scorers``."""
+    """Earlier scores, kept for each kind that has no scorer in ``scorers``."""
     stored: ScoresFile | None = None
     """File in the run's folder that holds exactly the known scores; None if there is none."""
 
@@ -75,7 +75,7 @@ class TextScoring:
 def locked_folder(folder: Path) -> Iterator[None]:
     """Create the folder of a run and keep other processes from writing into it.
 
-    A folder that was created and in which nothing was written is removed again.
+    A new folder is removed again if nothing was written into it.
 
     Raises:
         RunError: another process holds the folder.
@@ -83,7 +83,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        # The other process may take hours, so that nobody is left waiting for it.
+        # Do not wait: the other process may take hours.
         with FileLock(folder / _LOCK, timeout=0):
             try:
                 yield
@@ -100,7 +100,7 @@ class WrittenRecords(NamedTuple):
     file: RecordsFile
     tally: Tally
     only: RecordColumns | None = None
-    """The records, if they are a single part; None if they are to be read from the file part by part."""
+    """The records of a single part; None if there are several, which are read from the file one by one."""
 
     def parts(self, folder: Path) -> Iterator[RecordColumns]:
         """Yield the records of each part.
@@ -114,11 +114,11 @@ class WrittenRecords(NamedTuple):
 
 
 def write_parts(folder: Path, parts: Iterable[Sequence[Record]]) -> WrittenRecords:
-    """Write the records of a run part by part; an earlier file stays as it is until all parts are written.
+    """Write the records of a run part by part; an earlier file stays until all parts are written.
 
     Args:
         folder: The folder of the run, which the caller holds.
-        parts: The records of each part, one part after the other.
+        parts: The records of each part. A lazy iterable may ask a model for each part when it is needed.
 
     Raises:
         DataError: a record is invalid; nothing is written.
@@ -127,7 +127,7 @@ def write_parts(folder: Path, parts: Iterable[Sequence[Record]]) -> WrittenRecor
     only: RecordColumns | None = None
     n_parts = 0
     path = folder / RECORDS
-    # Of a run that was killed while it wrote.
+    # Left by a run that was killed while writing.
     remove_unfinished(path)
     with writing_records(path) as add:
         for records in parts:
@@ -142,8 +142,8 @@ def write_parts(folder: Path, parts: Iterable[Sequence[Record]]) -> WrittenRecor
 def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: TextScoring) -> Result:
     """Score the texts of records, compute every metric and write the result.
 
-    The caller must hold the folder. The records are written before and the result names their hash, so that there is
-    never a result without its records.
+    The caller must hold the folder. The records are already written and the result names their hash, so there is never
+    a result without its records.
 
     Args:
         folder: The folder of the run.
@@ -183,16 +183,16 @@ def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: T
         )
     result = replace(draft, metrics=computed.metrics, scores=computed.scores, corrections=computed.corrections)
     write_result(folder, result)
-    # The present code has just made these readings, so that a rescoring need not make them again.
+    # The current code has just made these readings, so a rescoring need not repeat them.
     machine_memory().put(_FOLLOWED, _depends_on(written.file, signature), True)
     return result
 
 
 def are_known_to_follow(file: RecordsFile, signature: Signature) -> bool:
-    """Return True if this machine knows that the readings of records follow from their answers by the present code.
+    """Return True if this machine has noted that the current code reads these answers in this way.
 
     Args:
-        file: File of the records, whose hash was checked.
+        file: File of the records; its hash was checked.
         signature: Signature of the run.
     """
     return machine_memory().get(_FOLLOWED, _depends_on(file, signature)) is True
@@ -209,13 +209,13 @@ def scoring_after(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) ->
 
     Args:
         folder: The folder of the run.
-        scorers: The scorers that the user wants.
-        keep: True to keep all earlier scores, even those of other scorers; only missing kinds are then scored.
+        scorers: The scorers that the user chose.
+        keep: True to keep all earlier scores, even those of other scorers, and score only missing kinds.
     """
     known = NO_SCORES
     with suppress(DataError):
         known = read_scores(folder, read_result(folder).scores)
-    # A score belongs to exactly one scorer and revision: those of another version would pass for this one's.
+    # Scores of another scorer or revision are dropped: the result would attribute them to this one.
     same = {scorer.identity.kind for scorer in scorers if known.scorers.get(scorer.identity.kind) == scorer.identity}
     kept = set(known.scorers) if keep else same
     return TextScoring(
@@ -225,8 +225,8 @@ def scoring_after(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) ->
 
 
 def environment(runtimes: Sequence[Runtime]) -> Environment:
-    """Describe where the answers were computed; a value that differs between sessions lists all of them."""
-    # Whatever backend answered, the metrics and their intervals are computed with numpy.
+    """Describe where the answers were computed; where sessions differ, all their values are listed."""
+    # Metrics and intervals are computed with numpy, whatever backend answered.
     numpy = {"numpy": importlib.metadata.version("numpy")}
     devices = [runtime.device for runtime in runtimes if runtime.device is not None]
     return Environment(

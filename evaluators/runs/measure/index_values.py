@@ -1,7 +1,7 @@
 """Computes the indices of a benchmark: means of metrics from several results of one model.
 
-An index is computed from results whenever it is needed and is never stored. Its version is a hash of the versions of
-all its parts, including their scorers. Values of different versions are never shown in one table.
+An index is computed from results when needed and never stored. Its version is a hash of the versions of all its parts,
+including their scorers. Values of different versions are never shown in one table.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from evaluators.task import load_task
 from schemas.documents.result import Interval, Metric, Result, within
 
 _VERSION = "1.0"
-_ROLLED = 499
-"""Shift between the resamples of two independent results: resample b of one goes with resample b + 499 of the next.
+_RESAMPLE_SHIFT = 499
+"""Shift between the resamples of independent results: resample b of one is paired with resample b + 499 of the next.
 
-Configs that share no templates must be drawn independently. Without the shift, results with the same number of clusters
-would be drawn alike. It has no divisor in common with the 2,000 resamples, so that several results all differ."""
+Results with equal numbers of clusters draw the same clusters, but configs without common templates must be drawn
+independently. 499 has no divisor in common with the 2,000 resamples, so the shifts of all results differ."""
 
 
 class ScoredResult(NamedTuple):
@@ -38,10 +38,10 @@ class ScoredResult(NamedTuple):
     metrics: Mapping[str, Metric]
     """Metrics over all items, by name."""
     resamples: Mapping[str, FloatArray]
-    """Values on the resamples of the clusters by name of the metric, at least for the metrics of the index."""
+    """Values on the resamples of the clusters, by metric name, at least for the metrics of the index."""
     by_part: Mapping[str, FloatArray] = MappingProxyType({})
-    """Values in each part of a suite by name of the metric, shape (n_parts,); nan where a part has none. Only
-    metrics that are compared over sets of examples have them."""
+    """Values in each part of a suite, by metric name, shape (n_parts,); nan where a part has none. Filled only for
+    metrics that are compared over sets of examples."""
 
 
 class Index(NamedTuple):
@@ -55,9 +55,9 @@ class Index(NamedTuple):
 
 
 def protocol_of(task: str, prompt: str) -> str:
-    """Return the protocol of a prompt; the prompt's id if the task does not know it."""
-    known = load_task(task).prompts.get(prompt)
-    return prompt if known is None else known.protocol or prompt
+    """Return the protocol of a prompt; its id if it has none or the task no longer has the prompt."""
+    of_task = load_task(task).prompts.get(prompt)
+    return prompt if of_task is None else of_task.protocol or prompt
 
 
 class ModelResults(NamedTuple):
@@ -72,19 +72,19 @@ class ModelResults(NamedTuple):
     scored: Mapping[Source, ScoredResult]
     """Result of each task under any prompt, and under each prompt that an index needs.
 
-    Of several results of a task, the one with the most items is taken, then the one whose prompt names the protocol.
-    Results that an index pairs are of the same items if there are such.
+    Of several results of a task, one with values comes first, then the one with the most items, then the one whose
+    prompt names the protocol. Results that an index pairs are of the same items if possible.
     """
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """The results, each of them once."""
+        """The distinct results."""
         return tuple({id(scored.result): scored.result for scored in self.scored.values()}.values())
 
     @property
     def asked(self) -> str:
-        """The protocol by the prompts that were really asked: a prompt of another name is named with its config."""
-        # Results that belong to one index and differ in their examples are named by the protocol.
+        """The protocol, plus ``CONFIG with PROMPT`` where the prompt has another name."""
+        # The protocol stands for all results of an index that differ only in their examples.
         named = {id(scored.result) for source, scored in self.scored.items() if source.context is not None}
         results = [result for result in self.results if id(result) not in named]
         prompts = [(result.signature.config, result.signature.prompt) for result in results]
@@ -98,12 +98,12 @@ class ModelResults(NamedTuple):
 
     @property
     def missing(self) -> tuple[Source, ...]:
-        """The results that the index that ranks needs and that are missing; the others are null without theirs."""
+        """The results missing for the ranking index; other indices are null if theirs are missing."""
         return tuple(source for source in self.definitions[0].sources if source not in self.scored)
 
     @property
     def obstacle(self) -> str | None:
-        """The reason why the index that ranks has no results to average, with the way out; None if it has them."""
+        """The reason why the ranking index has no results to average, with the way out; None if it has them."""
         if self.missing:
             return f"no result of {', '.join(map(str, self.missing))}; {self._way_to(self.missing)}"
         reason = _why_unpaired(self.definitions[0], self.scored)
@@ -151,14 +151,14 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
 def _chosen(
     indices: Sequence[IndexDefinition], candidates: Mapping[Source, Sequence[ScoredResult]]
 ) -> dict[Source, ScoredResult]:
-    """Return one result for each source: the preferred one, and results of the same items where an index pairs them.
+    """Return one result for each source: the preferred one, or one of the same items where an index pairs them.
 
     Args:
         indices: The indices of the benchmark.
         candidates: Results of each source, the preferred ones first.
     """
     chosen = {source: results[0] for source, results in candidates.items()}
-    ranking: str | None = None
+    ranking_items: str | None = None
     for definition in indices:
         if not definition.paired or not all(source in candidates for source in definition.sources):
             continue
@@ -166,17 +166,17 @@ def _chosen(
             {scored.result.signature.items_sha256: scored for scored in reversed(candidates[source])}
             for source in definition.sources
         ]
-        # In the order of preference of the first source.
+        # The first source's preferred items that all sources have.
         common = (scored.result.signature.items_sha256 for scored in candidates[definition.sources[0]])
         items = next((items for items in common if all(items in of_source for of_source in by_items)), None)
-        if ranking is not None and all(ranking in of_source for of_source in by_items):
-            items = ranking
-        elif ranking is not None:
-            # An index of other items than the one that ranks would stand beside it as if they were the same.
+        if ranking_items is not None and all(ranking_items in of_source for of_source in by_items):
+            items = ranking_items
+        elif ranking_items is not None:
+            # Never show an index on other items beside the ranking index.
             for source in {*definition.sources} - {*indices[0].sources}:
                 chosen.pop(source, None)
             continue
-        ranking = ranking or items
+        ranking_items = ranking_items or items
         if items is not None:
             chosen |= {source: of[items] for source, of in zip(definition.sources, by_items, strict=True)}
     return chosen
@@ -184,7 +184,7 @@ def _chosen(
 
 def _preference(scored: ScoredResult) -> tuple[bool, int, bool, str, str]:
     """Return a sort key: results with values first, then most items, then the prompt that names the protocol."""
-    # Of two configs with one task, such as one without right answers, the other has the values that an index averages.
+    # A config without right answers has the same task as one with them, but no values for an index to average.
     is_empty = all(metric.value is None for metric in scored.metrics.values())
     signature = scored.result.signature
     is_variant = protocol_of(signature.task, signature.prompt) != signature.prompt
@@ -199,10 +199,9 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
         scored: Results by their source.
 
     Returns:
-        The mean of the parts; null with a reason if a result is missing, if a part has no value, or if paired results
-        are of different items.
-        Its interval keeps the correlation between metrics of one result, and between results that are paired; others
-        are treated as independent.
+        The mean of the parts; null with a reason if a result is missing, a part has no value, or paired results are of
+        different items. Its interval keeps the correlation between metrics of one result and between paired results;
+        other results are treated as independent.
 
     Raises:
         ConfigError: a part lies outside the range of the index, or has another ideal.
@@ -220,7 +219,7 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
                 f"the ideal {part.ideal}; the index is a mean of metrics in "
                 f"{_range(definition.minimum, definition.maximum)} whose ideal is {definition.ideal:g}"
             )
-    # A part of another version, or by another scorer, makes another index, which no table shows beside this one.
+    # With another part version or scorer it is another index, which no table shows beside this one.
     versions = "\n".join(f"{part.name} {part.version}" for part in parts)
     version = f"{_VERSION}+{hashlib.sha256(versions.encode()).hexdigest()[:8]}"
     reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)
@@ -231,8 +230,8 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
         return Index(_metric(definition, version, None, reason, unknown, parts), parts, definition, unknown)
     columns = []
     for defined in definition.parts:
-        # Sets of examples share their items, so that their resamples must stay in step.
-        shift = 0 if definition.paired else -_ROLLED * definition.sources.index(defined.source)
+        # Paired results share their items, so their resamples must draw the same clusters.
+        shift = 0 if definition.paired else -_RESAMPLE_SHIFT * definition.sources.index(defined.source)
         columns.append(np.roll(scored[defined.source].resamples[defined.metric], shift))
     resamples: FloatArray = np.mean(columns, axis=0)
     metric = _metric(definition, version, float(np.mean(values)), None, resamples, parts)
@@ -240,7 +239,7 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
 
 
 def _missing(part: Part, definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Metric:
-    """Return the metric of a part whose result is missing, as others that are there have it: null, with the reason."""
+    """Return the metric of a part whose result is missing: null, with the reason."""
     is_suite = any(scored_result.result.signature.parts for scored_result in scored.values())
     metric = next(metric for metric in metric_definitions(part.task) if metric.name == part.metric)
     reason = f"there is no result of {part.source} on the same items"
@@ -266,7 +265,7 @@ def _range(minimum: float, maximum: float | None) -> str:
 
 
 def _why_unpaired(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> str | None:
-    """Return why the results of an index that pairs them cannot be paired; None if they can be, or need not."""
+    """Return why an index cannot pair its results; None if it can, or need not."""
     if not definition.paired or not all(source in scored for source in definition.sources):
         return None
     first, *others = (scored[source].result.signature for source in definition.sources)

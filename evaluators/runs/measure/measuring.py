@@ -1,4 +1,4 @@
-"""Computes the metrics of a result from its records, and keeps the corrections that calibrations have learned."""
+"""Computes the metrics of a result from its records, and stores the corrections that calibrations have learned."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ METRICS = PlugIns("metrics", "evaluators.tasks", word="metric file", suffix="_me
 
 @cache
 def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
-    """Return every metric of a task, in the order of the names of their files and of their definitions.
+    """Return every metric of a task, ordered by file name and then as defined.
 
     A definition that one file imports from another is returned once.
 
@@ -60,7 +60,7 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
 
 
 def _definitions(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
-    """Yield the definitions among the values of a file, and those in its tuples."""
+    """Yield the metric definitions among the values of a module, including those in tuples."""
     for value in values:
         for definition in value if isinstance(value, tuple) else (value,):
             if isinstance(definition, MetricDefinition):
@@ -71,12 +71,12 @@ class Measurement:
     """The metrics of one result."""
 
     def __init__(self, task: str, source: StatisticsSource, corrections: tuple[FittedCorrection, ...] = ()) -> None:
-        """Measure by known statistics.
+        """Measure from statistics.
 
         Args:
             task: Name of the task that wrote the records.
             source: The statistics of the records.
-            corrections: Corrections that the statistics rest on.
+            corrections: Corrections behind the statistics.
         """
         self._task = task
         self.source = source
@@ -91,22 +91,23 @@ class Measurement:
         *,
         is_suite: bool = False,
     ) -> Measurement:
-        """Arrange records as arrays, and measure by these.
+        """Measure from records.
 
         Args:
             parts: The records of each part, including those without a reading, which are counted.
             task: Name of the task that wrote the records.
-            inputs: Scores and corrections that lie beside the records.
-            is_suite: True if the result is that of a suite, and not of a single config.
+            inputs: Scores and corrections that metrics need besides the records.
+            is_suite: True for the result of a suite, False for that of a single config.
 
         Raises:
             DataError: the records do not come from this task, or come from several prompts or configs.
         """
+        # Tasks that need neither inputs nor parts define only `table`, to which this falls back.
         table = load_task(task).table_of_parts(parts, inputs, is_suite=is_suite)
         return cls(task, TableSource(table, is_suite=is_suite), table.corrections)
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
+        """Compute every metric of the task, overall and by slice, with an entry even for null values."""
         wanted = [
             (definition, group)
             for definition in metric_definitions(self._task)
@@ -117,7 +118,7 @@ class Measurement:
     def resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
         """Compute metrics over all items on resamples of the clusters.
 
-        Resample b draws the same clusters for all results of one signature, so that results can be compared in pairs.
+        Resample b draws the same clusters for all results of a signature, which makes differences between them paired.
 
         Args:
             names: Names of the metrics.
@@ -141,10 +142,10 @@ class Measurement:
         }
 
     def by_cluster(self, names: Sequence[str]) -> dict[str, FloatArray]:
-        """Return metrics that are means over clusters in each cluster, such as each part of a suite.
+        """Return the value in each cluster, such as a part of a suite, of metrics that are means over clusters.
 
         Args:
-            names: Names of the metrics; those that are no means, or undefined, are left out.
+            names: Names of the metrics; undefined ones and those that are not means are left out.
 
         Returns:
             The values of each metric by name, shape (n_clusters,); nan for clusters without a value.
@@ -153,7 +154,7 @@ class Measurement:
         for definition in metric_definitions(self._task):
             if definition.name in names and self.source.facts(definition).undefined is None:
                 sums = self.source.statistics(definition, {}).cluster_sums
-                # A mean has two columns: a sum and a number.
+                # The statistics of a mean have two columns: sum and count.
                 if sums.shape[1] == 2:
                     values[definition.name] = ratio(sums[:, 0], sums[:, 1])
         return values
@@ -161,10 +162,10 @@ class Measurement:
     def sliced_resamples(self, names: Sequence[str], n_resamples: int) -> Iterator[SliceResamples]:
         """Yield metrics on all items and on each slice, with their values on the first resamples of the clusters.
 
-        Values that are undefined are left out.
+        Undefined values are left out.
 
         Args:
-            names: Names of the metrics; those that the task does not have are passed over.
+            names: Names of the metrics; those that the task does not have are skipped.
             n_resamples: Number of resamples.
         """
         for definition in metric_definitions(self._task):
@@ -218,10 +219,10 @@ def score_records(
         folder: Folder of the run; ``scores.parquet`` and ``corrections.json`` are written there if they are needed.
         parts: The records of each part of the run.
         task: Name of the task that wrote the records.
-        scorers: Scorers, at most one of each kind; they are not used if the task reads no scores.
-        is_suite: True if the result is that of a suite, and not of a single config.
-        inputs: Earlier scores, which are kept for each kind without a scorer, and earlier corrections.
-        stored: File in this folder that holds exactly these scores; without scorers it is left as it is.
+        scorers: Scorers, at most one of each kind; not used if the task reads no scores.
+        is_suite: True for the result of a suite, False for that of a single config.
+        inputs: Earlier scores, kept for each kind without a scorer, and earlier corrections.
+        stored: File in this folder that holds exactly these scores; left unchanged if there are no scorers.
 
     Raises:
         DataError: the records do not come from this task, or come from several prompts or configs.
@@ -232,7 +233,7 @@ def score_records(
     if not loaded.reads_scores:
         measurement = Measurement.of(parts, task, inputs, is_suite=is_suite)
         return Computed(measurement.metrics(), None, write_corrections(folder, measurement.corrections))
-    # Nothing is to be scored, so that the texts need not be gathered, and the file of scores stays as it is.
+    # Without scorers the texts need not be gathered, and the file of scores stays unchanged.
     if stored is not None and not scorers:
         return Computed(Measurement.of(parts, task, inputs, is_suite=is_suite).metrics(), stored)
     records = RecordColumns.joined(parts)
@@ -242,7 +243,7 @@ def score_records(
 
 
 def read_inputs(folder: Path, result: Result, scores: TextScores = NO_SCORES, *, may_fit: bool = False) -> MetricInputs:
-    """Return what the metrics of a result need: its corrections, and the items that its adapters were trained on.
+    """Return what the metrics of a result need besides records: its corrections, and its adapters' training items.
 
     Args:
         folder: Folder of the result.
@@ -259,14 +260,14 @@ def read_inputs(folder: Path, result: Result, scores: TextScores = NO_SCORES, *,
 
 
 def write_corrections(folder: Path, corrections: Sequence[FittedCorrection]) -> CorrectionsFile | None:
-    """Write the corrections of a run beside its records; without any, remove an earlier file.
+    """Write the corrections of a run to its folder; if there are none, remove an earlier file.
 
     Returns:
         The reference to the file for the result; None if there are no corrections.
     """
     path = folder / CORRECTIONS
     if not corrections:
-        # No result would name the file of an earlier scoring, and nothing would check it.
+        # The result would not name a file left by an earlier scoring, so nothing would ever check it.
         path.unlink(missing_ok=True)
         return None
     document = Corrections(schema_version=SCHEMA_VERSION, corrections=tuple(corrections))

@@ -22,12 +22,12 @@ def records_of(
     *,
     chat: bool,
 ) -> list[Record]:
-    """Return one record per item of a part from given requests and responses.
+    """Return one record per item of a part from requests and responses.
 
-    The requests may differ from those of the plan, since imported answers were given elsewhere.
+    The requests may differ from the plan's: imported answers may belong to other requests.
 
     Args:
-        plan: The plan, which says how items are read.
+        plan: The plan, whose task reads the answers.
         part: The items.
         requests: The requests of each item.
         responses: The responses to the requests of each item.
@@ -65,7 +65,7 @@ def records_of(
 def whole(response: Response) -> Response:
     """Return a response whose texts can be written as UTF-8.
 
-    An endpoint may cut a character apart. The resulting lone surrogates are replaced by U+FFFD.
+    An endpoint may cut a character in two. The resulting lone surrogates are replaced by U+FFFD.
     """
     texts = {"text": response.text, "error": response.error, "finish_reason": response.finish_reason}
     broken = {
@@ -105,7 +105,7 @@ def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat
 
 @dataclass(slots=True)
 class FailureCount:
-    """The number of records that failed, when they were asked or when they were read."""
+    """Counts records that failed, whether in asking or in reading."""
 
     n: int = 0
     n_failed: int = 0

@@ -1,4 +1,4 @@
-"""Scores stored answers again with the current metrics or another normalisation, without model and dataset."""
+"""Scores stored answers again, with the current metrics or another normalisation, without the model or the dataset."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from schemas.folders.run_folder import read_complete_result, read_parts
 
 
 class Rescored(NamedTuple):
-    """The outcome of a rescoring."""
+    """A rescored run."""
 
     folder: Path
     result: Result
@@ -42,7 +42,7 @@ class Rescored(NamedTuple):
 
 
 def reread(records: Sequence[Record], task_name: str, normalisation: Normalisation | None) -> Sequence[Record]:
-    """Read the stored answers of records again.
+    """Read the stored answers in records again.
 
     Args:
         records: The records of one run.
@@ -73,19 +73,19 @@ def rescore(
 
     Args:
         folder: The folder of the run.
-        normalisation: A new normalisation, which gives another signature and thus a new run beside the old one. None
+        normalisation: A new normalisation, which changes the signature and so makes a new run beside the old one. None
             keeps the run's normalisation and replaces its result.
         root: Folder of all runs, for a new run; None for the one that contains ``folder``.
         max_failure_rate: Share of records that may fail to be read; with more, nothing is written.
-        scorers: Scorers that score the texts again; scores of other kinds are kept. None keeps all stored scores, an
+        scorers: Scorers that score the texts again; scores of other kinds are kept. None keeps all stored scores; an
             empty sequence drops them.
-        named: Names of the scorers on the command line, for the command that the result stores.
+        named: Names of the scorers on the command line, for the command that the result records.
 
     Raises:
         ConfigError: a normalisation was given for generated texts.
         DataError: the run's files are damaged or do not match, its texts are kept elsewhere, or the readings changed
             without a new task version.
-        RunError: too many answers cannot be read in this way, or another process holds the run.
+        RunError: too many answers cannot be read, or another process holds the run.
     """
     folder = folder.resolve()
     result = read_complete_result(folder)
@@ -111,7 +111,7 @@ def rescore(
     )
     target = folder if stays else run_folder(root or folder.parents[2], signature, result.model)
     scoring = TextScoring(scorers or (), known, result.scores if stays and scorers is None else None)
-    # Records first, then the result, which names their hash: a stopped rescoring leaves no result beside other records.
+    # Records before the result, which names their hash: a stopped rescoring never leaves a result with other records.
     with locked_folder(target):
         if result.adapters is not None and not stays:
             shutil.copyfile(folder / result.adapters.path, target / result.adapters.path)
@@ -134,8 +134,8 @@ def _checked(folder: Path, result: Result, task: Task, max_failure_rate: float) 
     parts = _shown_parts(folder, result)
     only: RecordColumns | None = None
     for number, records in enumerate(parts):
-        # Answers are read one by one only if neither this machine has read the same bytes by the same code, nor arrays
-        # show that all readings follow.
+        # Answers are read one by one only if this machine has not yet read the same bytes with the same code and the
+        # quick check on arrays does not settle it.
         are_sound = are_known or _surely_follow(task, records, normalisation)
         if not are_sound and reread(records, task.name, normalisation) != list(records):
             raise DataError(
@@ -170,7 +170,7 @@ def _reread_parts(
 
 
 def _shown_parts(folder: Path, result: Result) -> Iterator[RecordColumns]:
-    """Yield the records of each part of a run, and show how far that is for a suite."""
+    """Yield the records of each part of a run, with a progress bar for a suite."""
     parts = read_parts(folder, result, recount=False)
     if not result.signature.parts:
         yield from parts
@@ -182,19 +182,19 @@ def _shown_parts(folder: Path, result: Result) -> Iterator[RecordColumns]:
 
 
 def _surely_follow(task: Task, records: RecordColumns, normalisation: Normalisation | None) -> bool:
-    """Return True if all readings surely follow from their answers, so that they need not be read one by one."""
+    """Return True if arrays show that all readings follow from their answers."""
     return bool(task.certain_readings(records, normalisation).all())
 
 
 def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | None) -> TextScores:
-    """Return the stored scores that are kept: those of kinds that are not scored again."""
+    """Return the stored scores to keep: those of kinds that are not scored again."""
     if scorers is None:
         return read_scores(folder, result.scores)
     if not scorers or result.scores is None:
         return NO_SCORES
     anew = {scorer.identity.kind for scorer in scorers}
     if anew >= {scorer.kind for scorer in result.scores.scorers}:
-        return NO_SCORES  # Damaged scores do no harm if all of them are replaced.
+        return NO_SCORES  # Not even read: damaged scores do no harm if all are replaced.
     known = read_scores(folder, result.scores)
     return known.of_kinds(known.scorers.keys() - anew)
 
@@ -205,17 +205,17 @@ def _changes(before: tuple[Metric, ...], after: tuple[Metric, ...]) -> list[str]
     lines = []
     for key, metric in new.items():
         name = " ".join([metric.name, *metric.group.values()])
-        known = old.get(key)
-        if known is None:
+        earlier = old.get(key)
+        if earlier is None:
             lines.append(f"{name}: new, {_shown(metric)}")
-        elif _differ(known, metric):
-            lines.append(f"{name}: {_shown(known)} to {_shown(metric)}")
+        elif _differ(earlier, metric):
+            lines.append(f"{name}: {_shown(earlier)} to {_shown(metric)}")
     gone = [metric for key, metric in old.items() if key not in new]
     return lines + [f"{' '.join([metric.name, *metric.group.values()])}: gone" for metric in gone]
 
 
 def _differ(before: Metric, after: Metric) -> bool:
-    """Return True if more changed than rounding in the last digits."""
+    """Return True if metrics differ by more than rounding."""
     if replace(before, value=None, interval=None) != replace(after, value=None, interval=None):
         return True
     return not (is_close(before.value, after.value) and same_interval(before.interval, after.interval))

@@ -1,8 +1,8 @@
-"""Results as they lie in their folders: measured again, and handed on without their generated texts.
+"""Measures results in their folders again, and copies them without their generated texts.
 
-A result whose texts are kept elsewhere has hashes in their place, and the sums that metrics need. Everything on the
-board but the texts follows from these: values, intervals, ranks and comparisons. Whoever has the texts can make the
-same files again and compare.
+A result without its texts has hashes in place of the texts, and the sums that its metrics need. Everything on the board
+but the texts follows from these: values, intervals, ranks and comparisons. Whoever has the texts can make the same
+files again and compare.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from schemas.folders.run_folder import (
 )
 
 _MOST_UNITS = 1_000
-"""Maximum number of units, such as pairs of answers to one text, for each answer."""
+"""Largest plausible number of units, such as pairs of answers to a text, per answer."""
 
 
 def measurement_of(
     folder: Path, result: Result, parts: Iterable[RecordColumns], scores: TextScores | None = None
 ) -> Measurement:
-    """Return the measurement of a result: from its records and scores, or from its sums if its texts are elsewhere.
+    """Return the measurement of a result: from its records and scores, or from its sums if it has no texts.
 
     Args:
         folder: Folder of the result.
@@ -67,7 +67,7 @@ def measurement_of(
     signature = result.signature
     inputs = read_inputs(folder, result, read_scores(folder, result.scores) if scores is None else scores)
     measurement = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts))
-    # A correction that no metric applies would be stored, and handed on, without ever being checked.
+    # A correction that no metric applies would be stored and passed on without ever being checked.
     used = {(correction.config, correction.calibration) for correction in measurement.corrections}
     for correction in inputs.corrections:
         if (correction.config, correction.calibration) not in used:
@@ -77,15 +77,15 @@ def measurement_of(
 
 
 class StoredSums:
-    """The statistics of a result, as they were stored when its texts were at hand."""
+    """The statistics of a result, stored when its texts were available."""
 
     def __init__(self, rows: Iterable[ClusterSums], baseline: str | None = None, *, is_suite: bool) -> None:
         """Index the statistics.
 
         Args:
             rows: All rows of a file of sums.
-            baseline: Baseline whose statistics are meant; None for those of the model.
-            is_suite: True if they are of a suite, and not of a single config.
+            baseline: Baseline whose statistics to take; None for those of the model.
+            is_suite: True for a suite, False for a single config.
         """
         self._is_suite = is_suite
         self._rows: dict[str, dict[tuple[tuple[str, str], ...], ClusterSums]] = {}
@@ -94,12 +94,12 @@ class StoredSums:
                 self._rows.setdefault(row.metric, {})[_key(row.group)] = row
 
     def facts(self, definition: MetricDefinition[Any]) -> MetricFacts:
-        """Return the facts about a metric; it is undefined if its sums are missing or are of another version."""
+        """Return the facts about a metric; it is undefined if its sums are missing or of another version."""
         row, unit = self._rows.get(definition.name, {}).get(()), definition.unit_on(is_suite=self._is_suite)
         if row is None:
             reason = "its sums were not stored, and the texts that it is computed from are kept elsewhere"
             return MetricFacts(definition.version, reason, None, unit)
-        # The label of a scorer follows the version of a metric that reads its scores.
+        # The version of a metric that reads scores is followed by the scorer's label.
         if row.version != definition.version and not row.version.startswith(f"{definition.version}."):
             reason = f"its sums are of version {row.version}; version {definition.version} is computed from the texts"
             return MetricFacts(definition.version, f"{reason}, which are kept elsewhere", None, unit)
@@ -154,13 +154,13 @@ def _row(
         n=0 if statistics is None else statistics.n,
         n_excluded=0 if statistics is None else statistics.n_excluded,
         n_columns=0 if statistics is None else statistics.cluster_sums.shape[1],
-        # Column by column; StoredSums.statistics turns them round again.
+        # Column by column; StoredSums.statistics transposes them back.
         sums=() if statistics is None else tuple(statistics.cluster_sums.T.ravel().tolist()),
     )
 
 
 def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns]) -> Measurement:
-    """Return the measurement of a result whose texts are elsewhere.
+    """Return the measurement of a result that has sums in place of its texts.
 
     Args:
         folder: Folder of the result.
@@ -185,7 +185,7 @@ def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns
 
 
 class _Extent(NamedTuple):
-    """The groups and numbers of records, which sums must not exceed."""
+    """The groups of records and their numbers of clusters and answers, which bound what sums can claim."""
 
     groups: Mapping[str, set[str]]
     """Values that occur in each group."""
@@ -194,7 +194,7 @@ class _Extent(NamedTuple):
 
     @classmethod
     def of(cls, parts: Iterable[RecordColumns]) -> _Extent:
-        """Gather them from the parts, which are checked while they are read."""
+        """Gather the extent from the parts, which are checked while they are read."""
         groups: dict[str, set[str]] = {}
         clusters: set[str] = set()
         n_exchanges = 0
@@ -207,9 +207,9 @@ class _Extent(NamedTuple):
         return cls(groups, len(clusters), n_exchanges)
 
     def problem(self, row: ClusterSums, *, is_suite: bool) -> str | None:
-        """Return what in a row cannot be true of the records; None if nothing contradicts it."""
-        # Made-up sums are told from honest ones only by what the records show. A group that no record has ended the
-        # build of a board.
+        """Return how a row contradicts the records; None if it does not."""
+        # Made-up sums can only be recognised by what the records show. A group that no record has once made the build
+        # of a board fail.
         strange = [key for key, value in row.group.items() if value not in self.groups.get(key, {value})]
         if strange:
             return "are on a group that no record has"
@@ -236,7 +236,7 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
         DataError: the run is damaged, holds no generated texts, or is not complete.
     """
     result = read_complete_result(run)
-    # What the metrics rest on besides the records.
+    # The files besides the records that the metrics depend on.
     for file in (result.adapters, result.corrections):
         if file is not None:
             shutil.copyfile(path_of(run, file), target / file.path)
@@ -259,7 +259,7 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
 def _baselines(run: Path, result: Result) -> Iterator[ClusterSums]:
     """Yield the sums of the baselines in the metric of the gate.
 
-    Some baselines answer what the prompt says, and the prompts may be withheld.
+    They are stored because some baselines read the prompts, which may be withheld.
     """
     signature = result.signature
     benchmark = load_benchmark(signature.benchmark)
@@ -282,7 +282,7 @@ def stored_references(gate: Gate, rows: Sequence[ClusterSums], *, is_suite: bool
     Args:
         gate: The gate.
         rows: All rows of the file of sums.
-        is_suite: True if they are of a suite, and not of a single config.
+        is_suite: True for a suite, False for a single config.
     """
     (definition,) = (metric for metric in metric_definitions(gate.task) if metric.name == gate.metric)
     references = []

@@ -1,4 +1,4 @@
-"""Says which answers of a run could not be read, shows one of them, and names what may help."""
+"""Reports answers of a run that could not be read, with an example and advice."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from schemas.documents.result import Counts, Model, Result
 from schemas.folders.run_folder import StoredParts
 
 _MANY = 0.05
-"""Share of items from which the console mentions them; a model with more of them unread gets no rank."""
+"""Share of unread items from which the console mentions them; a model with more unread gets no rank."""
 _A_FEW = 3
 _MOST_SHOWN = 80
 _N_LOOKED_AT = 20
-"""Number of items that a run looks at. If a model could be read in one answer of five, the first twenty would all be
-unread in one run of a hundred only."""
+"""Number of first items that a run checks. If one answer in five can be read, all of the first twenty are unread in
+only one run of a hundred (0.8^20 = 0.012)."""
 
 
 def one_line(text: str) -> str:
@@ -38,7 +38,7 @@ def one_line(text: str) -> str:
 
 
 def shown(item_id: str, exchanges: Sequence[Exchange], target: str | None) -> str:
-    """Return a clause that shows the answer to one item, beside what was expected."""
+    """Return a clause with the answer to an item and the expected answer."""
     texts = [exchange.text for exchange in exchanges if exchange.text is not None]
     errors = [exchange.error for exchange in exchanges if exchange.error is not None]
     answer = f"was answered {one_line(texts[0])}" if texts else f"was declined: {one_line(' '.join(errors[:1]))}"
@@ -50,7 +50,7 @@ def remedy(prompt: Prompt, others: Sequence[Prompt], *, in_chat: bool) -> str:
 
     Args:
         prompt: The prompt that was used.
-        others: The other prompts that the model can be asked with.
+        others: The other prompts that work with the model.
         in_chat: True if prompts are sent as messages of a chat.
     """
     reworded = [other for other in others if other.template != prompt.template and other.requires == prompt.requires]
@@ -62,20 +62,20 @@ def remedy(prompt: Prompt, others: Sequence[Prompt], *, in_chat: bool) -> str:
 
 
 def is_chat(model: Model, command: str) -> bool:
-    """Return True if prompts were sent as chat messages, by a template here or by the endpoint's own."""
+    """Return True if prompts were sent as chat messages, by a template here or by the endpoint's."""
     return model.chat_template_sha256 is not None or "--api chat" in command
 
 
 def early_look(
     plan: Plan, asked: Sequence[AskedPart], model: Model, advice: Callable[[], str]
 ) -> Callable[[Mapping[bytes, Response]], bool]:
-    """Return a function that checks the first answered items, once there are enough of them.
+    """Return a function that checks the first answered items once there are enough of them.
 
-    If reading them fails, it raises a ``RunError`` to end the run before more is spent on it. If the answers are there
-    and none of them can be understood, it warns on standard error. It returns True once it has checked them.
+    If reading all of them fails, it raises a ``RunError`` to end the run before it costs more. If none of their answers
+    can be understood, it warns on standard error. It returns True once it has checked them.
 
     Args:
-        plan: The plan, which says how items are read.
+        plan: The plan, whose task reads the answers.
         asked: The parts that are asked.
         model: The model that answers.
         advice: Function that returns what may help if answers cannot be read.
@@ -89,7 +89,7 @@ def early_look(
         for (_, item), requests, item_keys in chain.from_iterable(items):
             answers = [responses.get(key) for key in item_keys]
             sound = [answer for answer in answers if answer is not None and answer.status == "answered"]
-            # Answers come in any order: the first items are those whose answers are all there.
+            # Answers come in any order, so the first items are the first that are completely answered.
             if len(sound) < len(answers):
                 continue
             pairs = zip(requests, sound, strict=True)
@@ -118,12 +118,12 @@ def early_look(
 
 
 def are_many(n: int, n_items: int) -> bool:
-    """Return True if that many items are worth a line on the console."""
+    """Return True if this number of items is worth a line on the console."""
     return n > max(_A_FEW, _MANY * n_items)
 
 
 def notes(folder: Path, result: Result, advice: str) -> list[str]:
-    """Return lines on the answers of a finished run that could not be read, and on those that were cut.
+    """Return lines about the answers of a finished run that could not be read or were cut.
 
     Args:
         folder: Folder of the run.
@@ -131,11 +131,11 @@ def notes(folder: Path, result: Result, advice: str) -> list[str]:
         advice: Advice on what may help if answers cannot be read, from :func:`remedy`.
     """
     counts = result.counts
-    most = max(counts.unparsed, counts.refused, counts.truncated)
-    if result.model.endpoint == "baseline" or not are_many(most, counts.items):
+    largest = max(counts.unparsed, counts.refused, counts.truncated)
+    if result.model.endpoint == "baseline" or not are_many(largest, counts.items):
         return []
     lines = []
-    if counts.scored:  # Otherwise :func:`check_read` says so.
+    if counts.scored:  # If nothing was scored, :func:`check_read` reports it.
         for status, n, what in (
             ("unparsed", counts.unparsed, "have an answer that could not be read"),
             ("refused", counts.refused, "were refusals"),
@@ -159,15 +159,15 @@ def _first(folder: Path, result: Result, *statuses: str) -> Record | None:
 
 
 def is_unreadable(result: Result) -> bool:
-    """Return True if no answer of a model could be read; baselines may answer as they like."""
+    """Return True if no answer of a model could be read; never for baselines, which may answer anything."""
     return result.model.endpoint != "baseline" and not result.counts.scored
 
 
 def check_read(finished: Sequence[tuple[Path, Result, str]]) -> None:
-    """Check that at least one answer of each finished run could be read; baselines may answer as they like.
+    """Check that at least one answer of each finished run could be read, except for baselines.
 
     Args:
-        finished: Folder and result of each finished run, with advice on what may help if answers cannot be read.
+        finished: Folder and result of each finished run, with advice for answers that cannot be read.
 
     Raises:
         RunError: no answer of a run could be read. Its result and answers are kept.

@@ -1,6 +1,6 @@
 """What will be asked, before anything is.
 
-*selection* chooses items, *plan* their task, prompt, requests and signature, and refuses a backend that cannot ask
-them. *earlier_answers* finds what is answered already, *estimate* says what the rest costs, *run_options* are the rules
-of the run. *exported_questions* writes a plan down for another harness.
+*selection* chooses the items; *plan* adds their task, prompt, requests and signature, and refuses a backend that cannot
+ask them. *earlier_answers* finds existing answers, *estimate* computes what the rest costs, and *run_options* holds the
+run's other settings. *exported_questions* turns a plan into questions for another harness.
 """

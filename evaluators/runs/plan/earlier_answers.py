@@ -1,7 +1,7 @@
-"""Finds answers that earlier runs of the same model hold, such as a run with another ``--limit``.
+"""Finds answers in earlier runs of the same model, such as a run with another ``--limit``.
 
-The folder of a run depends on its items, so that the same question may lie in several folders. Their stores are only
-read. The key of an answer holds the model's identity: an answer of another model is never found.
+The folder of a run depends on its items, so the same question may be answered in several folders. Their stores are only
+read. The key of an answer includes the model's identity, so another model's answer is never taken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from evaluators.stores.store import STORE
 from schemas.documents.result import Model, Signature
 
 _BUSY_SECONDS = 2.0
-"""Seconds to wait for another run's store; it is left out then, since its answers only save time."""
+"""Seconds to wait for another run's locked store before leaving it out: its answers only save time."""
 
 
 class AnswerStores(NamedTuple):
@@ -111,11 +111,11 @@ def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, store
 
 
 def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) -> Pace | None:
-    """Return how fast a model answered such requests before; None if it is not known.
+    """Return how fast a model has answered such requests; None if unknown.
 
     Args:
         plan: The items, and how they are asked.
-        model: Model that would answer; None if it is known only by its name.
+        model: Model that would answer; None if only its name is known.
         name: Name of the model.
         stores: Stores that may hold its answers.
     """
@@ -125,7 +125,7 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) ->
     of_runs = [folder / STORE for folder in like_runs(stores.root, plan.signature, name)]
     for path in (*of_runs, *in_cache):
         if path in in_cache and total.n_answers:
-            break  # The cache holds the same answers again.
+            break  # The cache holds the same answers, which would count twice.
         try:
             of_store = pace(path, identity, busy_seconds=_BUSY_SECONDS)
         except RunError:
@@ -137,7 +137,7 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) ->
 
 def _other_stores(root: Path, signature: Signature, model: Model) -> list[Path]:
     """Return the stores of other runs that may hold answers to the same requests, those of the same config first."""
-    # A config is also asked as a part of its suite, in a run of another name.
+    # A config may also have been asked as part of its suite, in a run with another name.
     folders = dict.fromkeys([*like_runs(root, signature, model.id), *runs_of_prompt(root, signature, model.id)])
     folders.pop(run_folder(root, signature, model), None)
     return [folder / STORE for folder in folders if is_begun(folder / STORE)]

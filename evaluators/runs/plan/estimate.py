@@ -17,12 +17,12 @@ from evaluators.runs.plan.plan import Plan, PlannedPart, check_unprobed
 from evaluators.stores.read_only import Pace
 from evaluators.stores.store import Heads, request_bytes
 
-# The estimates for 20,000 choices and for 20,000 texts of 40 tokens were 3 % above the sizes of their stores.
+# With these sizes, the estimates for 20,000 choices and for 20,000 texts of 40 tokens were 3 % above the real stores.
 _BYTES_PER_ANSWER = 190
 """Bytes of a response besides its numbers and texts: key, index and other fields."""
 _BYTES_PER_OPTION = 30
 _BYTES_PER_TOKEN = 4
-_OF_PAGES = 1.1
+_PAGE_OVERHEAD = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Estimate:
     cost_usd: float | None
     """Highest cost in US dollars; None if no price is known."""
     pace: Pace | None
-    """The time in which the model gave answers to such requests before; None if it gave none."""
+    """Number and time of the model's earlier answers to such requests; None if there are none."""
     left_out: tuple[str, ...]
     """One line for each store of another run that could not be read."""
     store_bytes: int
@@ -67,7 +67,7 @@ class Estimate:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds that the requests would take at the known pace; None if it is not known."""
+        """The seconds that the requests would take at the earlier pace; None if that is unknown."""
         if not self.n_to_ask:
             return 0.0
         return None if self.pace is None else self.n_to_ask * self.pace.seconds / self.pace.n_answers
@@ -80,7 +80,7 @@ def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> E
         plan: The items, and how they are asked.
         backend: The model that would answer.
         stores: Stores that may hold responses already.
-        name: Name to show for a model that is known only after it was asked something.
+        name: Name to show for a remote model, whose id is known only once it has been asked.
 
     Raises:
         ConfigError: the backend cannot ask what the plan needs.
@@ -134,7 +134,7 @@ def _group(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: A
     n_answered = 0
     left_out: tuple[str, ...] = ()
     if backend.is_remote:
-        # The keys of stores hold the model's identity, which an endpoint would have to be asked for.
+        # Store keys include the model's identity, and learning that would take a request to the endpoint.
         to_ask = list({(request.sha256, request.adapter): request for request in asked}.values())
     else:
         left = unanswered(plan, parts, backend, stores)
@@ -145,10 +145,10 @@ def _group(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: A
 
 
 def _token_sum(counts: Sequence[TokenCount | None]) -> TokenCount | None:
-    known = [count for count in counts if count is not None]
-    if len(known) < len(counts):
+    counted = [count for count in counts if count is not None]
+    if len(counted) < len(counts):
         return None
-    return TokenCount(sum(count.n_prompt for count in known), sum(count.n_completion for count in known))
+    return TokenCount(sum(count.n_prompt for count in counted), sum(count.n_completion for count in counted))
 
 
 def estimates_as_json(estimates: Sequence[Estimate]) -> strict_json.JsonValue:
@@ -181,7 +181,7 @@ def _price(estimates: Sequence[Estimate]) -> str:
 
 
 def _time(estimates: Sequence[Estimate]) -> Iterator[str]:
-    """Yield lines with the time that is left, how it is known, and how it can become known."""
+    """Yield lines with the remaining time and the pace behind it, or how to measure a pace."""
     asking = [estimated for estimated in estimates if estimated.n_to_ask and not estimated.is_free]
     timed = [estimated for estimated in asking if estimated.pace is not None]
     if timed:
@@ -217,11 +217,11 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
         title=f"what would be asked of {model}", title_justify="left", box=None, pad_edge=False, collapse_padding=True
     )
     table.add_column("config", overflow="fold")
-    # Several prompts of one config would look alike.
+    # Without this column, the rows of several prompts of one config would look alike.
     has_prompts = len({estimated.config for estimated in estimates}) < len(estimates)
     if has_prompts:
         table.add_column("prompt", overflow="fold")
-    # Headings in two lines, so that the table fits into a narrow window.
+    # Two-line headings keep the table narrow.
     counts = ("items", "requests", "distinct", "answered", "prompt\ntokens", "answer tokens\nat most")
     for column in (*counts, "US$", "store\nMB"):
         table.add_column(column, justify="right")
@@ -271,16 +271,16 @@ def _as_json(estimated: Estimate) -> strict_json.JsonValue:
 
 
 def _store_bytes(requests: Sequence[Request]) -> int:
-    heads, known = Heads(), set()
+    heads, counted_heads = Heads(), set()
     total = 0
     for request in requests:
         head = heads.head_of(request.prompt)
-        # A beginning that prompts share is stored once.
-        total += 0 if head in known else len(head.encode())
-        known.add(head)
+        # The store keeps a beginning that several prompts share only once.
+        total += 0 if head in counted_heads else len(head.encode())
+        counted_heads.add(head)
         total += len(request_bytes(request, head)) + _BYTES_PER_ANSWER
         if isinstance(request, ChoiceRequest):
             total += _BYTES_PER_OPTION * len(request.options)
         else:
             total += _BYTES_PER_TOKEN * request.max_tokens
-    return round(total * _OF_PAGES)
+    return round(total * _PAGE_OVERHEAD)

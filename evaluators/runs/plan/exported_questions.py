@@ -1,4 +1,4 @@
-"""Turns plans into questions for another harness, and finds the plan again from the facts of an export."""
+"""Turns plans into questions for another harness, and rebuilds a plan from the metadata of an export."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from schemas.documents.result import Normalisation
 
 
 def question_id(part: PlannedPart, item_id: str, number: int) -> str:
-    """Return the id of a request: that of its item, with the part in front if it is of a suite, and its number."""
+    """Return the id of a request: ``ITEM#NUMBER``, or ``PART/ITEM#NUMBER`` in a suite."""
     name = f"{part.config}/{item_id}" if part.selected.is_of_suite else item_id
     return f"{name}#{number}"
 
 
 class Borders(NamedTuple):
-    """A function that moves the borders between contexts and options for a tokenizer, and the hash of that."""
+    """A function that moves the borders between contexts and options for a tokenizer, and the tokenizer's hash."""
 
     move: MoveBorders
     tokenizer_sha256: str
@@ -42,7 +42,7 @@ def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
 
     Raises:
         ConfigError: the prompt cannot be asked, or the tokenizer leaves no border in any question.
-        DataError: two items have one id.
+        DataError: two items have the same id.
     """
     check_askable(plan.prompt)
     if plan.prompt.requires not in ("option_logprobs", "generation"):
@@ -56,7 +56,7 @@ def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
             raise DataError(
                 f"{signature.dataset} {signature.config}: {n} items have the id of question {key}; rename one"
             )
-    # lm-eval ends with an assertion where context and option are as many tokens as the context alone.
+    # lm-eval fails an assertion if context and option together have as many tokens as the context alone.
     questions = [Question(key, request, shown, target) for key, request, shown, target in asked if shown is not None]
     if not questions:
         raise ConfigError(
@@ -79,7 +79,7 @@ def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
 
 
 def requests_sha256(requests: Sequence[tuple[str, Request]]) -> str:
-    """Return a hash of questions: of the id and the hash of each request, in order."""
+    """Return a hash over the id and the hash of each request, in order."""
     digest = hashlib.sha256()
     for name, request in requests:
         digest.update(f"{name}:{request.sha256}\n".encode())
@@ -87,21 +87,21 @@ def requests_sha256(requests: Sequence[tuple[str, Request]]) -> str:
 
 
 def plan_again(exported: Exported, dataset: Path, manifest: Manifest, normalisation: Normalisation | None) -> Plan:
-    """Return the plan that was exported, made anew from the dataset.
+    """Rebuild the plan that was exported from the dataset.
 
     Args:
-        exported: The facts that a log gives back.
+        exported: The metadata of the export, as a log repeats it.
         dataset: The dataset folder.
         manifest: Its manifest.
         normalisation: The normalisation that the user chose; None for the default.
 
     Raises:
         ConfigError: the task or prompt does not exist here.
-        DataError: the dataset, task or prompt is another one than was exported.
+        DataError: the dataset, task or prompt is not the exported one.
     """
     asked = exported.signature
-    for name, here in (("dataset", manifest.name), ("dataset_version", manifest.version)):
-        _compare(name, getattr(asked, name), here, manifest)
+    for name, current_value in (("dataset", manifest.name), ("dataset_version", manifest.version)):
+        _compare(name, getattr(asked, name), current_value, manifest)
     if asked.config not in {*manifest.configs, *(suite.name for suite in manifest.suites)}:
         raise DataError(
             f"config '{asked.config}' was asked, which dataset '{manifest.name}' lacks; name another folder"
@@ -120,22 +120,22 @@ def plan_again(exported: Exported, dataset: Path, manifest: Manifest, normalisat
     plan = Plan(selection, task, prompt, normalisation)
     current = asdict(plan.signature)
     for name, value in asdict(asked).items():
-        # The normalisation is chosen when the log is imported.
+        # Only the import chooses the normalisation.
         if name != "normalisation":
             _compare(name, value, current[name], manifest)
     return plan
 
 
-def _compare(name: str, asked: object, here: object, manifest: Manifest) -> None:
-    if asked != here:
+def _compare(name: str, asked: object, current: object, manifest: Manifest) -> None:
+    if asked != current:
         raise DataError(
-            f"the log answers items with {name} {asked}, and here it is {here} (dataset '{manifest.name}' "
+            f"the log answers items with {name} {asked}, and here it is {current} (dataset '{manifest.name}' "
             f"{manifest.version}); name the dataset that was exported, or export and ask again"
         )
 
 
 def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[tuple[str, Request, Request | None, int | None]]:
-    """Yield id, request, request as it is shown, and target of each question."""
+    """Yield the id, the task's request, the exported request (None without a border) and the target's index."""
     for part in plan.parts:
         choices = [request for request in chain.from_iterable(part.requests) if isinstance(request, ChoiceRequest)]
         moved: Iterator[ChoiceRequest | None] = iter(choices if move is None else move(choices))
@@ -143,6 +143,6 @@ def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[tuple[str, Requ
             target = plan.task.facts(item).target
             for number, request in enumerate(requests):
                 shown = next(moved) if isinstance(request, ChoiceRequest) else request
-                # A prompt may leave out the option that is right.
+                # A prompt may not offer the right option.
                 right = None if target is None or target not in request.outcomes else request.outcomes.index(target)
                 yield question_id(part, item.item_id, number), request, shown, right

@@ -20,7 +20,7 @@ from schemas.documents.item_shape import Item
 from schemas.documents.result import Model, Normalisation, Signature
 from schemas.files import row_files
 
-# A suite of 279 parts would otherwise be sent to a batch API as 279 batches, each of which may take a day.
+# Asked part by part, a suite of 279 parts would become 279 jobs of a batch API, each of which may take a day.
 _REQUESTS_AT_A_TIME = 16_000
 """Number of requests up to which the parts of a suite are asked together."""
 _N_KEY = 8
@@ -64,6 +64,7 @@ class PlannedPart:
 
     @cached_property
     def _requests(self) -> Sequence[Sequence[Request]]:
+        # Tasks without examples define only `requests`, `facts` and `table`, to which these methods fall back.
         return [
             self.task.requests_with(item, self.prompt, self._shown(split, item)[0], self.count_tokens)
             for split, item in self.items
@@ -75,11 +76,11 @@ class PlannedPart:
         return [self.task.facts_with(item, self.prompt, *self._shown(split, item)) for split, item in self.items]
 
     def _shown(self, split: str, item: Item) -> tuple[tuple[Item, ...], int | None]:
-        """Return the examples shown with an item, and the position among them from which it was taken out itself."""
+        """Return the examples shown with an item, and its position among them if it is one and is left out itself."""
         position = self._positions.get(item.item_id) if split == self.task.examples_split else None
         if position is None:
             return self.examples, None
-        # An example that stood before its own question would hand the model the answer.
+        # An example shown before its own question would give the answer away.
         return (*self.examples[:position], *self.examples[position + 1 :]), position
 
     @cached_property
@@ -105,7 +106,7 @@ class AskedPart(NamedTuple):
 
 
 def distinct_requests(asked: Iterable[AskedPart]) -> dict[bytes, Request]:
-    """Return the requests of some parts by their keys. One that several items share is there once, and asked once."""
+    """Return the requests of some parts by their keys; one that several items share occurs, and is asked, once."""
     return {
         key: request
         for part, keys in asked
@@ -150,7 +151,7 @@ class Plan:
     """True if the model answers each part with the adapter of the part and the prompt."""
 
     def for_backend(self, backend: Backend) -> Plan:
-        """Return the plan as a backend is asked: with its adapters, and its tokenizer if the prompt depends on one.
+        """Return the plan with the backend's adapters, and with its tokenizer if the prompt depends on one.
 
         Raises:
             ConfigError: the prompt depends on a tokenizer that the backend does not have, or an adapter is missing.
@@ -167,7 +168,7 @@ class Plan:
         except ConfigError as error:
             cut = f"is cut to {self.prompt.max_prompt_tokens:,} tokens of the model"
             raise ConfigError(f"prompt '{self.prompt.id}' {cut}, and {error}") from None
-        # The tokens that a request needs are those of its prompt and one for the answer.
+        # A request needs the tokens of its prompt and one more for the answer, hence the - 1.
         needed = backend.needed_tokens
         return replace(self, count_tokens=lambda text: needed([GenerateRequest(prompt=text, max_tokens=1)])[0] - 1)
 
@@ -204,7 +205,7 @@ class Plan:
         )
 
     def _examples_sha256(self) -> str | None:
-        # The hash of the items covers those that are asked, and examples may come from a split that is not.
+        # Examples may come from a split that is not asked, so the hash of the items need not cover them.
         if self.task.examples_split is None:
             return None
         digest = hashlib.sha256()
@@ -214,7 +215,7 @@ class Plan:
 
     @property
     def parts(self) -> Iterator[PlannedPart]:
-        """The parts in order; those of a large suite are made anew each time, so that one at a time is in memory."""
+        """The parts in order; those of a large suite are rebuilt each time, so that only one is in memory."""
         for number, part in enumerate(self.selection.parts):
             planned = PlannedPart(part, self.task, self.prompt, self.count_tokens, self.with_adapters)
             yield planned if part.kept is None else self._kept_parts.setdefault(number, planned)
@@ -224,21 +225,21 @@ class Plan:
         return {}
 
     def groups(self, *, alone: bool = False) -> Iterator[Sequence[PlannedPart]]:
-        """Yield parts that are asked together: small parts fill up a group, so that a backend has much to do at once.
+        """Yield groups of parts to ask together: small parts share a group, so that a backend gets large batches.
 
-        The parts of a group depend on all requests and never on which of them are answered already, so that a resumed
-        run computes exactly the same numbers.
+        The groups depend on all requests, never on which of them are answered already, so that a resumed run computes
+        exactly the same numbers.
 
         Args:
-            alone: True for a group of its own for each part, as baselines need it: they may give a request the answer
-                to another one of the same part.
+            alone: True to make each part its own group, as baselines need: some answer a request with the answer to
+                another request of the same part.
         """
-        most = 0 if alone else _REQUESTS_AT_A_TIME
+        max_requests = 0 if alone else _REQUESTS_AT_A_TIME
         group: list[PlannedPart] = []
         n_requests = 0
         for part in self.parts:
             n_new = sum(map(len, part.requests))
-            if group and n_requests + n_new > most:
+            if group and n_requests + n_new > max_requests:
                 yield group
                 group, n_requests = [], 0
             group.append(part)
@@ -293,7 +294,7 @@ def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisat
 def run_folder(root: Path, signature: Signature, model: Model) -> Path:
     """Return the folder of a run, which depends on the signature and the model's identity.
 
-    The same command finds the folder again, while another model or prompt gets another folder.
+    The same command thus finds its folder again, and another model or prompt gets another one.
     """
     key = hashlib.sha256(f"{signature.sha256()}:{model.identity_sha256}".encode()).hexdigest()[:_N_KEY]
     return model_folder(root, signature, model.id) / f"{_beginning(signature)}{key}"
@@ -301,7 +302,7 @@ def run_folder(root: Path, signature: Signature, model: Model) -> Path:
 
 def model_folder(root: Path, signature: Signature, model_id: str) -> Path:
     """Return the folder of all runs of the models of one id on a version of a dataset."""
-    # An id of the Hub has a slash.
+    # Ids on the Hub contain a slash.
     return root / f"{signature.dataset}@{signature.dataset_version}" / model_id.replace("/", "__")
 
 
@@ -309,14 +310,14 @@ def like_runs(root: Path, signature: Signature, model_id: str) -> list[Path]:
     """Return the existing folders of runs with the config and prompt of a signature, whatever their items, sorted."""
     beginning = _beginning(signature)
     folders = (path for path in model_folder(root, signature, model_id).glob("*/") if path.name.startswith(beginning))
-    # The name of a prompt may begin with that of another, so that nothing but the key may follow.
+    # A prompt's name may begin with another's, so only the key may follow.
     return sorted(path for path in folders if _KEY.fullmatch(path.name[len(beginning) :]))
 
 
 def runs_of_prompt(root: Path, signature: Signature, model_id: str) -> list[Path]:
     """Return the existing folders of runs with the prompt of a signature on any config or suite, sorted.
 
-    A config and a suite that contains it are asked the same.
+    A config is asked the same questions on its own and as part of a suite.
     """
     end = re.compile(rf"-{re.escape(signature.prompt)}-{_KEY.pattern}")
     folders = (path for path in model_folder(root, signature, model_id).glob("*/") if end.search(path.name))
@@ -330,7 +331,7 @@ def _beginning(signature: Signature) -> str:
 def can_ask(prompt: Prompt, backend: Backend) -> bool:
     """Return True if a backend can ask with a prompt."""
     in_chat = backend.model.chat_template_sha256 is not None
-    # To tell, the backend may have to ask its endpoint, which is done only where the answer decides.
+    # sends_messages() may probe the endpoint, so it is called only if the answer matters.
     if not in_chat and prompt.requires in backend.capabilities:
         in_chat = backend.sends_messages()
     return prompt.requires in backend.capabilities and (prompt.chat or not in_chat)
@@ -350,10 +351,10 @@ def check_askable(prompt: Prompt) -> None:
 
 
 def check_unprobed(task: Task, prompt: Prompt, backend: Backend) -> None:
-    """Check what is known about a prompt before a remote backend is asked anything.
+    """Check what can be checked about a prompt without sending anything to a remote backend.
 
     Raises:
-        ConfigError: the prompt cannot be asked, or it is a text to continue and the backend only sends messages.
+        ConfigError: the prompt cannot be asked, or is a text to continue although the backend only sends messages.
     """
     check_askable(prompt)
     if backend.surely_sends_messages() and not prompt.chat:

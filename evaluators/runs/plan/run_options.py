@@ -1,4 +1,4 @@
-"""The rules of a run besides its plan: folder, cache, scorers, and how many requests may fail."""
+"""The settings of a run besides its plan: folder, cache, scorers, and how many requests may fail."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MAX_FAILURE_RATE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The folder of a run, and the rules for its cache, scores and failures."""
+    """The folder of all runs, and the settings for cache, scores and failures."""
 
     root: Path
     """Folder of all runs."""
     command: str
     """The command line that reproduces the run."""
     max_failure_rate: float = MAX_FAILURE_RATE
-    """Share of requests that may fail; with more, the run ends without a result."""
+    """Share of requests that may fail; if more do, the run ends without a result."""
     cache: Path | None = None
     """Store that several runs share: its answers are reused, and new answers are added to it."""
     scorers: Sequence[TextScorer] = ()

@@ -20,9 +20,9 @@ from schemas.folders.dataset_folder import read_split
 SplitItem: TypeAlias = tuple[str, Item]
 """An item and the split that it comes from."""
 
-# Suites can have hundreds of thousands of items: 297,379 in 279 parts were asked within 303 MB.
-_MOST_KEPT = 20_000
-"""Number of items of a suite up to which they stay in memory; more are read again whenever they are needed."""
+# Larger suites are read part by part: 297,379 items in 279 parts were asked within 303 MB.
+_MAX_ITEMS_IN_MEMORY = 20_000
+"""Largest number of a suite's items that stay in memory; those of larger suites are read again when needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class SelectedPart:
     config: str
     folder: Path = Path()
     entries: tuple[SplitEntry, ...] = ()
-    """All splits of the config, from which items can be read."""
+    """All splits of the config."""
     splits: frozenset[str] = frozenset()
     """Splits whose items are selected."""
     limit: int | None = None
@@ -41,7 +41,7 @@ class SelectedPart:
     is_of_suite: bool = False
     """True if the config is asked as a part of a suite."""
     kept: tuple[SplitItem, ...] | None = field(default=None, repr=False)
-    """The selected items; None if they are read from the files whenever they are needed."""
+    """The selected items; None to read them from the files each time."""
 
     @property
     def items(self) -> tuple[SplitItem, ...]:
@@ -54,8 +54,8 @@ class SelectedPart:
         return self._read() if self.kept is None else self.kept
 
     @property
-    def most_items(self) -> int:
-        """The largest number of items that can be selected, by the numbers in the manifest."""
+    def max_items(self) -> int:
+        """Upper bound on the number of selected items, from the manifest."""
         sizes = {entry.split: entry.n_items for entry in self.entries if entry.split in self.splits}
         n_limited = sum(n for split, n in sizes.items() if split not in self.support)
         taken = n_limited if self.limit is None else min(self.limit, n_limited)
@@ -64,16 +64,17 @@ class SelectedPart:
     def _read(self) -> tuple[SplitItem, ...]:
         wanted = [entry for entry in self.entries if entry.split in self.splits]
         items = [(entry.split, item) for entry in wanted for item in read_split(self.folder, entry)]
-        # Of 1,000 items with 32 for bias and 64 to show, a limit of 100 over all of them would keep 3 and 11 of these.
+        # A limit over all splits would leave too few items in the small ones: of 1,000 items with 32 in split bias and
+        # 64 to show as examples, a limit of 100 would keep about one in ten of each.
         limited = [(split, item) for split, item in items if split not in self.support]
         if self.limit is None or not limited:
             return tuple(items)
         units = _units_within(limited, self.limit)
         if not units:
-            least = min(Counter(item.unit for _, item in limited).values())
+            smallest = min(Counter(item.unit for _, item in limited).values())
             unit = item_shapes()[wanted[0].item_shape].unit_name
             raise ConfigError(
-                f"--limit {self.limit} leaves no whole {unit} of config '{self.config}'; raise it to {least} or more"
+                f"--limit {self.limit} leaves no whole {unit} of config '{self.config}'; raise it to {smallest} or more"
             )
         return tuple((split, item) for split, item in items if split in self.support or item.unit in units)
 
@@ -149,8 +150,8 @@ def select(
         name: Name of the config or suite.
         splits: Names of the splits; empty for all splits.
         parts: Configs of the suite to take; empty for all of them.
-        limit: Largest number of items of each config; None for all. Minimal pairs (or sets of variants) are selected as
-            a whole, by the hash of their id, so that each machine selects the same ones.
+        limit: Largest number of items of each config; None for all. Minimal pairs (or sets of variants) are selected
+            whole, in the order of the hashes of their ids, so that every machine selects the same ones.
         support: Splits that the limit takes nothing from.
 
     Raises:
@@ -178,7 +179,7 @@ def select(
     for part in of_configs:
         if not part.splits:
             raise ConfigError(f"part '{part.config}' of '{name}' has none of the splits; leave it out with --part")
-    stays = len(of_configs) == 1 or sum(part.most_items for part in of_configs) <= _MOST_KEPT
+    stays = len(of_configs) == 1 or sum(part.max_items for part in of_configs) <= _MAX_ITEMS_IN_MEMORY
     selected, digest, n_items = [], hashlib.sha256(), 0
     with steps() as step:
         for number, part in enumerate(of_configs):
@@ -200,7 +201,7 @@ def select(
 
 
 def _configs(manifest: Manifest, name: str, parts: Sequence[str]) -> Sequence[str]:
-    """Return the configs to take: a single one, or those of a suite in its order."""
+    """Return the configs to select from: a single one, or those of a suite in its order."""
     have = manifest.parts(name)
     if parts and not have:
         raise ConfigError(f"--part is for a suite, and '{name}' is a single config; leave it out")
@@ -211,14 +212,14 @@ def _configs(manifest: Manifest, name: str, parts: Sequence[str]) -> Sequence[st
 
 
 def _units_within(items: Sequence[SplitItem], limit: int) -> frozenset[str]:
-    """Return the units of items that are taken as a whole: as many as the limit holds, by the hash of their id."""
+    """Return as many whole units of items as the limit allows, in the order of the hashes of their ids."""
     sizes = Counter(item.unit for _, item in items)
     chosen: set[str] = set()
     room = limit
     for unit in sorted(sizes, key=lambda unit: hashlib.sha256(unit.encode()).digest()):
         if sizes[unit] > room:
-            # Smaller units that would still fit are left out, so that a larger limit selects all that a smaller one
-            # does, and its run takes the answers over.
+            # Smaller units might still fit, but stopping here makes every smaller limit's selection part of a larger
+            # one's, whose run then reuses the answers.
             break
         chosen.add(unit)
         room -= sizes[unit]
