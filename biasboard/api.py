@@ -153,7 +153,7 @@ def evaluate(
     from biasboard.ground.command_line import hide_foreign_bars
     from biasboard.ground.progress import note
     from evaluators.backend_options import BackendOptions
-    from evaluators.commands.runs_from_options import finished_runs
+    from evaluators.commands.runs_from_options import ask_all
     from evaluators.commands.shared_options import CACHE_VARIABLE, RunChoice
     from evaluators.runs.measure.unread_answers import is_unreadable
     from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
@@ -183,7 +183,7 @@ def evaluate(
         _check_ranges(chosen)
     # A function should not write the command's messages to standard output.
     with redirect_stdout(sys.stderr):
-        finished = list(finished_runs(choice, backend_options))
+        finished = list(ask_all(choice, backend_options))
         for run in finished:
             if is_unreadable(run.result):
                 note(

@@ -234,6 +234,10 @@ def hide_foreign_bars() -> None:
         os.environ.setdefault(name, value)
 
 
+ANSWERS_KEPT = "stopped; the answers so far are kept, and the same command continues from there"
+"""Line after Ctrl-C for commands that ask a model."""
+
+
 @contextmanager
 def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterator[None]:
     """Turn a mistake of the user into one line on standard error and an exit status.

@@ -59,7 +59,7 @@ def export_command(
     ] = False,
 ) -> None:
     """Write stored answers to a file that other programs can read, one answer per line or row."""
-    # It brings pyarrow along, which the other commands do without.
+    # Imported here because it loads pyarrow, which the other commands do not need.
     from evaluators.stores.answer_files import export
 
     with working(f"writing {out}"):

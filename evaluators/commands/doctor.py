@@ -115,7 +115,7 @@ def _parity(
         return
     requests = made_requests()
     try:
-        # Computed first, because the backend may take all memory of a GPU.
+        # The reference goes first, because the backend may take all memory of a GPU.
         plain = reference_answers(against, options, requests)
     except MissingExtraError as error:
         yield Check("parity", "missing", f"cannot be compared: {error}", "pip install 'biasboard[hf]'")
@@ -135,7 +135,7 @@ def _parity(
 
 
 def _same_weights(opened: Backend, model: str) -> str | Check:
-    """Return the Hub id or folder of the weights that the backend uses, or a check that says why there is none."""
+    """Return the Hub id or folder of the weights that the backend uses, or a check with the reason for having none."""
     endpoint = opened.model.endpoint
     if endpoint in ("baseline", "replay"):
         what = "a baseline is no model" if endpoint == "baseline" else "stored answers ask no model"
@@ -144,7 +144,7 @@ def _same_weights(opened: Backend, model: str) -> str | Check:
         return model
     from huggingface_hub import try_to_load_from_cache
 
-    # Do not download the weights that an endpoint serves: they may be far too large.
+    # Never download the weights that an endpoint serves: they may be far too large.
     if isinstance(try_to_load_from_cache(model, "config.json"), str):
         return model
     remedy = "name a folder or a Hub id with --reference"

@@ -23,7 +23,7 @@ from evaluators.runs.plan.plan import Plan, check_askable
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import read_manifest
 
-# A log is normalised when it is imported.
+# The normalisation is chosen when the log is imported.
 _CHOSEN = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
 _TOKENIZER = typer.Option(
     help="Folder or Hub id of the model's tokenizer: where it merges context and option, their border is moved to the "
@@ -86,7 +86,7 @@ def _check_prompt(harness: Harness, plan: Plan) -> None:
 def _borders(harness: Harness, name: str) -> Borders:
     if not harness.scores_options:
         raise ConfigError(f"--tokenizer: {harness.name} scores no options, whose borders it would move; leave it out")
-    # Imported only if borders are moved: everything else needs no tokenizer.
+    # Imported here because only moving borders needs a tokenizer.
     from evaluators.models.harness_borders import move_borders
     from evaluators.models.tokenizer import load_tokenizer
 

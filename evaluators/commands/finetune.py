@@ -37,7 +37,7 @@ def finetune_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of first weights and order.")] = PUBLISHED.seed,
 ) -> None:
     """Train a LoRA adapter for each config and each prompt of a dataset, with which run --lora asks."""
-    # Imported when a model is trained: the help of this command needs nothing of it.
+    # Imported here so that the help of this command stays fast.
     from biasboard.ground.progress import working
     from evaluators.backend import check_model_id
     from evaluators.commands.plans_from_options import plans_of

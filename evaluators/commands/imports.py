@@ -53,7 +53,7 @@ _UNCHECKED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportChoice:
-    """The choices of the command ``import``: the answers, what they belong to, and how they are read."""
+    """The options of the command ``import``: the answers, the items they belong to, and how they are read."""
 
     input: Path = option("Folder with the files of answers, or the log of a harness.", default=...)
     model: str = option("Name of the model in the names of the files; for a harness, model id in results.", default=...)
@@ -69,7 +69,7 @@ class ImportChoice:
 
     @property
     def model_id(self) -> str:
-        """The id of the model in results, for answers that were logged."""
+        """The id of the model in results of logged answers."""
         return self.name or self.model
 
 
@@ -92,14 +92,14 @@ def import_command(
 
 
 def _import_published(source: str, choice: ImportChoice) -> None:
-    """Import the answers that a benchmark published."""
+    """Import published answers."""
     importer = _importer(source)
     folder = choice.dataset or Path("out/datasets") / importer.dataset
     files = importer.files(choice.input, choice.model)
     if not (folder / MANIFEST).is_file():
         raise DataError(f"{folder}: no {MANIFEST} here; build one: {importer.build_command} --out {folder}")
     manifest = read_manifest(folder)
-    # The files stand for the model, of which nothing else is known.
+    # Nothing but its answers is known about the model, so the hashes of the files identify it.
     hashes = {file.config: sha256_file(file.path) for file in files}
     model_of_files = imported_model(check_model_id(choice.name or files[0].model), {"backend": BACKEND} | hashes)
     command = f"import {source} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
@@ -165,11 +165,11 @@ def import_logs(harness: Harness, choice: ImportChoice) -> None:
 
     Args:
         harness: The harness that wrote them.
-        choice: The logs, the dataset and how the answers are read.
+        choice: The logs, the dataset, and how the answers are read.
 
     Raises:
-        ConfigError: there is no log of ours, or an option cannot be used.
-        DataError: a log is damaged, or answers other questions than the dataset's. Nothing was written.
+        ConfigError: no log answers exported questions, or an option cannot be used.
+        DataError: a log is damaged or answers questions that are not the dataset's. Nothing was written.
     """
     normalisation = normalisation_named(choice.normalisation)
     check_model_id(choice.model_id)
@@ -178,11 +178,11 @@ def import_logs(harness: Harness, choice: ImportChoice) -> None:
         logs, left_out = harness.read(choice.input)
     tokenizer = None
     if choice.tokenizer is not None:
-        # Imported for a log with a tokenizer: published answers and other logs need none.
+        # Imported here because only logs with a tokenizer need it.
         from evaluators.models.tokenizer import load_tokenizer
 
         tokenizer = load_tokenizer(choice.tokenizer)
-    # Match all logs before writing anything, so that a wrong answer leaves nothing behind.
+    # Match all logs before writing anything, so that a wrong log leaves nothing behind.
     matched = []
     with steps() as step:
         for number, log in enumerate(logs):
@@ -287,7 +287,7 @@ def _command(harness: Harness, choice: ImportChoice, plan: Plan) -> str:
 
 
 def _unchecked(log: HarnessLog, tokenizer: ModelTokenizer | None) -> Iterator[str]:
-    """Yield what cannot be checked about scored options if the tokenizer is not given."""
+    """Yield what cannot be checked about scored options without the tokenizer."""
     choices = [answer.asked for answer in log.answers if isinstance(answer.asked, ChoiceRequest)]
     if tokenizer is not None or not choices:
         return

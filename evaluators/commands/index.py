@@ -57,16 +57,16 @@ def index_command(
         print(strict_json.dumps([_as_json(of_model, computed) for of_model, computed in indices]))
     else:
         for of_model, computed in indices:
-            # Where no model has an index, the error below says what is missing.
+            # If no model has an index, the error below says what is missing.
             if obstacle is None or not of_model.missing:
                 _print(of_model, computed)
-    # Without an index, a script must not go on as if there were one.
+    # Without any index, scripts must see an error.
     if obstacle is not None:
         raise DataError(f"nothing to average: {obstacle}")
 
 
 def _common_obstacle(models: Sequence[ModelResults]) -> str | None:
-    """Return what the first model lacks for its index and how to get it; None if any model has all results."""
+    """Return what the first model lacks for its index, and how to get it; None if any model has all results."""
     obstacles = [of_model.obstacle for of_model in models]
     if None in obstacles:
         return None
@@ -75,7 +75,7 @@ def _common_obstacle(models: Sequence[ModelResults]) -> str | None:
 
 
 def read_scored(folder: Path) -> ScoredResult:
-    """Read a finished run and compute from its records the metrics and resamples that an index needs.
+    """Read a finished run, and compute the metrics and resamples that an index needs.
 
     Raises:
         DataError: the files of the run are damaged or do not match.
@@ -112,7 +112,7 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
     table = Table(title=title, title_justify="left")
     for column in ("metric", "value", "95 % interval"):
         table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=True)
-    # An index whose result is missing says so below.
+    # An index without a value gives its reason below.
     for index in computed:
         if index.metric.value is None:
             continue
@@ -128,7 +128,7 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
             print(f"  {scorer.kind} by {scorer.label}")
         if (reason := result.environment.corruption) is not None:
             print(f"  warning: {reason}")
-    # A reason begins with the name of the part that has no value; the rest is often the same for several indices.
+    # A reason begins with the name of the part without a value; the rest is often the same for several indices.
     reasons: dict[str, list[str]] = {}
     for index in computed:
         if index.metric.reason is not None:
@@ -187,7 +187,7 @@ def _index(index: Index) -> JsonValue:
 
 
 def _asked(part: Part) -> dict[str, JsonValue]:
-    """Return the prompt or context that a part needs; nothing if it fits any."""
+    """Return the prompt or context that a part requires; empty if it takes any."""
     fields = {"prompt": part.prompt, "context": None if part.context is None else str(part.context)}
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""Checks what is installed and what is missing, from package metadata and the system, without large imports."""
+"""Checks the installation by package metadata and the system, without large imports."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _SECONDS_FOR_DRIVER = 20
 
 
 class Check(NamedTuple):
-    """One line of the report."""
+    """A line of the report."""
 
     name: str
     status: Status
     detail: str
     remedy: str | None = None
-    """Advice on what to do; None if nothing is wrong."""
+    """What to do about a problem; None if there is none."""
 
 
 def installation(out: Path, cache: Path | None) -> list[Check]:
@@ -86,18 +86,18 @@ def extra_of(backend: str) -> str | None:
 
 
 def extras(required: str | None = None) -> list[Check]:
-    """Check that the packages of each extra are installed, in versions that are supported.
+    """Check that the packages of each extra are installed in supported versions.
 
     Args:
-        required: Name of the only extra to check, which is a problem if it is missing; None to check every extra that
-            is not for developers.
+        required: Name of the only extra to check, whose absence is a problem; None to check all extras except those for
+            developers.
     """
     needs: dict[str, list[Requirement]] = {}
     for text in importlib.metadata.requires(_DISTRIBUTION) or ():
         requirement = Requirement(text)
         for extra in importlib.metadata.metadata(_DISTRIBUTION).get_all("Provides-Extra") or ():
             marker = requirement.marker
-            # A requirement may also hold for some systems only, with every extra and without: it belongs to none.
+            # A marker may only name a system; such a requirement holds without any extra, and belongs to none.
             if marker is not None and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""}):
                 needs.setdefault(extra, []).append(requirement)
     wanted = [required] if required is not None else [extra for extra in needs if extra not in _FOR_DEVELOPERS]
@@ -124,14 +124,14 @@ def _extra(extra: str, needs: list[Requirement], *, required: bool) -> Check:
 
 
 def _version(distribution: str) -> str | None:
-    """Return the installed version of a package, or of another that provides the same module; None if missing."""
+    """Return the installed version of a package, or of another one with the same module; None if missing."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         module = distribution.replace("-", "_")
         if find_spec(module) is None:
             return None
-    # For example, a build of vllm for CPUs has a name of its own.
+    # For example, the build of vllm for CPUs has another name.
     others = importlib.metadata.packages_distributions().get(module, [])
     return importlib.metadata.version(others[0]) if others else None
 
@@ -182,7 +182,7 @@ def _threads() -> Check:
 
 
 def _nvidia() -> tuple[list[str], str | None]:
-    """Return one line per GPU that the driver reports, and the driver's error; None for the latter if all is well."""
+    """Return a line per GPU that the driver reports, and the driver's error, or None if there is none."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return [], None

@@ -43,7 +43,7 @@ def list_command() -> None:
 
 
 def _prompt_lines(task: Task) -> Iterator[str]:
-    """Yield a line for each prompt; prompts of one protocol that differ in their examples alone share one."""
+    """Yield a line for each prompt; prompts of a protocol that differ only in their examples share a line."""
     listed: set[str | None] = set()
     for prompt in task.prompts.values():
         if prompt.n_examples is None:

@@ -1,4 +1,4 @@
-"""Plans the configs and prompts of one or more datasets that a user chooses."""
+"""Makes plans for the configs and prompts that a user chooses, from one or more datasets."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from schemas.folders.dataset_folder import read_manifest
 
 
 def plans_of(choice: ItemChoice) -> list[Plan]:
-    """Return a plan for each config and each prompt that its task has.
+    """Return a plan for each chosen config and each chosen prompt that its task has.
 
     Raises:
-        ConfigError: an option cannot be used, or a prompt or a config would be used by nothing, which is probably a
-            mistake.
+        ConfigError: an option cannot be used, or a named prompt or config fits no plan, probably by mistake.
     """
     normalisation = normalisation_named(choice.normalisation)
     plans = []
@@ -34,7 +33,7 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
                 name,
                 splits=choice.splits,
                 parts=choice.parts,
-                # 0 asks for all items, also where the task has a limit of its own.
+                # --limit 0 asks for all items, even if the task has a default limit.
                 limit=task.default_limit if choice.limit is None else choice.limit or None,
                 support=task.support_splits,
             )
@@ -53,7 +52,7 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
 
 
 def _names(plan: Plan, *, with_contexts: bool) -> set[str | None]:
-    """Return the values of ``--prompt`` that ask this plan; with ``--contexts``, any prompt of its protocol is one."""
+    """Return the values of ``--prompt`` that select this plan; with ``--contexts``, also its protocol's prompts."""
     protocol = plan.prompt.protocol
     names = {plan.prompt.id, protocol}
     if with_contexts and protocol is not None:
@@ -61,26 +60,26 @@ def _names(plan: Plan, *, with_contexts: bool) -> set[str | None]:
     return names
 
 
-def scorers_of(plans: Sequence[Plan], given: Sequence[str] | None) -> tuple[TextScorer, ...]:
+def scorers_of(plans: Sequence[Plan], names: Sequence[str] | None) -> tuple[TextScorer, ...]:
     """Open the scorers that some plans need; none if no task reads scores of texts.
 
     Args:
         plans: The plans.
-        given: The names on the command line; None if it names none.
+        names: The names on the command line; None if it has none.
 
     Raises:
         ConfigError: there is no such scorer, or no task reads scores.
     """
     if not any(plan.task.reads_scores for plan in plans):
-        if given is not None:
-            names = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
-            raise ConfigError(f"--scorer: task {names} reads no scores of texts; leave it out")
+        if names is not None:
+            tasks = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
+            raise ConfigError(f"--scorer: task {tasks} reads no scores of texts; leave it out")
         return ()
-    return opened_scorers(given)
+    return opened_scorers(names)
 
 
 def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
-    """Return the configs and suites that are asked if none is named; with parts, the suites that have them."""
+    """Return the configs and suites to ask if none is named; with ``--part``, the suites that have these parts."""
     if not parts or len(manifest.suites) == 1:
         return [suite.name for suite in manifest.suites] if parts else manifest.whole_names
     suites = [suite.name for suite in manifest.suites if {*parts} <= {*suite.configs}]
@@ -93,28 +92,28 @@ def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
 def _plans_of_config(
     selection: Selection, task: Task, choice: ItemChoice, normalisation: Normalisation | None
 ) -> list[Plan]:
-    """Return a plan for each given prompt that the task has, or for its default ones if none is given.
+    """Return a plan for each chosen prompt that the task has, or for its default ones if none is chosen.
 
-    A prompt given as ``CONFIG=PROMPT`` is for one config, which is then asked with no other.
+    ``CONFIG=PROMPT`` chooses a prompt for one config, which is then asked with no other.
     """
-    given = list(dict.fromkeys(choice.prompts))
-    own = [name.partition("=")[2] for name in given if name.partition("=")[0] == selection.config and "=" in name]
-    general = [name for name in given if "=" not in name]
-    # Where the task has none of them, the first one is refused with the names of those that exist.
+    chosen = list(dict.fromkeys(choice.prompts))
+    own = [name.partition("=")[2] for name in chosen if name.partition("=")[0] == selection.config and "=" in name]
+    general = [name for name in chosen if "=" not in name]
+    # If the task has none of them, the first stays, to be refused with the names of those that exist.
     wanted = own or [name for name in general if name in {*task.prompts, *_protocols(task)}] or general[:1]
     plans = [Plan(selection, task, prompt, normalisation) for prompt in _prompts(task, wanted, choice.contexts)]
     for plan in plans:
-        _ = plan.normalisation  # Raises if the prompt cannot have it, before a model is loaded.
+        _ = plan.normalisation  # Raises before a model is loaded if the prompt cannot have it.
     return plans
 
 
 def _prompts(task: Task, names: Sequence[str], contexts: str | None) -> Sequence[Prompt]:
-    """Return the prompts that a task is asked with.
+    """Return the prompts to ask with.
 
     Args:
         task: The task.
         names: Prompts and protocols on the command line; empty for the default one.
-        contexts: Numbers of examples on the command line; None if it has none.
+        contexts: The value of ``--contexts``; None without it.
     """
     if task.examples_split is None:
         if contexts is not None:
@@ -134,7 +133,7 @@ def _prompts(task: Task, names: Sequence[str], contexts: str | None) -> Sequence
 
 
 def _protocols(task: Task) -> frozenset[str | None]:
-    """Return the protocols of a task whose prompts show examples; none of any other task."""
+    """Return the protocols of a task whose prompts show examples; empty for other tasks."""
     is_shown = task.examples_split is not None
     return frozenset(prompt.protocol for prompt in task.prompts.values() if is_shown and prompt.protocol is not None)
 
@@ -153,5 +152,5 @@ def _in_contexts(task: Task, protocol: str | None, contexts: Sequence[str]) -> I
 
 
 def _context_name(prompt: Prompt) -> str:
-    """Return the number of examples that a prompt shows, with the rule by which they are chosen if there is one."""
+    """Return the number of examples that a prompt shows, followed by the rule that chooses them, if any."""
     return "-".join(filter(None, (str(prompt.n_examples), prompt.example_rule)))

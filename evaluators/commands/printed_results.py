@@ -18,7 +18,7 @@ from schemas.folders.run_folder import RESULT
 
 _MOST_SPLITS = 3
 _MOST_NAMES = 4
-"""Largest number of metrics without a value that one line names."""
+"""Largest number of metrics without a value that a line names."""
 
 
 def report(folder: Path, result: Result, advice: str = "") -> None:
@@ -27,7 +27,7 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
     Args:
         folder: The folder of the run.
         result: The result in it.
-        advice: Advice on what may help if answers could not be read.
+        advice: Advice for answers that could not be read.
     """
     counts = result.counts
     if result.metrics and (counts.scored or result.model.endpoint == "baseline"):
@@ -38,7 +38,7 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
     )
     for line in (*_incomplete(result), *_without_value(result), *notes(folder, result, advice)):
         print(line)
-    # Baselines have no rank anywhere: models are compared with them.
+    # Baselines never have a rank: models are compared with them.
     if result.metrics and result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:
         print(f"no rank on the board: {reason}")
     print(f"signature {result.signature}")
@@ -46,7 +46,7 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
 
 
 def _incomplete(result: Result) -> list[str]:
-    """Return a line on the splits of a suite with items that have no score, those with most of them first."""
+    """Return a line about the splits of a suite with unscored items, those with most of them first."""
     lost = [coverage for coverage in result.coverage if coverage.counts.scored < coverage.counts.items]
     if not lost:
         return []
@@ -62,7 +62,7 @@ def _without_value(result: Result) -> list[str]:
     """Return a line for each reason why metrics on all items have no value, with some of the metrics."""
     shown = {metric.name for metric in _printed(result)}
     names: dict[str, list[str]] = {}
-    # Those that the table would show come first.
+    # Metrics that the table would show come first.
     for metric in sorted(result.metrics, key=lambda metric: metric.name not in shown):
         if metric.value is None and not metric.group and metric.reason is not None:
             names.setdefault(metric.reason, []).append(metric.name)
@@ -71,7 +71,7 @@ def _without_value(result: Result) -> list[str]:
 
 def _shortened(names: Sequence[str]) -> str:
     """Return the first names of a list, and the number of the others if there are many."""
-    # "and 1 more" would take the room of the name.
+    # "and 1 more" would be as long as the last name.
     return listed(names, most=_MOST_NAMES if len(names) <= _MOST_NAMES else _MOST_NAMES - 1)
 
 
@@ -94,7 +94,7 @@ def report_briefly(folder: Path, result: Result, advice: str = "") -> None:
     """Print a result in one line, for commands that score many models."""
     signature = result.signature
     overall = {metric.name: metric.value for metric in _printed(result) if not metric.group}
-    # Results of one config that differ in their examples would look alike.
+    # Without the prompt, results of a config that differ in their examples would look alike.
     asked = "" if signature.examples_sha256 is None else f" with {signature.prompt}"
     values = ", ".join(f"{name} {value:.4f}" for name, value in overall.items() if value is not None)
     counted = f"{result.counts.scored} of {result.counts.items} answers have the form that was asked for"
@@ -104,7 +104,7 @@ def report_briefly(folder: Path, result: Result, advice: str = "") -> None:
 
 
 def print_next(root: Path, results: Iterable[Result]) -> None:
-    """Print the commands that go on from results with metrics: that of their index, if any, and that of the board.
+    """Print the next commands after results with metrics: that for their index, if any, and that for the board.
 
     Args:
         root: The folder of all runs.
@@ -112,24 +112,24 @@ def print_next(root: Path, results: Iterable[Result]) -> None:
     """
     measured = [result for result in results if result.metrics]
     if not measured:
-        return  # Answers that are data go on with the builder that asked for them.
+        return  # Answers without metrics are data for the builder that asked for them.
     folder = shlex.quote(str(root))
     names = dict.fromkeys(result.signature.benchmark for result in measured)
     indices = [index for name in names for index in load_benchmark(name).indices]
-    # An index of a single result says no more than that result.
+    # An index of a single result adds nothing to it.
     by_index = f"biasboard index {folder}, then " if any(len(index.sources) > 1 for index in indices) else ""
     print(f"next: {by_index}biasboard board --runs {folder}")
 
 
 def _printed(result: Result) -> list[Metric]:
-    """Return the metrics of a result that the terminal shows, in its order; all if the benchmark names none."""
+    """Return the metrics that the terminal shows, in the benchmark's order; all if the benchmark names none."""
     names = load_benchmark(result.signature.benchmark).printed_metrics
     chosen = [metric for name in names for metric in result.metrics if metric.name == name]
     return chosen or list(result.metrics)
 
 
 def value_and_interval(metric: Metric) -> tuple[str, str]:
-    """Return the cells of a table with the value of a metric and its interval."""
+    """Return the table cells with the value of a metric and its interval."""
     interval = metric.interval
     return (
         "none" if metric.value is None else _plain(metric.value),

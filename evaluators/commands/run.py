@@ -9,53 +9,52 @@ from urllib.parse import urlsplit
 
 import typer
 
-from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.command_line import ANSWERS_KEPT, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import with_options
 from biasboard.ground.toml_files import read_toml
 from evaluators.backend_options import COST_PANEL, BackendOptions
 from evaluators.commands.shared_options import FILES_PANEL, RunChoice
 
-KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 _NOT_IN_FILES = {"help", "config-file"}
 _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
 
 
 @one_line_errors()
 def take_options(context: typer.Context, path: Path | None) -> Path | None:
-    """Make the options in a file the defaults of a command, so that those of the command line win.
+    """Make the options in a file the defaults of a command, so that the command line overrides them.
 
     Args:
-        context: The call of the command, before its options are read.
+        context: The context of the command, before its options are parsed.
         path: The file; None if none is named.
 
     Raises:
         typer.Exit: the file cannot be read, or an option in it does not exist or has a wrong value.
     """
-    # A shell that completes a command parses it too, and must neither read files nor fail.
+    # Shell completion parses the command line too, and must neither read files nor fail.
     if path is not None and not context.resilient_parsing:
         context.default_map = {**(context.default_map or {}), **_options(context, path)}
     return path
 
 
 def _options(context: Any, path: Path) -> dict[str, Any]:
-    """Return the value of each option in the file by the name of its parameter."""
-    known = {_name(param): param for param in context.command.params if _name(param) not in _NOT_IN_FILES}
+    """Return the value of each option in the file, by the name of its parameter."""
+    allowed = {_name(param): param for param in context.command.params if _name(param) not in _NOT_IN_FILES}
     options: dict[str, Any] = {}
     for key, value in read_toml(path, option="--config-file", what="options").items():
-        param = known.get(key.replace("_", "-"))
+        param = allowed.get(key.replace("_", "-"))
         if param is None:
             if _SECRET.search(key):
-                # Imported for a message only: it looks at much of what is installed.
+                # Imported here because only this message needs it.
                 from evaluators.commands.installation import KEYS
 
                 variables = " or ".join(KEYS)
                 raise ConfigError(f"{path}: '{key}': no secret belongs in a file; set {variables} in the environment")
-            raise ConfigError(f"{path}: '{key}' does not exist; have: {', '.join(known).replace('-', '_')}")
+            raise ConfigError(f"{path}: '{key}' does not exist; have: {', '.join(allowed).replace('-', '_')}")
         if param.name in options:
             raise ConfigError(f"{path}: '{key}' is there twice, with a dash and with an underscore; keep one")
         options[param.name] = _value(context, path, key, value, param)
-    # A flag that is off is as good as left out.
+    # A flag set to false counts as left out.
     return {name: value for name, value in options.items() if value is not False}
 
 
@@ -66,7 +65,7 @@ def _name(param: Any) -> str:
 
 
 def _value(context: Any, path: Path, key: str, value: Any, param: Any) -> Any:
-    """Return a value as the command line would give it: a list for an option that may be repeated."""
+    """Return a value as the command line would pass it: a list for an option that may be repeated."""
     values = value if param.multiple and isinstance(value, list) else [value]
     for single in values:
         if isinstance(single, str) and _has_password(single):
@@ -132,7 +131,7 @@ _DRY_RUN = typer.Option(
 )
 
 
-@one_line_errors(KEPT)
+@one_line_errors(ANSWERS_KEPT)
 @with_options
 def run_command(
     choice: RunChoice,
@@ -142,7 +141,7 @@ def run_command(
     config_file: Annotated[Path | None, _CONFIG_FILE] = None,
 ) -> None:
     """Ask a model about each item, or continue where an earlier run stopped; write records and results."""
-    # Imported when a model is asked: the help of this command needs nothing of it.
+    # Imported here so that the help of this command stays fast.
     from evaluators.commands.runs_from_options import ask
 
     ask(choice, options, dry_run=dry_run, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Asks a model what a user chooses: plans, backends, scorers, one run per config or suite."""
+"""Asks a model as a user's options say: opens backends and scorers, and makes a run for each config or suite."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from schemas.documents.result import Result
 from schemas.files import contract
 
 _ALL = "all"
-"""Name that stands for every baseline of a benchmark."""
+"""Model name for all baselines of a benchmark."""
 
 
 def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: bool) -> None:
-    """Ask a model every item of the datasets, or print what that would take.
+    """Ask a model about every chosen item, or print what that would take.
 
     Args:
         choice: The items and how they are asked.
@@ -58,20 +58,20 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
         finished: list[Finished] = []
         show = report if choice.model != _ALL else report_briefly
         try:
-            for finished_run in finished_runs(choice, options):
+            for finished_run in ask_all(choice, options):
                 finished.append(finished_run)
                 if not as_json:
                     show(*finished_run)
         finally:
-            # A program must also learn of the runs that were finished before one failed.
+            # Even if a run fails, the program that reads the JSON must learn of the runs before it.
             if as_json:
                 print_json([run_as_json(finished_run.folder, finished_run.result) for finished_run in finished])
         check_read(finished)
         print_next(choice.out, (finished_run.result for finished_run in finished))
 
 
-def finished_runs(choice: RunChoice, options: BackendOptions) -> Iterator[Finished]:
-    """Ask a model every item of the datasets, and yield each run when it is finished.
+def ask_all(choice: RunChoice, options: BackendOptions) -> Iterator[Finished]:
+    """Ask a model about every chosen item, and yield each run when it is finished.
 
     Raises:
         ConfigError: an option cannot be used; nothing was asked.
@@ -95,22 +95,23 @@ def finished_runs(choice: RunChoice, options: BackendOptions) -> Iterator[Finish
 
 
 def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
-    """Return what each run would take, without asking anything.
+    """Estimate what each run would take, without asking anything.
 
     Raises:
         ConfigError: an option cannot be used.
     """
     plans = _checked_plans(choice, options)
-    stores, shown = AnswerStores(root=choice.out, cache=choice.cache), options.name or choice.model
+    stores, model_name = AnswerStores(root=choice.out, cache=choice.cache), options.name or choice.model
     estimates = []
     for backend, of_backend in _opened(plans, choice, options):
-        # A dry run asks an endpoint nothing, not even what a probe would.
+        # A dry run sends nothing to an endpoint, not even a probe.
         check_context(of_backend, backend, stores, choice.max_failure_rate, probe=not backend.is_remote)
-        estimates += [estimate(plan, backend, stores, shown) for plan in of_backend]
+        estimates += [estimate(plan, backend, stores, model_name) for plan in of_backend]
     return estimates
 
 
 def _checked_plans(choice: RunChoice, options: BackendOptions) -> list[Plan]:
+    """Return the plans, after checking the cache and the model's name: all of this comes before a model is loaded."""
     if choice.cache is not None:
         check_cache(choice.cache)
     with working("reading the items"):
@@ -123,9 +124,9 @@ def _checked_plans(choice: RunChoice, options: BackendOptions) -> list[Plan]:
 def _opened(
     plans: Sequence[Plan], choice: RunChoice, options: BackendOptions
 ) -> Iterator[tuple[Backend, Sequence[Plan]]]:
-    """Open one model after the other, and yield it with the plans that ask it.
+    """Open one model after the other, and yield each with its plans.
 
-    It is the model that is named, or all baselines of each plan's benchmark.
+    The models are the named one, or all baselines of each plan's benchmark.
     """
     listed = {name: [choice.model] for name in dict.fromkeys(plan.selection.manifest.benchmark for plan in plans)}
     if choice.backend == "baseline" and choice.model == _ALL:
@@ -183,7 +184,7 @@ def json_alone(wanted: bool) -> Iterator[Callable[[JsonValue], None]]:
 
 
 def run_as_json(folder: Path, result: Result) -> JsonValue:
-    """Return the folder of a finished run, what was asked, the counts and the metrics."""
+    """Return the folder of a finished run, its model and signature, counts, metrics and usage."""
     signature = result.signature
     whole = contract.dump(result)
     return {

@@ -1,4 +1,4 @@
-"""Options that several commands have in common, and the choices of the command ``run``."""
+"""Options that several commands share, and all options of the command ``run``."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ MAX_FAILURES_HELP = "Share of requests that may fail; with more, the run ends wi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemChoice:
-    """The choice of items and of how they are asked, as the command line names them."""
+    """The options that choose items and how they are asked."""
 
-    # No option here: commands other than run take one dataset, as a parameter of their own.
+    # No option: commands other than run declare a parameter of their own for a single dataset.
     datasets: tuple[Path, ...] = ()
     configs: tuple[str, ...] = option(
         "Config or suite of the dataset; by default every suite, and every config that belongs to none. Repeatable.",
@@ -68,7 +68,7 @@ class ItemChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunChoice(ItemChoice):
-    """The choices of the command ``run``: items, how they are asked, and the model."""
+    """The options of the command ``run``: items, how they are asked, and the model."""
 
     datasets: tuple[Path, ...] = option(
         "Folder of a built dataset. Repeatable.", flag="--dataset", panel=_ITEMS, default=...
@@ -100,9 +100,9 @@ def normalisation_named(text: str | None) -> Normalisation | None:
     return cast(Normalisation, text)
 
 
-def opened_scorers(given: Sequence[str] | None) -> tuple[TextScorer, ...]:
-    """Open the scorers that a user names, or the default ones for None, and print which default ones are missing."""
-    opened = open_scorers(given)
+def opened_scorers(names: Sequence[str] | None) -> tuple[TextScorer, ...]:
+    """Open the named scorers, or for None the default ones, and print which of those are missing."""
+    opened = open_scorers(names)
     for line in opened.missing:
         print(line)
     return opened.scorers

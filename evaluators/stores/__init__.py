@@ -1,6 +1,6 @@
-"""Files of answers, which nothing asks for twice.
+"""Stores answers, so that no request is sent twice.
 
-*store* is the SQLite file of a run, committed batch by batch, and of a cache that runs share::
+*store* is the SQLite file of a run, committed batch by batch, or of a cache that runs share::
 
     models      one row; in a cache, one for each model
     responses   key (model, request; facts and adapter where they matter), request, response
@@ -9,5 +9,5 @@
     runtimes    devices, packages and settings with which the answers were computed
     choices     what a backend found out by trying, such as how it scores options
 
-*read_only* and *maintenance* look at stores from outside a run; *answer_files* writes their answers for other programs.
+*read_only* and *maintenance* access stores from outside a run; *answer_files* exports answers for other programs.
 """

@@ -1,4 +1,4 @@
-"""Stored answers as a file that others can read: JSON lines, which the backend replay takes, or Parquet."""
+"""Exports stored answers: as JSON lines, which the backend replay reads, or as Parquet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schemas.documents.result import Model
 from schemas.files import contract
 
 _ROWS_AT_A_TIME = 10_000
-# The fields of requests and of responses, by name, in the order of the columns.
+# The fields of requests and responses, in the order of the columns.
 _ASKED: dict[str, pa.DataType] = {
     "prompt": pa.string(),
     "options": pa.list_(pa.string()),
@@ -56,7 +56,7 @@ _SCHEMA = pa.schema(
     ]
 )
 _TEXTS = {"prompt", "options", "stop"}
-"""Fields that may quote a dataset whose licence forbids passing on its sentences."""
+"""Fields that may quote a dataset whose licence forbids redistribution."""
 
 
 def export(path: Path, out: Path, *, model: str | None = None, with_prompts: bool = True) -> int:
@@ -64,11 +64,9 @@ def export(path: Path, out: Path, *, model: str | None = None, with_prompts: boo
 
     Args:
         path: Path of the store.
-        out: Path of a ``.jsonl`` file, which the backend replay reads, or of a ``.parquet`` file; it is written
-            completely or not at all.
+        out: Path of a ``.jsonl`` or ``.parquet`` file; it is written completely or not at all.
         model: Id, or beginning of the identity, of the model whose answers are written; None for all models.
-        with_prompts: True to write the prompts, False to write only their hashes: the licence of a dataset may forbid
-            passing on its sentences.
+        with_prompts: False to write only hashes of the prompts: the licence of a dataset may forbid redistribution.
 
     Returns:
         Number of answers that were written.
@@ -113,7 +111,7 @@ def _check_exportable(chosen: Mapping[int, Model], out: Path) -> None:
 
 
 def _rows(connection: sqlite3.Connection, chosen: Mapping[int, Model], with_prompts: bool) -> Iterator[dict[str, Any]]:
-    """Yield the answers in the order of their keys, which does not depend on the order in which they came."""
+    """Yield the answers in the order of their keys, whatever the order in which they were stored."""
     read_response = response_adapter().validate_json
     marks = ",".join("?" * len(chosen))
     rows = connection.execute(
@@ -144,11 +142,11 @@ def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> int:
     n_rows = 0
     with path.open("w", encoding="ascii", newline="\n") as file:
         for row in rows:
-            # What is null or empty is left out, except the answer to a choice.
+            # Null and empty fields are left out, except the answer to a choice.
             line: JsonValue = contract.plain(
                 {name: value for name, value in row.items() if value not in (None, (), []) or name == "option_logprobs"}
             )
-            # Escaped, because a text may hold characters that some readers take for the end of a line.
+            # Non-ASCII is escaped: some readers take characters such as U+2028 for the end of a line.
             file.write(json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n")
             n_rows += 1
     return n_rows

@@ -1,6 +1,6 @@
 """Inspects stores of responses from outside a run, and prunes caches.
 
-A cache that runs share and the ``responses.sqlite`` of one run are the same kind of file. All functions read both; only
+A shared cache and the ``responses.sqlite`` of a run are the same kind of file. All functions read both; only
 :func:`prune` removes responses, and only from caches.
 """
 
@@ -31,8 +31,8 @@ class StoredModel(NamedTuple):
     n_choices: int
     n_generations: int
     n_bytes: int
-    """Size of the requests and responses in bytes, without the indexes and free pages of the file, and without
-    beginnings of prompts that the responses share with others."""
+    """Size of the requests and responses in bytes, without the file's indexes and free pages, and without beginnings of
+    prompts that other responses share."""
     oldest: int | None
     """Time at which the oldest response was stored, in seconds since 1970; None if there is no response."""
     newest: int | None
@@ -67,7 +67,7 @@ class Pruned(NamedTuple):
 
 
 def find_store(path: Path) -> Path:
-    """Return the path of the store that a user names: the file itself, or the store in the folder of a run.
+    """Return the store that a user's path names: the file itself, or the store in the folder of a run.
 
     Raises:
         ConfigError: there is no such file.
@@ -79,7 +79,7 @@ def find_store(path: Path) -> Path:
 
 
 def check_cache(path: Path) -> None:
-    """Check that a path can be used as a cache, so that errors come before a model is loaded.
+    """Check that a path can be used as a cache, before a model is loaded.
 
     Raises:
         ConfigError: the path is a folder.
@@ -109,7 +109,7 @@ def prune(path: Path, *, model: str | None = None, before: int | None = None, dr
         path: File of the cache.
         model: Id of the model whose responses are removed, or the beginning of its identity; None for all models.
         before: Time in seconds since 1970; only responses stored before it are removed. None for responses of any age.
-        dry_run: True to count what would be removed, and to change nothing.
+        dry_run: True to only count what would be removed.
 
     Returns:
         The responses that were removed, or that would be.
@@ -130,7 +130,7 @@ def prune(path: Path, *, model: str | None = None, before: int | None = None, dr
         with open_store(path) as connection:
             chosen = chosen_models(connection, model, path)
             return Pruned(tuple(_models(connection, chosen, before)), n_bytes, None)
-    with store_errors(path), closing(_alone(path)) as connection:
+    with store_errors(path), closing(_exclusive_connection(path)) as connection:
         chosen = chosen_models(connection, model, path)
         removed = tuple(_models(connection, chosen, before))
         with connection:
@@ -141,13 +141,13 @@ def prune(path: Path, *, model: str | None = None, before: int | None = None, dr
                 connection.execute(
                     "DELETE FROM heads WHERE id NOT IN (SELECT head_id FROM responses WHERE head_id IS NOT NULL)"
                 )
-        # Until it is written anew, the file keeps the pages of removed rows.
+        # SQLite keeps the pages of removed rows until the file is rewritten.
         connection.execute("VACUUM")
     return Pruned(removed, n_bytes, _size(path))
 
 
-def _alone(path: Path) -> sqlite3.Connection:
-    """Open a connection while no other process has one, and keep others out.
+def _exclusive_connection(path: Path) -> sqlite3.Connection:
+    """Open an exclusive connection.
 
     Raises:
         RunError: another process has the store open.
@@ -156,7 +156,7 @@ def _alone(path: Path) -> sqlite3.Connection:
     try:
         check_format(connection)
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-        # SQLite removes the log only for the last process that has the store open.
+        # Succeeds only for the sole process that has the store open, since it removes the write-ahead log.
         connection.execute("PRAGMA journal_mode=DELETE")
         connection.execute("BEGIN EXCLUSIVE")
         connection.execute("COMMIT")
@@ -205,10 +205,10 @@ def chosen_models(connection: sqlite3.Connection, name: str | None, path: Path) 
 def _models(
     connection: sqlite3.Connection, chosen: dict[int, Model] | None = None, before: int | None = None
 ) -> Iterator[StoredModel]:
-    """Yield the counts for each chosen model (all if None), of responses stored before a time (any if None)."""
+    """Yield the counts of each chosen model (all if None), for responses stored before a time (any if None)."""
     for model_id, model in (_all_models(connection) if chosen is None else chosen).items():
         row = connection.execute(
-            # Requests of either kind hold a prompt; only choices hold options.
+            # Both kinds of request have a prompt, but only choices have options.
             "SELECT COALESCE(SUM(choice), 0), COALESCE(SUM(1 - choice), 0), COALESCE(SUM(n_bytes), 0), "
             "MIN(stored_at), MAX(stored_at) FROM (SELECT stored_at, "
             "json_type(CAST(request AS TEXT), '$.options') IS NOT NULL AS choice, "
@@ -222,7 +222,7 @@ def _models(
 
 
 def _head_bytes(connection: sqlite3.Connection, model_id: int, before: int | None) -> int:
-    """Return the size of the beginnings of prompts that only these responses use."""
+    """Return the size of the beginnings of prompts that no other responses use."""
     if not has_heads(connection):
         return 0
     chosen = "model_id = :model AND (:before IS NULL OR stored_at < :before)"

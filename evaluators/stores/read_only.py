@@ -1,4 +1,4 @@
-"""Reads stores of responses from outside a run and leaves them as they are."""
+"""Reads stores of responses from outside a run, without changing them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ from schemas.documents.result import Model
 def open_store(
     path: Path, *, leave_no_trace: bool = False, busy_seconds: float = BUSY_SECONDS
 ) -> Iterator[sqlite3.Connection]:
-    """Open a store that other processes may be using, and read it as it is at one moment.
+    """Open a snapshot of a store that other processes may be using.
 
-    SQLite creates log files beside a store even to read it, and removes them at the end only if it may write. A store
-    that has no log is therefore opened as immutable if no file must be left behind, or if it cannot be written: then
-    SQLite creates none.
+    Even for reading, SQLite creates log files beside a store, and it removes them only if it may write. So if no file
+    may be left behind, or the store is read-only, a store without a log is opened as immutable, which creates none.
 
     Args:
         path: File of the store.
@@ -39,14 +38,14 @@ def open_store(
         busy_seconds: Seconds to wait for another process that has locked the file.
 
     Yields:
-        A connection in a transaction.
+        A connection inside a transaction.
 
     Raises:
         RunError: the file is not a store.
     """
     no_log = not path.with_name(f"{path.name}-wal").exists()
-    still = no_log and (leave_no_trace or not os.access(path.parent, os.W_OK) or not os.access(path, os.W_OK))
-    mode = "immutable=1" if still else "mode=ro" if leave_no_trace else "mode=rw"
+    is_frozen = no_log and (leave_no_trace or not os.access(path.parent, os.W_OK) or not os.access(path, os.W_OK))
+    mode = "immutable=1" if is_frozen else "mode=ro" if leave_no_trace else "mode=rw"
     address = f"{path.resolve().as_uri()}?{mode}"
     with store_errors(path), closing(sqlite3.connect(address, uri=True, timeout=busy_seconds)) as connection:
         connection.execute("BEGIN")
@@ -55,14 +54,12 @@ def open_store(
 
 
 def is_begun(path: Path) -> bool:
-    """Return True if something was written to the file of a store, which SQLite creates empty."""
+    """Return True if a store's file is not empty; SQLite creates it empty."""
     return path.is_file() and path.stat().st_size > 0
 
 
 def answered_keys(path: Path, keys: Iterable[bytes], *, busy_seconds: float = BUSY_SECONDS) -> set[bytes]:
-    """Return those of the keys that a store holds a response to.
-
-    If there is no store, the result is empty. No file is created.
+    """Return the keys to which a store holds a response; none if there is no store. No file is created.
 
     Args:
         path: File of the store.
@@ -79,22 +76,22 @@ def answered_keys(path: Path, keys: Iterable[bytes], *, busy_seconds: float = BU
 
 
 class StoredResponses(NamedTuple):
-    """Responses in a store, and where they were computed."""
+    """Responses in a store, and the runtimes that computed them."""
 
     responses: dict[bytes, Response]
     runtimes: tuple[Runtime, ...]
-    """Each distinct runtime of the model that gave them."""
+    """The distinct runtimes of the model that gave them."""
 
 
 def stored_responses(
     path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float = BUSY_SECONDS
 ) -> StoredResponses:
-    """Read the responses to some keys of a model from a store that is left as it is.
+    """Read a model's responses to some keys from a store.
 
     Args:
         path: File of the store.
         keys: Keys of responses.
-        model: Model whose keys they are.
+        model: Model that the keys belong to.
         busy_seconds: Seconds to wait for another process that has locked the file.
 
     Raises:
@@ -113,20 +110,20 @@ def stored_responses(
 
 
 class Pace(NamedTuple):
-    """The time in which a model gave some answers."""
+    """A number of answers, and the time that a model took for them."""
 
     n_answers: int
     seconds: float
 
 
 def pace(path: Path, identity_sha256: str | None, *, busy_seconds: float = BUSY_SECONDS) -> Pace | None:
-    """Return how fast a model gave the answers of a store; None if it is unknown.
+    """Return how fast a model gave the answers in a store; None if unknown.
 
-    A store adds up the times of all its models, so that those of one of several are unknown.
+    A store records one total time for all its models, so the pace is known only if it has a single model.
 
     Args:
         path: File of the store.
-        identity_sha256: Identity of the model; None for whichever model the store has.
+        identity_sha256: Identity of the model; None for any.
         busy_seconds: Seconds to wait for another process that has locked the file.
 
     Raises:
@@ -143,12 +140,12 @@ def pace(path: Path, identity_sha256: str | None, *, busy_seconds: float = BUSY_
         ).fetchone()
     if len(models) != 1 or identity_sha256 not in (None, models[0][0]) or not seconds:
         return None
-    # Answers that were taken over from another store took no time here; one request may be sent as several.
+    # Copied answers took no time here, so no more answers count than were sent; a request may be sent more than once.
     return Pace(min(models[0][1], n_sent or models[0][1]), seconds)
 
 
 def read_answers(path: Path) -> dict[str, Response]:
-    """Read all responses of a store that were given without an adapter, of whatever model, by the hash of the request.
+    """Read all responses that any model in a store gave without an adapter, by the hash of the request.
 
     Raises:
         RunError: the file is not a store.

@@ -1,9 +1,9 @@
-"""The response store: an SQLite file per run, from which a run resumes and each score can be traced to its responses.
+"""The response store: an SQLite file per run, from which the run resumes and every score can be traced to responses.
 
-A key is the sha256 of the model's identity and of the request, so that two models never share a response. Responses are
-committed in groups as they arrive, each group in one transaction. The store has a thread of its own for this, while the
-backend works on the next group. A killed process loses the responses it was waiting for, and at most the one group that
-was being written. A cache that several runs share is a store too, with the responses of many models.
+A key is the SHA-256 of the model's identity and the request, so that two models never share a response. Responses are
+committed in groups as they arrive, one transaction each, by the store's own thread while the backend works on the next
+group. A killed process loses the responses it was waiting for, and at most the group that was being written. A cache
+that several runs share is also a store, with the responses of many models.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from schemas.files import contract
 STORE = "responses.sqlite"
 _FORMAT = 3
 _READABLE = (2, _FORMAT)
-"""Formats that can be read. Format 2 stores every prompt as a whole."""
-# Rows are appended and found by an index on the key, which takes half the time of a table ordered by key.
+"""Formats that can be read. Format 2 stores every prompt whole."""
+# Appending rows and indexing their keys takes half the time of a table ordered by key.
 _TABLES = """
 CREATE TABLE IF NOT EXISTS models (id INTEGER PRIMARY KEY, model_sha256 TEXT NOT NULL UNIQUE, model TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS responses (
@@ -51,27 +51,26 @@ CREATE TABLE IF NOT EXISTS choices (
 """
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
 BUSY_SECONDS = 60
-# With both limits, the store slows a backend that answers 10,000 requests a second by 2 to 3 %; it was 8 % without.
+# With both limits the store slows a backend of 10,000 requests a second by 2 to 3 %; without them, by 8 %.
 _PATIENCE = 0.05
-"""Longest wait for a commit before the run asks on, as a share of the time in which the responses came."""
+"""Longest wait for a commit before the run continues, as a share of the time that its responses took."""
 _UNHURRIED = 1e-3
 """Seconds per response below which a run never waits for a commit, since waiting costs more than it saves."""
-# Prompts of 1.8 kB that show solved examples took 4,152 bytes per answer, and 739 since their beginnings are stored
-# once.
+# With prompts of 1.8 kB that show solved examples, an answer took 4,152 bytes; storing shared beginnings once: 739.
 LEAST_HEAD = 256
 """Number of characters from which a shared beginning is worth a row of its own."""
 _MOST_HEADS = 16
-"""Number of beginnings that a prompt is compared with."""
+"""Number of latest beginnings that a prompt is compared with."""
 _MOST_RECENT = 8
 
 
 class Totals(NamedTuple):
-    """Totals of what was sent to the backend in all sessions of a run."""
+    """Totals of the requests sent in all sessions of a run."""
 
     n_attempts: int
-    """Number of requests that were sent, answered or not, including repeated ones."""
+    """Number of requests sent, answered or not, including repetitions."""
     seconds: float
-    """Seconds in which the responses came."""
+    """Seconds that the responses took."""
     cost_usd: float | None
     """Cost in US dollars; None if a price is unknown."""
 
@@ -79,7 +78,8 @@ class Totals(NamedTuple):
 def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
     """Return the key of a response, 32 bytes.
 
-    The model is part of it: a cache without it gives one model the answers of another (lm-evaluation-harness #4063).
+    It includes the model, because a cache without it gave one model the answers of another in lm-evaluation-harness
+    (issue #4063).
 
     Args:
         model: Model that is asked.
@@ -87,13 +87,13 @@ def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
         with_facts: True if the response also depends on the request's facts.
     """
     facts = strict_json.sha256(dict(request.facts)) if with_facts else ""
-    # Two contexts may ask the same; each is answered with its own adapter.
+    # Two contexts may send the same request but are answered by different adapters.
     adapter = "" if request.adapter is None else f":{request.adapter}"
     return hashlib.sha256(f"{model.identity_sha256}:{request.sha256}:{facts}{adapter}".encode()).digest()
 
 
 class ResponseStore:
-    """A file of the responses of one run, or of many runs and models; a context manager."""
+    """A file with the responses of one run, or of many runs and models; a context manager."""
 
     def __init__(self, path: Path, model: Model, *, busy_seconds: float = BUSY_SECONDS) -> None:
         """Open the store, or create it if it does not exist.
@@ -109,7 +109,7 @@ class ResponseStore:
         self.path = path
         self._busy_seconds = busy_seconds
         path.parent.mkdir(parents=True, exist_ok=True)
-        # SQLite releases the interpreter lock while it works. One thread does all the work, in the order of the calls.
+        # SQLite releases the interpreter lock while it works. A single thread keeps the order of the calls.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._writing: list[Future[None]] = []
         self._noted: Runtime | None = None
@@ -126,7 +126,7 @@ class ResponseStore:
             _use_log(self._connection, self._busy_seconds)
             self._connection.execute("PRAGMA synchronous=NORMAL")
             with self._connection:
-                # In one transaction, so that another process sees all tables and their format, or none.
+                # One transaction, so that another process sees all tables with their format, or none.
                 self._connection.execute("BEGIN IMMEDIATE")
                 if check_format(self._connection) == 2:
                     self._connection.execute("ALTER TABLE responses ADD COLUMN head_id INTEGER")
@@ -163,14 +163,14 @@ class ResponseStore:
             self._thread.shutdown()
 
     def _close(self) -> None:
-        # What is committed lies in the log; where it cannot be merged, the next process that opens the store does.
+        # Commits are safe in the log; if it cannot be merged now, the next process that opens the store merges it.
         with suppress(sqlite3.DatabaseError):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
     def sent(self, sent: Sent) -> None:
         """Record the number and cost of requests that are being sent."""
-        # An error of the disk ends the run here, without a wait for what is still being written.
+        # Raises errors of finished writes, without waiting for those under way.
         while self._writing and self._writing[0].done():
             self._writing.pop(0).result()
         self._write_later("INSERT INTO usage VALUES (?, 0, ?)", sent)
@@ -180,10 +180,10 @@ class ResponseStore:
 
         Args:
             answers: Requests and responses by key.
-            seconds: Seconds in which the responses came; 0 if they were taken over from another store.
+            seconds: Seconds that the responses took; 0 if they were copied from another store.
 
         Raises:
-            RunError: these responses, or those before them, could not be written.
+            RunError: these or earlier responses could not be written.
         """
         self._settle()
         self._writing.append(self._thread.submit(self._write, answers, seconds))
@@ -191,7 +191,7 @@ class ResponseStore:
             self._settle(timeout=_PATIENCE * seconds)
 
     def _settle(self, timeout: float | None = None) -> None:
-        """Wait until everything is written, at most ``timeout`` seconds for each part, and raise errors of the disk."""
+        """Wait for pending writes, at most ``timeout`` seconds each, and raise their errors."""
         while self._writing:
             try:
                 self._writing[0].result(timeout)
@@ -226,18 +226,18 @@ class ResponseStore:
                 )
                 for key, (request, response) in sound.items()
             ]
-            # Two runs that share a cache may answer the same request at the same time, hence the replacement.
+            # REPLACE, because two runs that share a cache may answer the same request at the same time.
             self._connection.executemany(
                 "INSERT OR REPLACE INTO responses (key, model_id, request, response, stored_at, head_id) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 rows,
             )
-            # Nothing is recorded for responses that were taken over: they took no time, and their cost is unknown.
+            # Copied responses took no time, and recording their unknown cost would make the total unknown.
             if seconds:
                 self._connection.execute("INSERT INTO usage VALUES (0, ?, 0)", (seconds,))
 
     def _head_id(self, head: str) -> int | None:
-        """Return the number of a beginning of prompts, which is stored if it is new; None for no beginning."""
+        """Return the row id of a beginning of prompts, storing it if new; None for the empty beginning."""
         if not head:
             return None
         digest = hashlib.sha256(head.encode()).digest()
@@ -246,14 +246,14 @@ class ResponseStore:
         return int(head_id)
 
     def responses(self, keys: Iterable[bytes]) -> dict[bytes, Response]:
-        """Return the stored responses by key; keys without a response are left out."""
+        """Return the stored responses by key, without keys that have none."""
         rows = self._read(lambda connection: stored_rows(connection, "key, response", list(keys)))
         decode = response_adapter().validate_json
         with store_errors(self.path):
             return {key: decode(text) for key, text in rows}
 
     def _read(self, query: Callable[[sqlite3.Connection], Iterable[Any]]) -> list[Any]:
-        """Return the rows of a query, after everything that was to be written before it."""
+        """Return the rows of a query, after all earlier writes."""
 
         def rows() -> list[Any]:
             with store_errors(self.path):
@@ -263,11 +263,11 @@ class ResponseStore:
         return self._thread.submit(rows).result()
 
     def totals(self) -> Totals:
-        """Return the totals of what was sent so far."""
+        """Return the totals of the requests sent so far."""
         (totals,) = self._read(
             lambda connection: connection.execute(
                 "SELECT COALESCE(SUM(n_attempts), 0), COALESCE(SUM(seconds), 0.0), "
-                # SUM would leave unknown costs out, and the sum would look complete.
+                # SUM skips unknown costs, and the sum would look complete.
                 "CASE WHEN COUNT(cost_usd) = COUNT(*) THEN SUM(cost_usd) END FROM usage"
             )
         )
@@ -277,18 +277,18 @@ class ResponseStore:
         """Record where and how the responses of this session are computed."""
         if runtime == self._noted:
             return
-        # Obstacles explain a refusal before anything is asked; they are no part of an answer's environment.
+        # Obstacles only explain refusals; they are not part of an answer's environment.
         fields = {name: value for name, value in asdict(runtime).items() if name != "obstacles"}
         text = strict_json.canonical(contract.plain(fields)).decode()
         self._write_later("INSERT OR IGNORE INTO runtimes VALUES (?, ?)", (self._model_id, text))
         self._noted = runtime
 
     def keep_choice(self, name: str, value: str) -> None:
-        """Keep how something is computed, so that the run goes on in the same way after it was stopped."""
+        """Store how something is computed, so that the run does the same after a stop."""
         self._write_later("INSERT OR REPLACE INTO choices VALUES (?, ?, ?)", (self._model_id, name, value))
 
     def choices(self) -> dict[str, str]:
-        """Return the choices that were kept, by name."""
+        """Return the stored choices by name."""
         statement = "SELECT name, value FROM choices WHERE model_id = ?"
         return dict(self._read(lambda connection: connection.execute(statement, (self._model_id,))))
 
@@ -303,7 +303,7 @@ class ResponseStore:
 def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
     """Switch the write-ahead log on.
 
-    If other processes do so at the same time, SQLite fails at once instead of waiting for them, so try again.
+    If another process does so at the same time, SQLite fails at once instead of waiting, hence the retries.
     """
     deadline = time.monotonic() + busy_seconds
     while True:
@@ -318,7 +318,7 @@ def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
 
 
 def check_format(connection: sqlite3.Connection) -> int:
-    """Check that a file is empty or has a format that can be read, and return its format or that of a new file.
+    """Check that a file is empty or has a readable format, and return its format, or that of a new file.
 
     Raises:
         sqlite3.DatabaseError: the file has another format.
@@ -333,7 +333,7 @@ def check_format(connection: sqlite3.Connection) -> int:
 
 def stored_rows(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> list[tuple[bytes, ...]]:
     """Return columns of the stored responses to some keys."""
-    # A list: a cursor that is left open by an error could only be closed in the thread that opened it.
+    # A list, because a cursor left open by an error could only be closed in the thread that opened it.
     rows: list[tuple[bytes, ...]] = []
     for start in range(0, len(keys), _VARIABLES):
         part = keys[start : start + _VARIABLES]
@@ -343,37 +343,37 @@ def stored_rows(connection: sqlite3.Connection, columns: str, keys: Sequence[byt
 
 
 def has_heads(connection: sqlite3.Connection) -> bool:
-    """Return True if a store keeps the beginnings of prompts apart."""
+    """Return True if a store keeps shared beginnings of prompts in a table of their own."""
     return check_format(connection) >= _FORMAT
 
 
 def request_columns(connection: sqlite3.Connection) -> str:
-    """Return the columns of ``responses`` from which :func:`stored_request` makes a request."""
+    """Return the columns that :func:`stored_request` reads a request from."""
     head = "(SELECT text FROM heads WHERE heads.id = head_id)" if has_heads(connection) else "NULL"
     return f"request, {head}"
 
 
 def stored_request(request: bytes, head: str | None) -> Request:
-    """Return a request as it was asked.
+    """Rebuild a request.
 
     Args:
         request: JSON of the request, with the rest of its prompt.
-        head: Beginning of its prompt that is stored apart; None if there is none.
+        head: Beginning of its prompt; None if the prompt is stored whole.
     """
     stored = request_adapter().validate_json(request)
     return stored if head is None else replace(stored, prompt=head + stored.prompt)
 
 
 def request_bytes(request: Request, head: str) -> bytes:
-    """Return the JSON of a request without the beginning of its prompt."""
+    """Return the JSON of a request whose prompt lacks its beginning."""
     return request_adapter().dump_json(replace(request, prompt=request.prompt[len(head) :]) if head else request)
 
 
 @contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite, such as a full disk or a broken file, into a ``RunError`` of one line.
+    """Turn errors of SQLite, such as a full disk or a broken file, into a one-line ``RunError``.
 
-    What was committed stays in the file.
+    Committed responses stay in the file.
     """
     try:
         yield
@@ -407,23 +407,23 @@ def runtime_adapter() -> TypeAdapter[Runtime]:
 
 
 class Heads:
-    """The beginnings that the latest prompts share.
+    """The beginnings that recent prompts share.
 
-    Prompts of one task come near each other, whatever the order in which a backend answers. A prompt is therefore
-    compared with the latest beginnings, and then with the latest prompts.
+    Prompts of a task arrive close together, whatever the order in which a backend answers. It is thus enough to compare
+    a prompt with the latest beginnings, and then with the latest prompts.
     """
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        """Begin with some beginnings.
+    def __init__(self, heads: Iterable[str] = ()) -> None:
+        """Start with some beginnings.
 
         Args:
-            known: Beginnings in the order in which they were last used.
+            heads: Beginnings in the order in which they were last used.
         """
-        self._heads = deque(known, maxlen=_MOST_HEADS)
+        self._heads = deque(heads, maxlen=_MOST_HEADS)
         self._recent: deque[str] = deque(maxlen=_MOST_RECENT)
 
     def head_of(self, prompt: str) -> str:
-        """Return the beginning of a prompt that is stored apart; empty if the prompt is stored as a whole."""
+        """Return the beginning of a prompt that is stored separately; empty if the prompt is stored whole."""
         fitting = [head for head in self._heads if prompt.startswith(head)]
         head = max(fitting, key=len, default="") or self._new_head(prompt)
         if head:
@@ -435,24 +435,24 @@ class Heads:
 
     def _new_head(self, prompt: str) -> str:
         length = max((_n_shared(prompt, other) for other in self._recent), default=0)
-        # What ends with a line is more often shared by others than what ends inside one.
+        # A beginning cut at the end of a line is shared by more prompts than one cut inside it.
         line = prompt.rfind("\n", 0, length) + 1
         length = line if line >= LEAST_HEAD else length
         return prompt[:length] if length >= LEAST_HEAD else ""
 
 
 def _n_shared(left: str, right: str) -> int:
-    """Return the number of characters at the beginning that two texts share.
+    """Return the length of the common beginning of two texts.
 
     >>> _n_shared("the baker", "the banker")
     6
     """
-    # Halving compares slices, which takes a fraction of the time of os.path.commonprefix on texts of a megabyte.
-    least, most = 0, min(len(left), len(right))
-    while least < most:
-        middle = (least + most + 1) // 2
-        if left.startswith(right[least:middle], least):
-            least = middle
+    # Bisection compares slices: a fraction of the time of os.path.commonprefix on texts of a megabyte.
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left.startswith(right[low:middle], low):
+            low = middle
         else:
-            most = middle - 1
-    return least
+            high = middle - 1
+    return low

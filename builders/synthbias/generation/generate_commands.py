@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import typer
 from filelock import FileLock, Timeout
 
-from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.progress import silent, steps
 from builders.build_command import DatasetVersion, closing_lines
@@ -141,7 +141,6 @@ def _still_wanted(cells: Sequence[Cell], state: _State | None, limits: Limits, p
     )
 
 
-KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 _PILOT = 20
 _ROUNDS = 8
 _RESERVED_OPTIONS = ("--dataset", "--config", "--split", "--part", "--limit", "--task", "--out", "--cache")
@@ -239,7 +238,7 @@ def _status_of(command: Sequence[str]) -> int:
     epilog=EXIT_STATUS,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
-@one_line_errors(KEPT)
+@one_line_errors(ANSWERS_KEPT)
 def generate(
     context: typer.Context,
     model: Annotated[str, typer.Option(help="Model that writes: what the backend calls it.")],
