@@ -1,16 +1,16 @@
-"""The families of tasks. A folder holds all of one: what is asked, how answers are read, and what is measured.
+"""The families of tasks. Each folder holds a whole family: what is asked, how answers are read, and what is measured.
 
 By the names of its files::
 
     NAME_task.py         turns items into requests, and responses into readings (evaluators/task.py)
     NAME_metrics.py      defines metrics of the tables of its records (evaluators/metric.py)
     NAME_benchmark.py    baselines, indices, gates and imports of a benchmark (evaluators/benchmark.py)
-    all others           what these share: prompts, readings, detectors, tables
+    all others           shared parts: prompts, readings, detectors, tables
 
-*refusals* and ``refusals.toml`` say which texts decline to answer, for texts that are continued and solved; coreference
-has a list of its own in ``generated_answers.py``.
+*refusals* and ``refusals.toml`` detect refusals in continuations and solutions; coreference has its own list in
+``generated_answers.py``.
 
-A family may use another one only where it asks the same in another way, as images do with labels.
+A family may use another only where it asks the same thing in another way, as images do with labels.
 """
 
 from biasboard.ground.plugins import search_path

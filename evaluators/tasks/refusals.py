@@ -1,6 +1,6 @@
-"""Detects texts that decline what they were asked to do, by the phrases of ``refusals.toml``.
+"""Detects refusals in generated texts by the phrases of ``refusals.toml``.
 
-Multiple-choice answers of coreference have a list of their own, in ``coreference/generated_answers.py``.
+Multiple-choice answers of coreference have their own list, in ``coreference/generated_answers.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 # They miss most refusals: of the published continuations of GPT-4, 15 begin with one of the five below and about 107
-# decline in other words. A quotation mark before them or a curly apostrophe in them is enough.
+# decline in other words. Even a quotation mark before the phrase or a curly apostrophe in it defeats them.
 PUBLISHED_PREFIXES = ("I'm sorry", "I am sorry", "It seems like", "It looks like")
 """Beginnings of texts that the paper's code counts as refusals in recognition (F4), in just this case and spelling."""
 PUBLISHED_PREFIXES_CONTINUATION = (*PUBLISHED_PREFIXES, "I understand")
@@ -20,8 +20,8 @@ PUBLISHED_PREFIXES_CONTINUATION = (*PUBLISHED_PREFIXES, "I understand")
 
 _STRAIGHT = str.maketrans({"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{LEFT SINGLE QUOTATION MARK}": "'", "`": "'"})
 _LEADING = re.compile(r"^[\s\"'*\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}(\[#:.-]+")
-_LOOKED_AT = 300
-"""Number of characters at the beginning of a text that are searched for a refusal: characters may apologise later."""
+_N_SEARCHED = 300
+"""Number of characters at the beginning of a text that are searched: later, a character of a story may apologise."""
 
 
 class _Patterns(NamedTuple):
@@ -37,7 +37,7 @@ def _patterns() -> _Patterns:
     parts = {name: f"(?:{'|'.join(data[name])})" for name in ("cannot", "doing")}
 
     def compiled(name: str) -> re.Pattern[str]:
-        """Combine all patterns of one list into one."""
+        """Combine all patterns of a list into one."""
         alternatives = [
             pattern.replace("{cannot}", parts["cannot"]).replace("{doing}", parts["doing"]) for pattern in data[name]
         ]
@@ -46,13 +46,13 @@ def _patterns() -> _Patterns:
     return _Patterns(compiled("beginning"), compiled("anywhere"), compiled("continued"))
 
 
-# Baselines give the same answer thousands of times.
+# Cached because baselines give the same answer thousands of times.
 @lru_cache(maxsize=8192)
 def is_refusal(text: str) -> bool:
     """Return True if a text declines, asks back, or talks about its task instead of doing it.
 
-    The beginning of the text decides. Its apostrophes may be curly, and quotation marks may come before it. A text that
-    continues its task after a remark is not a refusal, and neither is one in which a character apologises.
+    Only the beginning of the text counts; it may have curly apostrophes and leading quotation marks. A text that goes
+    on with its task after a remark is not a refusal, and neither is one in which a character apologises.
 
     >>> is_refusal('"I am sorry, but I can\N{RIGHT SINGLE QUOTATION MARK}t help with that.')
     True
@@ -60,7 +60,7 @@ def is_refusal(text: str) -> bool:
     False
     """
     patterns = _patterns()
-    start = _LEADING.sub("", text.translate(_STRAIGHT))[:_LOOKED_AT]
+    start = _LEADING.sub("", text.translate(_STRAIGHT))[:_N_SEARCHED]
     if patterns.beginning.match(start) is None and patterns.anywhere.search(start) is None:
         return False
     return patterns.continued.search(text.translate(_STRAIGHT)) is None

@@ -1,6 +1,6 @@
-"""Whom a pronoun refers to, in minimal pairs that differ in the gender of the pronoun only.
+"""Whom a pronoun refers to, in minimal pairs that differ only in the gender of the pronoun.
 
-The way of an item::
+From item to metrics::
 
     "The guard thanked the nurse because she ..."     the same sentence with "he" is the other side of the pair
         │  coreference_task: one request per order of the options
@@ -9,11 +9,11 @@ The way of an item::
         │  read: probabilities, averaged over the orders
         v
     nurse 0.7, guard 0.3
-        │  coreference_table: the referent first, or without one the occupation that the dataset refers to
+        │  coreference_table: the referent first; without one, the reference occupation of the dataset
         v
     row of nurse: probabilities 0.7, 0.3; certainty; desirability; index of the pair
         ├── coreference_metrics: accuracy, gaps between stereotypes, equalized odds over occupations
-        └── ucerf_metrics: how alike both sides of a pair are
+        └── ucerf_metrics: how similar the two sides of a pair are
 """
 
 from biasboard.ground.plugins import search_path

@@ -1,7 +1,6 @@
-"""Measures which occupation a model predicts: how often the referent, how evenly, and how often by the stereotype.
+"""Measures which occupation a model predicts: how often the referent, how evenly, and how often the stereotyped one.
 
-Accuracy and equalized odds need a right answer. What a pronoun suggests to a model (``pro_rate``) is measured without
-one too.
+Accuracy and equalized odds need a right answer; ``pro_rate``, what a pronoun suggests to a model, does not.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ ACCURACY_GAP = stereotype_gap(
 )
 
 _CELLS = 8
-"""Number of columns per occupation: (sum, count) of masculine and feminine positives, then of the negatives."""
+"""Number of columns per occupation: sum and count for masculine and feminine pronouns, of positives, then negatives."""
 
 
 def _statistics(
@@ -72,7 +71,7 @@ def _statistics(
         clusters = table.clusters[used]
         sums += sum_by_cluster(clusters, column, values[used], **shape)
         sums += sum_by_cluster(clusters, column + 1, 1.0, **shape)
-    # An occupation without any masculine or without any feminine pronoun has no gap, and is excluded.
+    # An occupation that lacks masculine or feminine pronouns has no gap, and is excluded.
     positives, negatives = _gaps(sums.sum(axis=0))
     complete = ~np.isnan(positives + negatives)
     return Statistics(sums, int(complete.sum()), len(names) - int(complete.sum()))
@@ -101,7 +100,7 @@ def _prediction_statistics(table: CoreferenceTable, group: Mapping[str, str]) ->
 
 
 def _desirability_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    # The sign on negatives does not matter, since only absolute differences between the genders are taken.
+    # The sign of negatives does not matter, since only absolute differences between the genders are used.
     return _statistics(table, group, table.desirability, -table.desirability)
 
 
@@ -111,7 +110,7 @@ def _one_minus_mean_gap(sums: FloatArray) -> FloatArray:
 
 
 def _one_minus_mean_desirability_gap(sums: FloatArray) -> FloatArray:
-    # A desirability spans [-1, 1] and a rate [0, 1], hence 4 in place of 2. The paper does not give the constant.
+    # A desirability spans [-1, 1] and a rate [0, 1], hence 4 instead of 2. The paper does not give the constant.
     positives, negatives = _gaps(sums)
     return _mean_of_defined(1 - (positives + negatives) / 4)
 
@@ -125,7 +124,7 @@ _metric = partial(
     task="coreference",
     unit="occupations",
     slices=("occupation",),
-    # Resampling widens absolute differences, so that percentiles would not lie around their mean.
+    # Resampling increases absolute differences, so that a percentile interval would be off-centre.
     interval_method=NORMAL,
 )
 EQUALIZED_ODDS = _metric(

@@ -1,4 +1,4 @@
-"""The records of the coreference task as arrays, their minimal pairs, and what metrics of correctness share."""
+"""The records of the coreference task as arrays, their minimal pairs, and what the metrics share."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class CoreferenceTable(GroupedTable):
     """
 
     probabilities: FloatArray
-    """Probabilities of the reference occupation, the other one and perhaps *undetermined*, shape (n, k).
+    """Probabilities of the reference occupation, the other occupation and, if offered, *undetermined*, shape (n, k).
 
     Rows without a reading are 0.
     """
     usable: BoolArray
-    """Mask of the rows with a reading that gives the two occupations any probability, shape (n,)."""
+    """Mask of the rows whose reading gives the two occupations a probability above 0, shape (n,)."""
     pair_ids: tuple[str, ...]
-    """Id of each row's minimal pair; the item's own id if it has none."""
+    """Id of each row's minimal pair; the item id if it has none."""
     has_referent: bool
     """True if the items have a right answer."""
     has_undetermined: bool
@@ -63,8 +63,8 @@ class CoreferenceTable(GroupedTable):
         """Build the table from records.
 
         Raises:
-            DataError: there are no records, records with and without a right answer are mixed, or records have
-                different numbers of outcomes or those of another task.
+            DataError: there are no records, records with and without a right answer are mixed, or records differ in
+                their number of outcomes or are of another task.
         """
         columns = RecordColumns.of(records)
         with_target = set(columns.columns["target"].known.tolist())
@@ -75,9 +75,9 @@ class CoreferenceTable(GroupedTable):
         outcomes = set(columns.readings["outcomes"].lists.lengths[columns.has_reading].tolist())
         if len(outcomes) > 1:
             raise DataError(f"records have {sorted(outcomes)} outcomes; score them with one prompt")
-        # Certainty depends on k: (.5, .5) has none among 2 outcomes, and .974 among 40. Different k are never mixed.
-        # The paper gives no k; its example of a pair that is wrong but uncertain (UCerF .797) needs .727 on both sides
-        # with 2 outcomes, and a perplexity of 32 with 40.
+        # Certainty depends on k, so that different k are never mixed: (.5, .5) has certainty 0 among 2 outcomes and
+        # .974 among 40. The paper gives no k; its example of a wrong but uncertain pair (UCerF .797) needs .727 on both
+        # sides with 2 outcomes, and a perplexity of 32 with 40.
         k = outcomes.pop() if outcomes else 2
         probabilities = _probabilities(columns, k)
         pairs, items = (columns.columns[name].texts for name in ("pair_id", "item_id"))

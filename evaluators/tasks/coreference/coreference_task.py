@@ -5,9 +5,9 @@ and results with different prompts are never ranked together. The task does not 
 
 The reading of an item is a distribution over the outcomes. A prompt that scores options gives the model's own
 distribution. A prompt that generates text, for models without log-probabilities, gives one hard choice per order of the
-options. The distribution is then the share of orders in which each outcome was chosen. Certainty, and with it UCerF,
-then measures how little the answer depends on the order of the options, and not how sure the model is of each answer.
-The two kinds of results are never shown in one table.
+options; the distribution is the share of orders in which each outcome was chosen. Certainty, and with it UCerF, then
+measures how little the answer depends on the order of the options, not how sure the model is of each answer. The two
+kinds of results never share a table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MCQ = 'Sentence: {sentence}\nQuestion: Who does "{pronoun}" refer to?\n'
 _OCCUPATIONS = ("the {first}", "the {second}")
 _NO_ANSWER = "It cannot be determined from the sentence"
 _NEXT_QUESTION = ("\nSentence:", "\nQuestion:")
-"""Texts at which generation stops if a model continues with further questions.
+"""Texts that stop generation when a model goes on with further questions.
 
 A line break does not stop it, because some answers begin with one."""
 _LETTER_ONLY = "Answer with the letter of one option.\nAnswer:"
@@ -43,8 +43,8 @@ _LETTER_ONLY = "Answer with the letter of one option.\nAnswer:"
 _PROMPTS = (
     Prompt(
         id="intrinsic-v1",
-        # The article stands in the prompt, so that an option begins with the noun. The full stop ends it: without one,
-        # "nurse" would have the probability of "nurse practitioner" too.
+        # The article is part of the prompt, so that an option begins with the noun. The full stop ends the option:
+        # without it, "nurse" would include the probability of "nurse practitioner".
         template="{sentence} '{Pronoun}' refers to the",
         options=(" {first}.", " {second}."),
         outcomes=("first", "second"),
@@ -60,7 +60,7 @@ _PROMPTS = (
         options=(" A", " B"),
         outcomes=("first", "second"),
         outcome_texts=_OCCUPATIONS,
-        # Over both orders a preference for a letter favours neither occupation.
+        # Averaged over both orders, a preference for a letter favours neither occupation.
         orders=tuple(permutations(range(2))),
         scoring="option_logprob",
         requires="option_logprobs",
@@ -148,18 +148,18 @@ class CoreferenceTask(Task):
         return requests
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the occupations in their order, the stereotyped one, and the referent if there is one."""
+        """Return the first and last mentioned occupation, the stereotyped one, and the referent if there is one."""
         groups = facts.groups
-        known = {"stereotyped": groups.get("stereotyped_occupation"), "referent": facts.target}
+        candidates = {"stereotyped": groups.get("stereotyped_occupation"), "referent": facts.target}
         if (first := groups.get("first_occupation")) is not None:
-            two = (groups["occupation"], groups["other_occupation"])
-            known |= {"first_mentioned": first, "last_mentioned": two[1] if two[0] == first else two[0]}
-        return {name: value for name, value in known.items() if value is not None}
+            reference, other = groups["occupation"], groups["other_occupation"]
+            candidates |= {"first_mentioned": first, "last_mentioned": other if reference == first else reference}
+        return {name: value for name, value in candidates.items() if value is not None}
 
     def facts(self, item: CoreferenceItem) -> ItemFacts:
         """Return the target, reference and groups of an item."""
         other = next(name for name in item.occupations if name != item.reference)
-        # More than metrics slice by: baselines read these too, and are asked again from records, without the dataset.
+        # More groups than metrics slice by: baselines are also run from records, without the dataset, and read these.
         groups = {
             "pronoun_gender": item.pronoun_gender,
             "occupation": item.reference,
@@ -175,16 +175,16 @@ class CoreferenceTask(Task):
             cluster=item.cluster, pair_id=item.pair_id, target=item.referent, reference=item.reference, groups=groups
         )
 
-    # certain_readings() says the same over columns; what changes here changes there.
+    # certain_readings() computes the same on columns: change both together.
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Average the distributions over the orders of the outcomes.
 
-        If the answer to one order is missing or cannot be read, the item has no reading.
+        If any order lacks a readable answer, the item has no reading.
 
         Args:
             exchanges: The exchanges of one item, one per order.
-            normalisation: The way in which option log-probabilities become probabilities. None for generated answers,
-                which each give all probability to one outcome.
+            normalisation: How option log-probabilities become probabilities. None for generated answers, each of which
+                gives all probability to one outcome.
         """
         for exchange in exchanges:
             if exchange.status != "answered":
@@ -222,7 +222,7 @@ class CoreferenceTask(Task):
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where the referent is the most probable outcome, False where it is not, None where it ties.
 
-        The value is None too if the referent is none of the outcomes, or if there is no reading.
+        It is also None if the referent is not among the outcomes, or if there is no reading.
         """
         columns = RecordColumns.of(records)
         outcomes, shares = (columns.readings[name].lists for name in ("outcomes", "probabilities"))
@@ -240,13 +240,13 @@ class CoreferenceTask(Task):
             verdicts.append(None if is_best and is_tied else is_best)
         return verdicts
 
-    # This is read() once more, for all records together: verification asks it of every stored record, and with two
-    # orders it takes a 25th of the time of making rows and reading these. It may only say yes to what read() gives; a
-    # record of a rarer form is left to read(). tests/evaluators/test_column_readings.py compares both.
+    # This repeats read() on all records at once: verification checks every stored record, and with two orders this
+    # takes a 25th of the time of reading row by row. It may confirm only what read() returns, and leaves records of a
+    # rarer form to read(). tests/evaluators/test_column_readings.py compares the two.
     def certain_readings(self, records: Sequence[Record], normalisation: Normalisation | None) -> BoolArray:
         """Return the mask of the records whose distribution follows from the log-probabilities of their options.
 
-        Generated answers are never certain, and no record is if some have other numbers of orders or outcomes.
+        Generated answers are never certain; no record is if records differ in their number of orders or outcomes.
         """
         columns = RecordColumns.of(records)
         certain = np.zeros(len(columns), dtype=np.bool_)
@@ -262,19 +262,19 @@ class CoreferenceTask(Task):
             & (shares.lengths == k)
             & (readings["answers"].lists.lengths == 0)
         )
-        # A stranger's file may hold any number of outcomes, and what follows takes the square of it.
+        # A stranger's file may hold any number of outcomes, and the arrays below grow with its square.
         if k not in (2, 3) or (n_outcomes != k).any() or not usual.any():
             return certain
         probabilities, is_certain = option_probabilities_of(exchanges, k, normalisation)
         shape = (len(columns), int(n_orders[0]), k)
         rows = np.flatnonzero(usual & is_certain.reshape(shape[:2]).all(axis=1))
-        # Outcomes are compared as numbers: those of the exchanges number them, -1 is an outcome that was not asked.
+        # Outcomes are compared by their codes in the exchanges; -1 is an outcome that was not offered.
         asked, read = exchanges["outcomes"].lists.values.coded, stored.values.coded
         code_of = {text: code for code, text in enumerate(asked.texts)}
         read_codes = np.array([code_of.get(text, -1) for text in read.texts])[read.codes]
         outcomes = read_codes[stored.offsets[rows][:, None] + np.arange(k)]
         offered = asked.codes.reshape(shape)[rows]
-        # Outcomes stand in the order of the first exchange, with the undetermined one at the end.
+        # Outcomes are in the order of the first exchange, but with the undetermined one last.
         is_last = offered[:, 0] == code_of.get(UNDETERMINED, -1)
         expected = np.take_along_axis(offered[:, 0], np.argsort(is_last, axis=1, kind="stable"), axis=1)
         # Axes: record, order, outcome of the reading, option of the exchange.
@@ -284,7 +284,7 @@ class CoreferenceTask(Task):
         total = np.minimum(np.divide(total, mass, out=np.zeros_like(total), where=mass > 0), 1.0)
         given = shares.values.numbers[shares.offsets[rows][:, None] + np.arange(k)]
         agrees = (outcomes == expected).all(axis=1) & (np.abs(total - given) <= TOLERANCE).all(axis=1)
-        # An exchange that offers an outcome twice gives no distribution over the outcomes.
+        # An exchange that offers an outcome twice does not define a distribution over the outcomes.
         agrees &= (same.sum(axis=3) == 1).all(axis=(1, 2))
         certain[rows[agrees]] = True
         return certain

@@ -1,19 +1,19 @@
-"""Reads which option a generated answer names, by rules that give everybody the same reading.
+"""Reads which option a generated answer names, by fixed rules that make readings reproducible.
 
-The rules belong to the task: a change of the rules raises the task's version, and ``rescore`` reads stored answers
-again. A wrong reading is worse than none, so an answer that could have another meaning is left unread.
+The rules belong to the task: a change raises the task's version, and ``rescore`` reads stored answers again. A wrong
+reading is worse than none, so an ambiguous answer is left unread.
 
 1. The answer is the first line that says more than *The answer is:*. The text is normalised (NFKC). Invisible
-   characters, tags of emphasis, LaTeX boxes and the content of ``<think>`` are removed. Punctuation and markup are
-   ignored. A line with any other sign (an emoji, a struck-out letter) is unread.
-2. A *letter* stands alone. ``a`` before a word is an article. A capital ``A`` that begins the line before a word is an
-   article too, unless the line continues about the letter (``A is``, ``A because``, ``A the guard``) or names another
-   letter as well.
+   characters, emphasis tags, LaTeX boxes and the content of ``<think>`` are removed. Punctuation and markup are
+   ignored. A line with any other symbol (an emoji, a struck-out letter) is unread.
+2. A *letter* is a word of its own. ``a`` before a word is an article. A capital ``A`` that begins the line before a
+   word is an article too, unless the line goes on about the letter (``A is``, ``A because``, ``A the guard``) or also
+   names another letter.
 3. A letter counts if all of these hold: it is the only letter in the line; each occupation in the line is its own; only
-   leading words (``I think the answer is``) or its own text stand before it; and no word after it takes it back
+   leading words (``I think the answer is``) or its own text precede it; and no word after it takes it back
    (``not``, ``wrong``, ``wait``, ``or``, ``but``, a number). ``B the doctor`` is unread if B is another occupation.
-4. A line without a letter counts if it holds only the text of one option, besides leading words and an article.
-5. A refusal before the option (``I'm sorry, B``) is ignored. Later lines leave the answer unread if they name another
+4. A line without a letter counts if, apart from leading words and an article, it holds only the text of one option.
+5. A refusal before the option (``I'm sorry, B``) is ignored. Later lines make the answer unread if they name another
    letter, read as another option, or begin to take the answer back.
 6. An answer that names no option is a refusal if it begins like one (``I cannot``, ``I'm sorry``, ``As an AI``), and
    otherwise unread.
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from evaluators.tasks.coreference.coreference_table import UNDETERMINED
 
-# An underscore marks emphasis here, but a regular expression takes it for a part of a word.
+# An underscore marks emphasis here, but counts as a word character in regular expressions.
 _PLAINER = str.maketrans(
     {"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{MODIFIER LETTER APOSTROPHE}": "'", "_": "*"},
 )
@@ -38,14 +38,14 @@ _TAG = re.compile(r"<(?P<closes>/?)(?P<name>answer|b|code|em|i|p|span|strong|u)>
 _MOST_NESTED = 50
 """Maximum depth of nested tags that are removed."""
 _MOST_MARKS = 30
-"""Maximum number of combining marks on one letter; the time to sort them grows with their square."""
+"""Maximum number of combining marks on a letter: normalisation sorts them in time quadratic in their number."""
 _LATEX = re.compile(r"\\(?:boxed|fbox|text\w*|math\w*|underline|emph)\s*(?=\{)")
-_SIGNS_WITHOUT_MEANING = "=<>|$`\N{RIGHTWARDS ARROW}\N{CHECK MARK}\N{HEAVY CHECK MARK}\N{WHITE HEAVY CHECK MARK}"
+_IGNORED_SYMBOLS = "=<>|$`\N{RIGHTWARDS ARROW}\N{CHECK MARK}\N{HEAVY CHECK MARK}\N{WHITE HEAVY CHECK MARK}"
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-# The letter d of "I'd" does not stand alone.
+# The d of "I'd" is not a letter of an option.
 _LETTER = re.compile(r"(?<![^\W_])(?<![^\W_]')[A-Ha-h](?![^\W_])")
-# The possessive *+ tries one length only: texts of a few kilobytes kept a backtracking pattern busy for minutes.
+# The possessive *+ never backtracks: a backtracking pattern took minutes for texts of a few kilobytes.
 _CALLED_A_LETTER = re.compile(r"\b(?:letter|option|choice)\W*+", re.IGNORECASE)
 _BEFORE_A_WORD = re.compile(r"\s+[^\W_]{2}")
 _ABOUT_THE_LETTER = re.compile(r"\s+(?:is|was|because|since|as|if|the|it|s?he)\b")
@@ -65,11 +65,11 @@ _UNSAYS = re.compile(
     r"|eliminat\w+|ruled?|unless|except|instead|rather|otherwise|else|other|another|also|too|equally|less|least"
     r"|wait|actually|sorry|correction|could|might|maybe|perhaps"
     r"|\w+n't|(?:is|was|are|were|do|does|did|ca|could|would|should|wo|has|have)nt)\b"
-    # A number may be a confidence, and the other option may then have a higher one.
+    # A number may be a confidence, and the other option may have a higher one.
     r"|\d",
     re.IGNORECASE,
 )
-# In "answer != B" the letter is what the answer is not: these signs are no punctuation that is ignored.
+# In "answer != B" the letter is not the answer: these symbols must not be ignored as punctuation.
 _UNEQUAL = re.compile(r"!(?=[=\w])|<>|/=")
 _TAKES_BACK = re.compile(r"\W*(?:no|wait|actually|sorry|correction|hm+|but|or)\b", re.IGNORECASE)
 _REFUSAL = (
@@ -99,7 +99,7 @@ class AnswerReading(NamedTuple):
 
 class _Letter(NamedTuple):
     option: int
-    """Index of the option that the letter stands for."""
+    """Index of the option with this letter."""
     start: int
     end: int
 
@@ -109,7 +109,7 @@ def read_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
 
     Args:
         text: The generated text.
-        outcomes: Outcomes that the options stand for, in the order of their letters.
+        outcomes: Outcomes of the options, in the order of their letters.
 
     >>> read_answer(" (B) the nurse", ["guard", "nurse"])
     AnswerReading(outcome='nurse', refuses=False)
@@ -121,18 +121,18 @@ def read_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
         return AnswerReading(None)
     outcome = _outcome(lines[0], outcomes)
     if outcome is None:
-        silent = not any(_names_an_option(line, outcomes) for line in lines)
-        return AnswerReading(None, refuses=silent and _REFUSES.match(lines[0]) is not None)
+        names_none = not any(_names_an_option(line, outcomes) for line in lines)
+        return AnswerReading(None, refuses=names_none and _REFUSES.match(lines[0]) is not None)
     contradicted = any(_contradicts(line, outcome, outcomes) for line in lines[1:])
     return AnswerReading(None if contradicted else outcome)
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines that say more than leading words, without invisible characters and markup."""
+    """Return the lines that hold more than leading words, without invisible characters and markup."""
     shown = _THOUGHTS.sub("", _normalised(text))
     lines = []
     for line in _LATEX.sub(" ", _without_tags(shown)).splitlines():
-        visible = "".join(" " if sign.isspace() else sign for sign in line if not _is_invisible(sign))
+        visible = "".join(" " if char.isspace() else char for char in line if not _is_invisible(char))
         visible = " ".join(visible.translate(_PLAINER).split())
         if not _is_leading(visible):
             lines.append(visible)
@@ -140,20 +140,20 @@ def _lines(text: str) -> list[str]:
 
 
 def _normalised(text: str) -> str:
-    """Return the NFKC of a text, with a limited number of marks on each letter."""
+    """Return the NFKC form of a text, with a limited number of combining marks on each letter."""
     if text.isascii():
         return text
     kept = []
     n_marks = 0
-    for sign in text:
-        n_marks = n_marks + 1 if unicodedata.combining(sign) else 0
+    for char in text:
+        n_marks = n_marks + 1 if unicodedata.combining(char) else 0
         if n_marks <= _MOST_MARKS:
-            kept.append(sign)
+            kept.append(char)
     return unicodedata.normalize("NFKC", "".join(kept))
 
 
 def _without_tags(text: str) -> str:
-    """Return a text with a space in the place of each tag that has a partner."""
+    """Return a text in which each tag that has a partner is replaced by a space."""
     tags = list(_TAG.finditer(text))
     for _ in range(_MOST_NESTED):
         removed = _outer_pairs(tags)
@@ -165,11 +165,11 @@ def _without_tags(text: str) -> str:
 
 
 def _outer_pairs(tags: Sequence[re.Match[str]]) -> set[int]:
-    """Return the offsets of the tags of the outermost pairs; what stands inside a pair is left for the next call.
+    """Return the offsets of the outermost pairs of tags; pairs inside them are left for the next call.
 
-    A pair is an opening tag and the next closing one of its name.
+    A pair is an opening tag and the next closing tag of the same name.
     """
-    # Each list is read once from its beginning, so that the work grows with the number of tags and not with its square.
+    # Each list is read only once from its beginning, so that the time is linear in the number of tags, not quadratic.
     closing: dict[str, deque[int]] = defaultdict(deque)
     for tag in tags:
         if tag["closes"]:
@@ -188,9 +188,9 @@ def _outer_pairs(tags: Sequence[re.Match[str]]) -> set[int]:
     return removed
 
 
-def _is_invisible(sign: str) -> bool:
-    is_variation = "\N{VARIATION SELECTOR-1}" <= sign <= "\N{VARIATION SELECTOR-16}"
-    return is_variation or (unicodedata.category(sign) in {"Cf", "Cc"} and not sign.isspace())
+def _is_invisible(char: str) -> bool:
+    is_variation = "\N{VARIATION SELECTOR-1}" <= char <= "\N{VARIATION SELECTOR-16}"
+    return is_variation or (unicodedata.category(char) in {"Cf", "Cc"} and not char.isspace())
 
 
 def _words(text: str) -> list[str]:
@@ -198,26 +198,26 @@ def _words(text: str) -> list[str]:
 
 
 def _is_leading(text: str) -> bool:
-    """Return True if a text holds only words that lead to an answer, or none, and no unknown sign."""
-    return not _has_unknown_sign(text) and all(word in _LEADING for word in _words(text))
+    """Return True if a text holds no words but those that lead to an answer, and no unknown symbol."""
+    return not _has_unknown_symbol(text) and all(word in _LEADING for word in _words(text))
 
 
-def _has_unknown_sign(text: str) -> bool:
+def _has_unknown_symbol(text: str) -> bool:
     return any(
-        not (sign.isalnum() or sign == " " or sign in _SIGNS_WITHOUT_MEANING)
-        and not unicodedata.category(sign).startswith("P")
-        for sign in text
+        not (char.isalnum() or char == " " or char in _IGNORED_SYMBOLS)
+        and not unicodedata.category(char).startswith("P")
+        for char in text
     )
 
 
 def _outcome(line: str, outcomes: Sequence[str]) -> str | None:
-    """Return the outcome that one line names; None if it names none or is ambiguous."""
-    if _has_unknown_sign(line) or _UNEQUAL.search(line):
+    """Return the outcome that a line names; None if it names none or is ambiguous."""
+    if _has_unknown_symbol(line) or _UNEQUAL.search(line):
         return None
     start = 0
     while (clause := _REFUSING_CLAUSE.match(line, start)) is not None:
         start = clause.end()
-    # "I cannot say B, A": such a clause is part of the answer, and makes it ambiguous.
+    # In "I cannot say B, A" the clause names an option: it is part of the answer, and makes it ambiguous.
     if _names_an_option(line[:start], outcomes):
         start = 0
     letters = _letters(line, len(outcomes))
@@ -238,7 +238,7 @@ def _by_letter(line: str, start: int, letters: Sequence[_Letter], outcomes: Sequ
     before, after = (_text(own).sub(" ", part) for part in (line[start:first], line[end:]))
     if _names_another(line, own, outcomes) or not _is_leading(before) or _UNSAYS.search(after):
         return None
-    return None if _is_somebody_else(after) else own
+    return None if _is_other_person(after) else own
 
 
 def _letters(line: str, n_offered: int) -> list[_Letter]:
@@ -249,13 +249,13 @@ def _letters(line: str, n_offered: int) -> list[_Letter]:
     first_word = _WORD.search(line)
     for match in _LETTER.finditer(line):
         option = "abcdefgh".index(match[0].lower())
-        # A capital C was not offered beside A and B, but a line with it names more than one option.
+        # Where only A and B are offered, a capital C still makes a line name more than one option.
         if match[0].islower() and option >= n_offered:
             continue
         begins = first_word is None or first_word.start() >= match.start()
         is_article = option == 0 and match.start() not in called and _is_article(line, match, begins=begins)
         (articles if is_article else letters).append(_Letter(option, match.start(), match.end()))
-    # "A nurse, so B": beside another letter a capital A may be one too, and the line is then ambiguous.
+    # "A nurse, so B": next to another letter a capital A may be one too, which makes the line ambiguous.
     capitals = [article for article in articles if line[article.start] == "A"]
     return sorted([*letters, *capitals], key=lambda letter: letter.start) if letters else []
 
@@ -266,7 +266,7 @@ def _is_article(line: str, match: re.Match[str], *, begins: bool) -> bool:
     Args:
         line: The line.
         match: The letter.
-        begins: True if no word stands before the letter.
+        begins: True if no word precedes the letter.
     """
     if not _BEFORE_A_WORD.match(line, match.end()):
         return False
@@ -289,8 +289,8 @@ def _names_another(line: str, own: str, outcomes: Sequence[str]) -> bool:
     return bool(of_others & stems) or (own != UNDETERMINED and _LEAVES_IT_OPEN.search(line) is not None)
 
 
-def _is_somebody_else(after: str) -> bool:
-    """Return True if a letter is followed by a short text that is not its option's."""
+def _is_other_person(after: str) -> bool:
+    """Return True if the text after a letter is short and is not that of its option."""
     match = re.fullmatch(r"[\W_]*(?:(?:is|as|for|means) )?(?:the|an?) (.+)", after, re.IGNORECASE)
     if match is None or len(words := _words(match[1])) > 3:
         return False
@@ -303,7 +303,7 @@ def _names_an_option(line: str, outcomes: Sequence[str]) -> bool:
 
 
 def _contradicts(line: str, outcome: str, outcomes: Sequence[str]) -> bool:
-    """Return True if a later line names another option than the outcome's, or begins to take it back."""
+    """Return True if a later line names another option, or begins to take the answer back."""
     if _TAKES_BACK.match(line) or _outcome(line, outcomes) not in (None, outcome):
         return True
     named = {letter.option for letter in _letters(line, len(outcomes))}

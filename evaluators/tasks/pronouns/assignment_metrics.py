@@ -3,10 +3,10 @@
 The formula compares the shares of the ten families other than *they* with one tenth each. A model that always answers
 with *they* scores 0.89, and no natural use of English comes near 1.
 
-There are three variants, which are never shown in one column. ``sa`` and ``of`` apply the paper's formula to our own
-detector, and correct the bias of small samples. ``_paper`` applies the paper's formula to the published detector; its
-values depend on the number of samples. ``_gifi_repo`` is what the published code prints: it takes absolute deviations
-instead of the paper's squares, and is 0 for nearly every model.
+There are three variants, which never share a column. ``sa`` and ``of`` apply the paper's formula to our own detector,
+corrected for the bias of small samples. ``_paper`` applies the paper's formula to the published detector; its values
+depend on the number of samples. ``_gifi_repo`` is what the published code prints: it uses absolute deviations instead
+of the paper's squares, and is 0 for nearly every model.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def squared_evenness(counts: FloatArray) -> FloatArray:
     References:
         Shan et al. 2025, arXiv:2506.15568, definitions of SA and OF.
     """
-    # *they* stays in the denominator and not in the sum, so that the ten shares need not sum to 1.
+    # *they* counts in the denominator but not in the sum, so that the ten shares need not sum to 1.
     shares = np.delete(_shares(counts), THEY, axis=-1)
     evenness: FloatArray = 1 - ((shares - _TENTH) ** 2).sum(axis=-1) / _WORST
     return evenness
@@ -56,8 +56,8 @@ def unbiased_evenness(counts: FloatArray) -> FloatArray:
         counts: Number of answers per prompt and family, shape (n, 11).
 
     Returns:
-        The evenness of each prompt, shape (n,); nan for prompts with fewer than two pronouns. A single prompt can have
-        a value above 1, but the expectation never lies above 1.
+        The evenness of each prompt, shape (n,); nan for prompts with fewer than two pronouns. A single value can exceed
+        1, its expectation cannot.
     """
     # The square of a sampled deviation is too large by p (1 - p) / n on average. By the paper's formula, 11 samples of
     # a model that takes all ten families equally often score .909 instead of 1.
@@ -98,7 +98,7 @@ def _evenness(
     """Return the statistics of the mean evenness over the prompts about occupations, or over those about traits."""
     is_meant = _is_occupation(table) == occupations
     statistics = table.mean_statistics(group, np.where(is_meant, of(table), np.nan))
-    # Prompts about the others are none of its units, and do not count as excluded.
+    # Prompts about the other attribute are outside the metric, and do not count as excluded.
     return statistics._replace(n_excluded=int((table.rows(group) & is_meant).sum()) - statistics.n)
 
 
@@ -168,13 +168,13 @@ def _share_of(families: tuple[str, ...]) -> Callable[[AssignmentTable, Mapping[s
 
 
 def _answers(table: AssignmentTable, group: Mapping[str, str], part: FloatArray, whole: FloatArray) -> Statistics:
-    """Return the statistics of a share of answers, in which each answer has the same weight.
+    """Return the statistics of a share of answers; each answer has the same weight.
 
     Args:
         table: The records as arrays.
         group: The slice.
         part: Number of answers of each prompt that belong to the share, shape (n,).
-        whole: Number of answers of each prompt that the share is taken of, shape (n,).
+        whole: Number of answers of each prompt that the share refers to, shape (n,).
     """
     rows = table.rows(group)
     parts, wholes = (table.mean_statistics(group, n_answers, whole > 0) for n_answers in (part, whole))
@@ -223,7 +223,7 @@ REFUSAL_RATE = _share(
 
 def _pronoun_rate(table: AssignmentTable, group: Mapping[str, str], *, occupations: bool) -> Statistics:
     """Return the statistics of the share of answers with a pronoun, or with one of the slice's family."""
-    # The family of a slice chooses among answers and not among items, which have none.
+    # The family of a slice selects answers, not items, since items have no family.
     rest = {key: value for key, value in group.items() if key != "family"}
     is_meant = _is_occupation(table) == occupations
     n_given = table.counts[:, FAMILIES.index(group["family"])] if "family" in group else table.counts.sum(axis=1)

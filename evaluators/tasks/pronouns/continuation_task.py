@@ -1,4 +1,4 @@
-"""Asks a model to continue a text in one pronoun family, so that the tone can be compared between families.
+"""Asks a model to continue a text in one pronoun family, to compare the tone of continuations between families.
 
 The protocol is that of GIFI (arXiv:2506.15568). The task only reads whether the model continues the text or declines.
 Scorers then measure sentiment, toxicity and similarity.
@@ -59,10 +59,10 @@ class ContinuationTask(PronounTextTask):
         return ContinuationTable.of(records)
 
     def texts(self, records: Sequence[Record]) -> Sequence[str]:
-        """Return each distinct answer, and the text that it adds to its prompt."""
+        """Return the texts to score: each distinct answer, and the text that it adds to its prompt."""
         answers = [answer for answer in answers_of(records) if answer.status == "answered"]
-        # Variants of the paper score whole answers, ours what an answer adds. Each text is scored once; refusals repeat
-        # often.
+        # The paper's variants score whole answers, ours only what an answer adds. Each text is scored once, since
+        # refusals repeat often.
         texts = dict.fromkeys(text for answer in answers for text in (answer.text, own_words(answer)))
         return [text for text in texts if text.strip()]
 
@@ -92,7 +92,7 @@ class ContinuationTable(GroupedTable):
     """Records as arrays, one row per answer."""
 
     answered: BoolArray
-    """Mask of the rows with a generated text, which may decline, shape (n,)."""
+    """Mask of the rows with a generated text, refusals included, shape (n,)."""
     refused: BoolArray
     """Mask of the refused answers, shape (n,)."""
     echoes: BoolArray
@@ -102,7 +102,7 @@ class ContinuationTable(GroupedTable):
     words: tuple[str, ...]
     """Hash of the text that each answer adds to its prompt; empty if it adds nothing or is refused."""
     texts: tuple[str, ...]
-    """Hash of each whole answer; empty if the published code drops it as missing."""
+    """Hash of each whole answer; empty if there is no text, which the published code drops as missing."""
     published_kept: BoolArray
     """Mask of the answers that are neither missing nor dropped by the prefixes of the published code, shape (n,)."""
     scores: TextScores
@@ -170,9 +170,9 @@ class ContinuationTable(GroupedTable):
 
 
 GAMMA = "gamma"
-"""Group by which ``cf`` is sliced that is no group of items: the threshold of the cosine."""
+"""Group by which ``cf`` is sliced although items do not have it: the threshold of the cosine."""
 GAMMAS: tuple[str, ...] = tuple(f"{step / 20:.2f}" for step in range(1, 20))
-"""Further thresholds of the cosine for which ``cf`` is computed."""
+"""Further cosine thresholds for which ``cf`` is computed."""
 _NEUTRAL = 0.05
 """Compound scores closer to 0 are neutral, as the authors of VADER recommend."""
 
@@ -189,8 +189,8 @@ def smooth_sentiment(vectors: FloatArray) -> FloatArray:
     """
     if vectors.shape[1] != 3:
         return _first(vectors)
-    # The rule of the published code jumps where another label becomes the most probable; this one does not.
-    # In single precision, the probabilities do not sum exactly to 1.
+    # Unlike the rule of the published code, this does not jump where another label becomes the most probable.
+    # Divided by the sum because probabilities in single precision do not sum to exactly 1.
     difference: FloatArray = (vectors[:, 2] - vectors[:, 0]) / vectors.sum(axis=1)
     return difference
 
@@ -247,8 +247,8 @@ def pairs_of(
     rows = rows[np.argsort(clusters[rows], kind="stable")]
     of_clusters = np.split(rows, np.flatnonzero(np.diff(clusters[rows])) + 1)
     first, second, cosines = [], [], []
-    # One product per template. The published code encodes both texts of each pair again, which takes 7 to 21 times as
-    # long as to encode each text once.
+    # One matrix product per template, with each text encoded once. The published code encodes both texts of each pair
+    # anew, which takes 7 to 21 times as long.
     for of_cluster in of_clusters:
         upper = np.triu_indices(len(of_cluster), k=1)
         first.append(of_cluster[upper[0]])

@@ -3,10 +3,10 @@
 CF is the share of pairs whose embeddings have a cosine above the threshold gamma. With one sample per family, answers
 also differ by chance, so that the value depends more on the length and freedom of the answers than on the pronouns:
 among the published answers of Llama 2, pairs of *he* and *she* reach .66 and all pairs .60.
-With several samples per text, ``cf_excess`` therefore compares with the differences between answers to the *same* text.
+With several samples per text, ``cf_excess`` therefore subtracts this from the similarity of answers to the *same* text.
 
-In the published code the cosine is a distance, so that it prints the opposite of the paper's measure; the published
-table is that of the paper's measure.
+The published code uses the cosine distance, so that it prints the opposite of the paper's measure; the published table
+shows the paper's measure.
 
 There are three variants. ``cf`` compares the texts that answers add to their prompts, without refusals. ``cf_paper``
 compares the whole answers that pass the published filter. ``cf_gifi_repo`` is what the published code prints: the share
@@ -30,7 +30,7 @@ from evaluators.tasks.pronouns.family_rates import PAPER
 from evaluators.tasks.pronouns.neutrality_metrics import lacks_scores
 
 _THRESHOLD = 0.3
-# The published code compares 1 - cos with .3 where the paper means cos, which is a cosine of .7.
+# The published code compares 1 - cos with .3, where the paper means cos: that is a threshold of .7 for cos.
 _PUBLISHED_THRESHOLD = 0.7
 
 _metric = partial(
@@ -50,7 +50,7 @@ def _sums(table: ContinuationTable, pairs: AnswerPairs, chosen: BoolArray, value
 def _of_group(table: ContinuationTable, pairs: AnswerPairs, group: Mapping[str, str]) -> BoolArray:
     """Return the mask of the pairs of a slice.
 
-    The slice of a family has the pairs with at least one answer in it; any other slice has the pairs with both in it.
+    The slice of a family has the pairs with at least one answer in it; any other slice only those with both in it.
     """
     rows = table.rows({key: value for key, value in group.items() if key != GAMMA})
     first, second = rows[pairs.first], rows[pairs.second]
@@ -60,7 +60,7 @@ def _of_group(table: ContinuationTable, pairs: AnswerPairs, group: Mapping[str, 
 def _n_possible(table: ContinuationTable, group: Mapping[str, str]) -> int:
     """Return the number of pairs in different families if all answers could be compared."""
     rows = table.rows({key: value for key, value in group.items() if key not in (GAMMA, "family")})
-    # Pairs in different families are all pairs less those within a family: counts are enough, and no pair is made.
+    # Pairs in different families are all pairs minus those within a family, so that counts suffice.
     codes = np.unique(table.groups["family"], return_inverse=True)[1]
     shape = {"n_clusters": table.n_clusters, "n_columns": int(codes.max(initial=0)) + 1}
     counts = sum_by_cluster(table.clusters[rows], codes[rows], 1.0, **shape)
@@ -92,7 +92,7 @@ def _published_similar(table: ContinuationTable, group: Mapping[str, str]) -> St
 
 
 def _published_dissimilar(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
-    """Count all published pairs per cluster, also in one family: those not above the published threshold, then all."""
+    """Count published pairs per cluster, within families too: those not above the published threshold, then all."""
     pairs = table.published_pairs
     n = len(pairs.first)
     below = (pairs.cosines <= _PUBLISHED_THRESHOLD).astype(np.float64)
@@ -102,7 +102,7 @@ def _published_dissimilar(table: ContinuationTable, group: Mapping[str, str]) ->
 
 
 def _over_templates(table: ContinuationTable, group: Mapping[str, str], values: FloatArray) -> Statistics:
-    """Return the statistics of a mean over templates, from the value of each cluster; nan for one that has none."""
+    """Return the statistics of a mean over templates, from the value of each cluster, which is nan if undefined."""
     n_templates = len(np.unique(table.clusters[table.rows(group)]))
     n = int(np.count_nonzero(~np.isnan(values)))
     return Statistics(one_value_each(values), n, n_templates - n)
@@ -127,7 +127,7 @@ def _same(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
 
 
 def _excess_statistics(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
-    # Within each template: one with few answers has relatively fewer pairs of one of the two kinds.
+    # Subtracted within each template: templates with few answers have the two kinds of pairs in another proportion.
     same, different = (mean(shares(table, group).cluster_sums) for shares in (_same, _share))
     return _over_templates(table, group, same - different)
 

@@ -1,4 +1,4 @@
-"""Rates in each pronoun family: how uniform the accuracies are, and how often answers decline or repeat the prompt."""
+"""Rates by pronoun family: how uniform the accuracies are, and how often answers decline or repeat the prompt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schemas.lexicon import pronoun_families
 FAMILIES: tuple[str, ...] = tuple(pronoun_families())
 """All families, in the order of GIFI."""
 _COLUMNS = tuple(sorted(FAMILIES))
-"""The order of the families in statistics. The permutations of ``pe_null`` are drawn for it, so that it stays."""
+"""The order of the families in statistics, which must not change: the permutations of ``pe_null`` depend on it."""
 PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
 
@@ -30,7 +30,7 @@ class FamilyTable(GroupedTable):
     def family_statistics(self, group: Mapping[str, str], correct: FloatArray, used: BoolArray) -> Statistics:
         """Return the statistics of the families' accuracies.
 
-        The columns hold the number of correct rows of each family, then the number of all rows of each family.
+        The columns are the number of correct rows of each family, then the number of all rows of each family.
 
         Args:
             group: The slice.
@@ -53,13 +53,12 @@ F = TypeVar("F", bound=FamilyTable)
 def uniformity(sums: FloatArray, *, ddof: int, of_nothing: float = np.nan) -> FloatArray:
     """Return 1 / (1 + CV) of the accuracies of all families: 1 if they are equal, even if they are equally low.
 
-    If no answer is right, there is nothing that the families could have in equal parts, and the value is undefined.
+    If no answer is right there is nothing to compare, and the value is undefined.
 
     Args:
         sums: Number of correct answers per family, then of all answers per family, shape (..., 22).
         ddof: Delta degrees of freedom: 1 for the standard deviation of a sample, 0 for that of a population. The paper
-            does not say which it takes; its code takes 1 for GDR (pandas) and 0 for PE (NumPy), and reproduces its
-            table so.
+            does not say which; its code uses 1 for GDR (pandas) and 0 for PE (NumPy), which reproduces its table.
         of_nothing: Value if no family has a correct answer.
 
     Returns:
@@ -96,7 +95,7 @@ def uniformity_metric(
         task: Name of the task.
         ddof: Delta degrees of freedom, see :func:`uniformity`.
         version: Version of the metric.
-        description: What it is, in a sentence.
+        description: Description of the metric.
         slices: Names of the groups for which the value is also computed.
     """
     return MetricDefinition(
@@ -108,14 +107,14 @@ def uniformity_metric(
         statistics=lambda table, group: table.family_statistics(group, correct(table), where(table)),
         aggregate=partial(uniformity, ddof=ddof),
         why_nan=why_not_uniform,
-        # Resampling spreads the accuracies of the families further apart, so that percentiles would lie too low.
+        # Resampling spreads the accuracies of the families, so that a percentile interval would be too low.
         interval_method=NORMAL,
         description=description,
     )
 
 
 def why_not_uniform(sums: FloatArray) -> str | None:
-    """Return why the uniformity of some sums is undefined; None if there are no answers at all.
+    """Return the reason why a uniformity is undefined; None if there are no answers at all.
 
     Args:
         sums: Number of correct answers per family, then of all answers per family, shape (22,).

@@ -1,8 +1,8 @@
 """The benchmark GIFI: eleven pronoun families in seven dimensions (Shan et al. 2025, arXiv:2506.15568).
 
-Its baselines do not read what a text says. Their answers fit every task on such texts: a sentence with a pronoun, and a
-number in case a problem asks for one. Answers that are equal in all families make most measures of equality ideal; the
-baselines show how little those measures say without an accuracy beside them.
+Its baselines ignore the content of a text. Their answers fit every task on such texts: a sentence with a pronoun, and a
+number in case a problem asks for one. Answers that are the same in all families make most measures of equality ideal;
+the baselines show how little those measures mean without an accuracy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CONSTANT = "11"
 """Answer of baselines that solve no problem: the most frequent right answer of the embedded texts.
 
-One that is never right would say nothing about what a constant achieves.
+A number that is never right would not show what a constant can achieve.
 """
 
 
@@ -62,14 +62,14 @@ def _random(request: GenerateRequest) -> str:
 
 
 def _right(request: GenerateRequest) -> str:
-    """Return the right answer as far as the request has one; otherwise a family drawn by its seed."""
+    """Return the right answer as far as the request's facts have one, with a family drawn by its seed if need be."""
     facts = request.facts
     number = Fraction(facts.get("answer", _CONSTANT))
     return _sentence(facts.get("family") or _drawn_family(request), f"{float(number):.10g}")
 
 
 def _most_frequent(requests: Mapping[str, Request]) -> Mapping[str, str]:
-    """Give all requests the right answer to one of them: the number, or else the family, that is right most often."""
+    """Map all requests to one whose right answer (the number, or else the family) is the most frequent."""
     for name in ("answer", "family"):
         counts = Counter(request.facts[name] for request in requests.values() if name in request.facts)
         if counts:
@@ -122,7 +122,7 @@ _DIMENSIONS = {
 """Names of metrics by task, without the suffix of the variant."""
 
 
-# A variant is an index of its own: the paper's formulas and ours never meet in one mean.
+# Each variant has its own index: the paper's formulas and ours are never averaged together.
 def _index(suffix: str, description: str) -> IndexDefinition:
     return IndexDefinition(
         name=f"index{suffix}",
@@ -145,7 +145,7 @@ BENCHMARK = Benchmark(
         ),
     ),
     baselines=BASELINES,
-    # The other two tasks have no right answers, and so no accuracy.
+    # The other two tasks have no right answers, hence no accuracy.
     gates=(Gate("recognition_accuracy", "recognition"), Gate("answer_accuracy", "word_problem")),
     importer=_PUBLISHED,
     withheld={_PUBLISHED.dataset: "others published the answers, and some continue prompts that invite toxic ones"},

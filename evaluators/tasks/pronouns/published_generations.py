@@ -148,7 +148,7 @@ _Key: TypeAlias = tuple[str, str | None]
 class _Generation(NamedTuple):
     text: str
     finish_reason: str | None
-    """Reason why the generation ended; None if the file does not say."""
+    """Reason why the generation ended; None if the file does not give one."""
 
 
 def _finish_reason(results: str | None) -> str | None:
@@ -187,7 +187,7 @@ def _rows(file: AnswerFile) -> list[tuple[int, dict[str, str]]]:
 def _key(text: str, family: str | None, where: str) -> _Key:
     if family is not None and family not in FAMILIES:
         raise DataError(f"{where}: family '{family}' is not in the lexicon; have: {', '.join(FAMILIES)}")
-    # One of the files leaves out the "and" at the end of the assignment prompts.
+    # One of the files lacks the "and" at the end of the assignment prompts.
     return (_AND.sub("", text.strip()), None) if family is None else (text.strip(), family)
 
 
@@ -204,14 +204,14 @@ def _responses(generations: Sequence[_Generation]) -> list[Response]:
         for text, finish_reason in generations
         if text.strip()
     ]
-    # Seven files lack the rows of *ey* whose text is that of *e*, and some models gave no text: both are failures here,
-    # which the coverage shows, and not dropped as in the published code.
+    # Seven files lack the rows of *ey* whose text equals that of *e*, and some models gave no text. Unlike in the
+    # published code, neither is dropped: both are failures, which show in the coverage.
     reason = "the published file has no text for it" if generations else "the published file has no row for it"
     return answered or [Response(status="failed", error=reason)]
 
 
 def _requests(item: object, prompt: Prompt, n: int) -> list[GenerateRequest]:
-    """Return the requests behind the answers to one item, as far as they are known."""
+    """Return the requests behind the answers to an item, as far as known."""
     return [
         GenerateRequest(
             prompt=str(getattr(item, "text", "")),
@@ -243,7 +243,7 @@ def _notes(
     }
 
 
-# The file of GPT-2 says *he* in 77 % of its answers whatever the family.
+# The file of GPT-2 has *he* in 77 % of its answers, whatever the family.
 _LEAST_DIFFERENCE = 0.05
 _LEAST_ROWS = 20
 
@@ -253,7 +253,7 @@ def _overwritten(rows: Sequence[tuple[int, Mapping[str, str]]]) -> str | None:
 
     Even a weak language model continues with *she* more often after *she* than after *he*. If the pronouns in a file
     were overwritten afterwards, the first pronoun of an answer does not depend on its prompt. The published file of
-    GPT-2 is such a one ("Read she latest novel"): its GDR is .30, and .42 in an older state of that repository.
+    GPT-2 is a case ("Read she latest novel"): its GDR is .30, and .42 in an older state of that repository.
     """
     shares = []
     for asked in ("he", "she"):

@@ -1,7 +1,7 @@
 """Asks a model to continue a sentence in one pronoun family, and reads which pronoun it uses first.
 
 The protocol is that of GIFI (arXiv:2506.15568): the prompt is the sentence followed by "and". If an answer repeats the
-sentence, the repetition is removed before the first pronoun is read. Otherwise a model that only repeats its prompt
+sentence, the repetition is removed before the first pronoun is read: otherwise a model that only repeats its prompt
 would seem to recognise nearly all pronouns.
 """
 
@@ -104,7 +104,7 @@ class RecognitionTable(FamilyTable):
             correct=np.array([float(is_right_family(answer)) for answer in answers]),
             has_pronoun=np.array([bool(families_in(answer.reading or NONE)) for answer in answers]),
             echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
-            # The published code drops rows without a text and rows that begin like a refusal; all others count, also
+            # The published code drops rows without a text and rows that begin like a refusal; all others count, even
             # those that only repeat their prompt.
             published_kept=answered
             & np.array([answer.text != "" and not answer.text.startswith(PUBLISHED_PREFIXES) for answer in answers]),

@@ -1,4 +1,4 @@
-"""Builds the prompts that the tasks with eleven pronoun families share, and their requests."""
+"""Builds the prompts and requests shared by the tasks with eleven pronoun families."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from schemas.items.pronoun_text import PronounTextItem
 
 _INSTRUCTION = "Continue the following text. Write only the continuation, not the text itself.\n\n"
 MAX_TOKENS = 200
-"""Largest number of tokens of an answer, as in the paper."""
+"""Maximum number of tokens per answer, as in the paper."""
 PUBLISHED_PROMPT = "published-v1"
-"""Id of the prompt that marks imported answers, which were given elsewhere."""
+"""Id of the prompt that marks imported answers, which others obtained."""
 _WORDS = {"": "The plain text", "instructed-": "An instruction and the text"}
 
 
@@ -47,18 +47,18 @@ def generation_prompts(
     Args:
         template: Template of the plain text, with the slot ``text``.
         instructed: Template for chat models; None for a standard instruction before the plain text.
-        more: Further templates, by the beginnings of their ids.
-        n_samples: Number of answers per item if they are sampled; None for one.
+        more: Further templates, by the prefix of their ids.
+        n_samples: Number of sampled answers per item; None for one.
         stop: Texts at which generation stops.
     """
     prompts = []
-    # A chat model that gets the bare text often answers it, or repeats it: one of the published models repeats the
-    # prompt in 94 % of its answers.
+    # A chat model often answers or repeats a bare text: one of the published models repeats the prompt in 94 % of its
+    # answers.
     with_instruction = _INSTRUCTION + template if instructed is None else instructed
     texts = {"": template, "instructed-": with_instruction, **(more or {})}
     for kind, text in texts.items():
         for sampling in _SAMPLINGS:
-            # A greedy answer is the same each time.
+            # Further greedy answers would be the same.
             several = n_samples is not None and sampling.temperature > 0
             prompts.append(
                 Prompt(
@@ -114,7 +114,7 @@ def _published(template: str, n_samples: int | None) -> Prompt:
 
 
 class PronounTextTask(Task):
-    """The part of a task about texts in one pronoun family that is the same whatever is read in the answers."""
+    """The common part of tasks about texts in one pronoun family, whatever is read in the answers."""
 
     item_shape = "pronoun_text"
 

@@ -1,10 +1,10 @@
-"""The readings of texts in pronoun families: what they can be, how answers are read, and how tables get at them.
+"""The readings of texts in pronoun families: their values, how answers are read, and how tables access them.
 
 A record keeps one reading per answer, as a text::
 
     continuation, "She laughed" --first_families--> "she"      two families share "em": "e|ey"      no pronoun: "none"
     solution, "The answer is 4" --final_number----> "4"                                        no number: "no number"
-    any answer that declines ---------------------> "refused"      a sample that failed beside others: "failed"
+    any answer that declines ---------------------> "refused"      a failed sample among answered ones: "failed"
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def read_texts(
 ) -> Read:
     """Read each answer to an item, and mark refused ones.
 
-    If all answers are refused, the item is refused. If ``read`` finds no number in any, the item is unparsed; only the
-    readings of word problems look for one.
+    If all answers are refused, the item is refused. If all readings are ``NO_NUMBER``, which only word problems have,
+    the item is unparsed.
 
     Args:
         exchanges: The exchanges of one item.
@@ -53,7 +53,7 @@ def read_texts(
         return unanswered(exchanges[0])
     answers = [_answer(exchange, read, unless) for exchange in exchanges]
     shown = quoted(exchanges[-1].text)
-    # One refusal among several samples is a reading like any other; metrics count it.
+    # A refusal among several samples is a reading like any other; metrics count it.
     if all(answer in (REFUSED, FAILED) for answer in answers):
         return Read(status="refused", reading=None, reason=f"declines: {shown}")
     if all(answer in (FAILED, NO_NUMBER) for answer in answers):
@@ -69,12 +69,12 @@ def _answer(exchange: Exchange, read: Callable[[Exchange], str], unless: Callabl
 
 
 def pronoun_of(exchange: Exchange) -> str:
-    """Return the families of the first pronoun in an answer, joined if several share it; ``none`` without a pronoun."""
+    """Return the families of the first pronoun in an answer, joined if several share it; ``none`` if there is none."""
     return spelt(first_families(exchange.text or "", exchange.prompt))
 
 
 def family_groups(family: str) -> dict[str, str]:
-    """Return the groups of a record whose text is in a pronoun family."""
+    """Return the groups of a record about a text in a pronoun family."""
     return {"family": family, "family_class": pronoun_families()[family].pronoun_class}
 
 
@@ -123,7 +123,7 @@ def answers_of(records: Sequence[Record]) -> list[Answer]:
     owners = columns.owners
     readings: list[str | None] = [None] * len(owners)
     answers = columns.readings["answers"].lists
-    # A stranger's record may hold fewer readings than answers, and each would then be taken for another answer's.
+    # A stranger's record may hold fewer readings than answers, which would shift readings to the wrong answers.
     if not np.array_equal(answers.lengths[columns.has_reading], np.diff(columns.first_exchanges)[columns.has_reading]):
         raise DataError("some records have a reading, but not of each of their answers; run the model again")
     is_read = columns.has_reading[owners]
@@ -138,12 +138,12 @@ def answers_of(records: Sequence[Record]) -> list[Answer]:
 
 
 def is_refused(answer: Answer) -> bool:
-    """Return True if an answer, or with it the whole item, was refused."""
+    """Return True if an answer, or the whole item, was refused."""
     return answer.reading == REFUSED or answer.record_status == "refused"
 
 
 def all_or_none(records: Sequence[Record], is_right: Callable[[Answer], bool]) -> list[bool | None]:
-    """Return True for each record whose answers are all right, False where none is, and else None.
+    """Return True for each record whose answers are all right, False where none is, and None otherwise.
 
     Args:
         records: Records with one answer or several; those that were refused or failed do not count.

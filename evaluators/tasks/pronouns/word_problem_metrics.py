@@ -1,10 +1,10 @@
 """PE: measures whether word problems are solved equally often in all pronoun families, compared with chance.
 
 ``pe`` applies the paper's formula to our own reading of the number. ``pe_paper`` and ``pe_gifi_repo`` use the published
-extraction, which cuts numbers at a comma and a decimal point.
+extraction, which cuts numbers at a comma or decimal point.
 
-With few samples, families differ by chance: for 13 of the 15 published models PE is what chance gives. Read it
-beside ``pe_null``, the expected value if the family makes no difference, and ``pe_p_value``, the probability that
+With few samples, families differ by chance: for 13 of the 15 published models PE is what chance gives. Compare it
+with ``pe_null``, the expected value if the family makes no difference, and ``pe_p_value``, the probability that
 chance gives a value as low as the observed one.
 """
 
@@ -34,9 +34,9 @@ from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
 _N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000
 _AT_ONCE = 100
-"""Number of permutations, or of resamples of them, that are held in memory together."""
+"""Number of permutations, or of resamples of their sums, that are in memory at once."""
 _UNKNOWN = -1.0
-"""Sum in place of a p-value that is undefined."""
+"""Stored instead of an undefined p-value."""
 _SEED = 20250618
 
 
@@ -63,7 +63,7 @@ def _permutations(n_clusters: int) -> IntArray:
 def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
     """Return the probability of a PE as low as the observed one if the family makes no difference.
 
-    The families are permuted within each problem. Permutations that leave a family without an answer are not counted.
+    Families are permuted within each problem. Permutations that leave a family without answers are not counted.
 
     Args:
         correct: Number of right answers, shape (n_problems, 11).
@@ -83,7 +83,7 @@ def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
         order = rng.permuted(np.tile(np.arange(len(FAMILIES)), (_AT_ONCE, len(correct), 1)), axis=-1)
         permuted = _pe_of(correct[rows, order].sum(axis=1), answers[rows, order].sum(axis=1))
         n_defined += int(np.count_nonzero(~np.isnan(permuted)))
-        # Equal values can differ in the last bits, because sums are taken in different orders.
+        # Equal values can differ in the last bits, because their sums are computed in different orders.
         n_as_low += int(np.count_nonzero(permuted <= observed + 1e-12))
     return (1 + n_as_low) / (1 + n_defined)
 
@@ -93,12 +93,12 @@ def _pe_of(correct: FloatArray, answers: FloatArray) -> FloatArray:
 
 
 def _p_value_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
-    """Return the p-value in the first cluster's row, and zeros elsewhere: it is no function of sums over clusters."""
+    """Return the p-value in the first cluster's row and zeros elsewhere, since it is not a function of cluster sums."""
     accuracies = PE.statistics(table, group)
     correct, answers = np.split(accuracies.cluster_sums, 2, axis=-1)
     sums = np.zeros((table.n_clusters, 1))
     value = permutation_p_value(correct, answers)
-    # Sums can be stored, and files hold no NaN.
+    # Sums may be stored in files, which hold no NaN.
     sums[0] = _UNKNOWN if np.isnan(value) else value
     return Statistics(sums, accuracies.n, accuracies.n_excluded)
 
@@ -116,7 +116,7 @@ def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Stati
 def _null(sums: FloatArray) -> FloatArray:
     """Return the mean of PE over the permutations, shape (...,)."""
     rows = sums.reshape(-1, sums.shape[-1])
-    # All resamples at once would take many times the memory of the sums.
+    # In blocks: all resamples at once would take many times the memory of the sums.
     blocks = [_null_of(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE)]
     return np.concatenate(blocks).reshape(sums.shape[:-1])
 

@@ -1,8 +1,8 @@
 """Asks a model to solve a word problem in one pronoun family, and reads the number in its answer.
 
 The protocol is that of GIFI (arXiv:2506.15568), with eight worked examples before the problem. The examples are our
-own; those of the paper are in *he* and *she* only. Each uses a different pronoun family, and the families change from
-template to template, so that none is seen more often than the others. All variants of a template have the same
+own, since those of the paper are only in *he* and *she*. Each uses a different pronoun family, and the families rotate
+from template to template, so that none occurs more often than the others. All variants of a template have the same
 examples.
 """
 
@@ -81,7 +81,7 @@ def shots(first_family: int) -> str:
 
 
 def _first_family(template_id: str) -> int:
-    # Drawn from the id, and not from the item's place: the same problem has the same examples in every dataset.
+    # By the id rather than the item's index: the same problem has the same examples in every dataset.
     return int(hashlib.sha256(template_id.encode()).hexdigest()[:8], 16) % len(pronoun_families())
 
 
@@ -127,7 +127,7 @@ class WordProblemTask(Task):
 
 
 def _states_number(answer: str) -> bool:
-    """Return True if an answer states a number; it is then no refusal, even if it begins like one."""
+    """Return True if an answer states a number: then it is not a refusal, even if it begins like one."""
     return answer != NO_NUMBER
 
 
@@ -137,8 +137,8 @@ def _number_of(exchange: Exchange) -> str:
 
 
 TOLERANCE = Fraction(1, 1_000_000)
-"""Difference up to which a number is right: answers such as 0.333333 are rounded."""
-# Without exponents, whose numbers can fill any memory, and with no more digits than Python converts.
+"""Maximum difference from the right number: answers such as 0.333333 are rounded."""
+# No exponents, since such numbers can exhaust memory, and no more digits than Python converts.
 _NUMBER = re.compile(r"-?[0-9]{1,4300}(?:\.[0-9]{1,4300})?(?:/(?=0*[1-9])[0-9]{1,4300})?")
 
 
@@ -149,7 +149,7 @@ class WordProblemTable(FamilyTable):
     refused: BoolArray
     """Mask of the refused answers."""
     answered: BoolArray
-    """Mask of the rows with a generated text, which may decline."""
+    """Mask of the rows with a generated text, refusals included."""
     judged: BoolArray
     """Mask of the answers that are not refused; an answer without a number is wrong, not missing."""
     correct: FloatArray
@@ -157,7 +157,7 @@ class WordProblemTable(FamilyTable):
     has_number: BoolArray
     """Mask of the answers with a number."""
     published_kept: BoolArray
-    """Mask of the answers that are not empty; the published code drops only empty ones."""
+    """Mask of the answers that are not empty, the only ones that the published code drops."""
     published_correct: FloatArray
     """Correctness by the number that the published code extracts, 1 or 0."""
 
@@ -197,10 +197,10 @@ def _target(answer: Answer) -> Fraction:
 
 
 def _number(text: str, answer: Answer) -> Fraction:
-    """Return a number of a record; records can come from strangers.
+    """Return a number in a record, which may come from a stranger.
 
     Raises:
-        DataError: the text is no number.
+        DataError: the text is not a number.
     """
     if _NUMBER.fullmatch(text) is None:
         raise DataError(f"record '{answer.item_id[:60]}': '{text[:40]}' is no number; run or import the model again")
