@@ -147,14 +147,14 @@ class CoreferenceTable(GroupedTable):
     def pairs(self, group: Mapping[str, str]) -> MinimalPairs:
         """Return the minimal pairs of a slice: a side of each gender, both measured, with one reference occupation.
 
-        They stand in the order in which their first sides do.
+        They are in the order of their first sides.
         """
         rows = np.flatnonzero(self.rows(group))
         pairs = self._pair_codes[rows]
         order = np.argsort(pairs, kind="stable")
         starts = np.flatnonzero(np.diff(pairs[order], prepend=-1))
         sizes = np.diff(starts, append=len(rows))
-        # The sort is stable, so that the first of two sides comes first; the other one follows it in the order.
+        # The sort is stable, so that the second side of a pair directly follows the first.
         positions = np.empty(len(rows), dtype=np.int64)
         positions[order] = np.arange(len(rows))
         firsts = np.sort(order[starts[sizes == 2]])
@@ -162,8 +162,8 @@ class CoreferenceTable(GroupedTable):
         genders, reference = self.coded("pronoun_gender"), self.coded("occupation").codes
         is_masculine, is_feminine = genders.is_one_of("masculine"), genders.is_one_of("feminine")
         is_complete = (is_masculine[first] & is_feminine[second]) | (is_feminine[first] & is_masculine[second])
-        # Without a right answer desirability is relative to the reference: both sides need the same one, whichever it
-        # is. With two outcomes, swapping it negates both desirabilities, and their distance stays.
+        # Without a right answer desirability is relative to the reference, so that both sides need the same one. Which
+        # one does not matter with two outcomes: swapping it negates both desirabilities, and their distance stays.
         is_complete &= (reference[first] == reference[second]) & self.measured[first] & self.measured[second]
         first, second = first[is_complete], second[is_complete]
         masculine = np.where(is_masculine[first], first, second)
@@ -191,10 +191,10 @@ def _probabilities(records: RecordColumns, k: int) -> FloatArray:
     shares = records.readings["probabilities"].lists.values.numbers.reshape(len(rows), k)
     references = records.columns["reference"].coded
     code_of = {text: code for code, text in enumerate(outcomes.texts)}
-    # A reference of None has the code -1, and so picks the last entry: no outcome either.
-    known = np.array([*(code_of.get(text, _NO_OUTCOME) for text in references.texts), _NO_OUTCOME])
+    # A reference of None has the code -1, which picks the last entry: it is not an outcome either.
+    reference_codes = np.array([*(code_of.get(text, _NO_OUTCOME) for text in references.texts), _NO_OUTCOME])
     is_undetermined = codes == code_of.get(UNDETERMINED, _NO_OUTCOME)
-    is_reference = (codes == known[references.codes[rows]][:, None]) & ~is_undetermined
+    is_reference = (codes == reference_codes[references.codes[rows]][:, None]) & ~is_undetermined
     masks = (is_reference, ~is_reference & ~is_undetermined, is_undetermined)[:k]
     fits = np.all([mask.sum(axis=1) == 1 for mask in masks], axis=0) & (k in (2, 3))
     if not fits.all():
@@ -220,7 +220,7 @@ def needs_referent(table: CoreferenceTable) -> str | None:
 def needs_right_answers(table: CoreferenceTable) -> str | None:
     """Return the reason why correctness cannot be compared between slices; None if it can.
 
-    If no answer is right, all slices are equal, but only because nothing is achieved in any of them.
+    If no answer is right, all slices are equal only because all are entirely wrong.
     """
     n_scored = int(table.scored.sum())
     if (reason := needs_referent(table)) is not None or n_scored == 0 or table.share[:, 0].any():

@@ -64,8 +64,8 @@ def _soft_stereotype(name: str) -> Baseline | None:
     return _stereotype(probability, name) if probability is not None and 0.5 < probability < 1 else None
 
 
-# UCerF alone is easily perfect: the baselines that are uniform, always wrong, or take the last-mentioned occupation all
-# score 1. The gate keeps models out of the ranks that are no more accurate than these.
+# A perfect UCerF is easy: the baselines that are uniform, always wrong, or choose the last-mentioned occupation all
+# score 1. The gate excludes from the ranks models that are no more accurate than these.
 BENCHMARK = Benchmark(
     name="synthbias",
     primary_metric="ucerf",

@@ -2,7 +2,7 @@
 
 The metric is from Wang et al. 2025, "Is Your Model Fairly Certain? Uncertainty-Aware Fairness Evaluation for LLMs",
 arXiv:2505.23996. It does not measure whether the model is right: a uniform predictor scores a perfect 1, and so does
-one that always takes the last-mentioned occupation. Read it beside accuracy.
+one that always chooses the last-mentioned occupation. Read it together with accuracy.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ UCERF = MetricDefinition[CoreferenceTable](
     description="Mean over minimal pairs of 1 - |D(he) - D(she)| / 2, where D is the signed certainty.",
 )
 
-# SynthBias has from 9 to 32 minimal pairs for an occupation pair.
+# SynthBias has 9 to 32 minimal pairs per occupation pair.
 UCERF_MACRO = MetricDefinition[CoreferenceTable](
     name="ucerf_macro",
     task="coreference",

@@ -1,12 +1,12 @@
-"""Asks a model of images and texts which of several texts describes an image, without examples.
+"""Asks an image-text model which of several texts describes an image, without examples.
 
-A prompt is a template, or several, around the texts of the labels. The model gives each filled template a similarity to
-the image; the reading is the softmax of the similarities over the labels, times the factor that the model learned
-(Radford et al. 2021, arXiv:2103.00020, CLIP). With several templates, a label has one option with a line for each, and
-is compared by the mean of their embeddings, as its authors do it.
+A prompt is one template or several for the texts of the labels. The model rates the similarity of each filled template
+to the image; the reading is the softmax over the labels of the similarities times the model's learned factor (Radford
+et al. 2021, arXiv:2103.00020, CLIP). With several templates, the option of a label has a line for each, and is compared
+by the mean of their embeddings, as the authors do.
 
-arXiv:2603.15654, which measures CIFAR-100 with CLIP, does not say which texts it names the labels by, so that none of
-these prompts is known to be its own.
+arXiv:2603.15654, which measures CIFAR-100 with CLIP, does not give its texts for the labels, so that none of these
+prompts is known to be the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS = ("a photo", "a blurry photo", "a black and white photo", "a low contras
 _QUALITIES = ("a bad photo", "a good photo")
 _SIZES = ("small", "big")
 _PLACEHOLDER = "placeholder"
-"""Kind of every image without content: contextual calibration reads them all, of one colour or of noise."""
+"""Kind of every content-free image: contextual calibration uses them all, whether of one colour or of noise."""
 
 
 def _of_authors() -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class ImageClassificationTask(LabelTask):
         return [
             ChoiceRequest(
                 prompt=image_prompt(item.image_sha256),
-                # A label may hold braces, which are no slots of the template.
+                # Not str.format: a label may hold braces, which are not slots of the template.
                 options=tuple(template.replace(_LABEL, label) for label in item.labels),
                 outcomes=item.labels,
                 image=item.image.bytes,

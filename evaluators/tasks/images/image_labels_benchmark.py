@@ -8,7 +8,7 @@ from evaluators.tasks.labels.label_baselines import BASELINES_WITHOUT_EXAMPLES, 
 
 _TASK = "image_classification"
 _WITHOUT = ("looc", "dc")
-"""Calibrations that learn from examples or random words, which no image has."""
+"""Calibrations that learn from examples or random words, which images do not have."""
 
 BENCHMARK = Benchmark(
     name="image_labels",

@@ -1,7 +1,7 @@
-"""Asks a model to write something in a given form. The answers are data that builders build from: nothing is measured.
+"""Asks a model to write something in a given form. The answers are input for builders; nothing is measured.
 
-An answer is read as ``json`` if JSON was asked for and the answer holds some, and as ``text`` if any text was asked
-for. What it is worth is for the builder to say, which reads the answers from the records.
+An answer is read as ``json`` if JSON was asked for and found, and as ``text`` if any text was asked for. The builder
+that reads the answers from the records judges their content.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from schemas.files.json_answers import NoJsonError, find_json
 from schemas.items.instruction import InstructionItem
 
 JSON = "json"
-"""Outcome of a request for JSON, and the reading of an answer that holds some."""
+"""Outcome of a request for JSON, and reading of an answer that holds JSON."""
 TEXT = "text"
-"""Reading of an answer where any text was asked for."""
+"""Reading of an answer if any text was asked for."""
 _MAX_TOKENS = 1024
 
 
@@ -80,7 +80,7 @@ class InstructionTask(Task):
         text = exchange.text or ""
         form = JSON if JSON in exchange.outcomes else TEXT
         if form == JSON:
-            # A text that holds JSON is an answer however it begins.
+            # A text that holds JSON is an answer, even if it begins like a refusal.
             try:
                 find_json(text)
             except NoJsonError as error:

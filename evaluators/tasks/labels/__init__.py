@@ -3,22 +3,22 @@
 From items to metrics::
 
     item, examples of the split pool
-        │  label_prompts: which examples, in which frame, cut to which length
+        │  label_prompts: the examples, the frame around them, and the maximum length
         v
     classification_task: one request, whose options are the labels
-        │  label_reading: the base class of tasks that read labels; here the reading is the distribution
+        │  label_reading: base class of tasks that read labels; the reading is the distribution
         v
-    label_answers: all records of one task in one context as arrays, with what calibrations learn from
-        │  label_tables: the distributions as they are and after each calibration, fitted or stored
+    label_answers: all records of one task in one context as arrays, including what calibrations learn from
+        │  label_tables: the distributions, uncalibrated and after each calibration, fitted or stored
         v
     label_measures: sums over items and the formulas on them (accuracy, RSD, COBias, Gini index, BiasScore, ...)
-        │  metric_variants: each measure under its own name and under that of every calibration
+        │  metric_variants: each measure, uncalibrated and after every calibration
         v
     classification_metrics
 
-*label_baselines* are rules that read no input.
+*label_baselines* are rules that ignore the input.
 
-Only the splits *test* and *bias* are measured; *pool* and *content_free* are what examples and calibrations come from.
+Only the splits *test* and *bias* are measured; *pool* and *content_free* supply examples and calibrations.
 """
 
 from biasboard.ground.plugins import search_path

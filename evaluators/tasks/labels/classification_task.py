@@ -5,8 +5,8 @@ the labels that it may get. Their paper normalises by length only where labels h
 default here (``token_mean_if_unequal``). Their code always takes the mean over the tokens and the end token
 (``token_mean_with_end``).
 
-The split *test* is what models are judged by. The others support the measurement: *bias* holds items on which the prior
-of a model is measured, *pool* the examples, and *content_free* inputs without content, from which calibrations learn.
+Models are judged by the split *test*. The others support the measurement: *bias* holds items on which the prior of a
+model is measured, *pool* the examples, and *content_free* inputs without content, from which calibrations learn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.baseline import Facts
 from evaluators.task import CountTokens, ItemFacts, Prompt
-from evaluators.tasks.labels.label_answers import CONTENT_FREE, CUT, PLACE, SHOWN
+from evaluators.tasks.labels.label_answers import CONTENT_FREE, CUT, POSITION, SHOWN
 from evaluators.tasks.labels.label_prompts import examples_by_rule, filled, label_prompts, training_items
 from evaluators.tasks.labels.label_reading import LabelTask
 from schemas.files.record_columns import RecordColumns
@@ -33,8 +33,8 @@ class ClassificationTask(LabelTask):
     examples_split = "pool"
     support_splits = frozenset({"bias", "pool", "content_free"})
     default_contexts = (0, 8)
-    # As in the scripts of the release, though the paper says 1,000. It leaves the accuracy of one task a standard error
-    # of up to 5 points, and the mean over 279 tasks a small part of that.
+    # As in the scripts of the release, though the paper says 1,000. The standard error of the accuracy is then up to 5
+    # points on one task, and a small part of that for the mean over 279 tasks.
     default_limit = 100
     trains_adapters = True
     prompts: Mapping[str, Prompt] = label_prompts()
@@ -52,7 +52,7 @@ class ClassificationTask(LabelTask):
         return [
             ChoiceRequest(
                 prompt=prompt_text.text,
-                # Without the full stop that examples have behind their labels, as in the release.
+                # Without the full stop that follows the labels of examples, as in the release.
                 options=tuple(f" {label}" for label in item.labels),
                 outcomes=item.labels,
                 facts=shown,
@@ -60,7 +60,7 @@ class ClassificationTask(LabelTask):
         ]
 
     def chosen_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> Sequence[LabelItem]:
-        """Return the examples of a prompt that gives the first label a certain share of them."""
+        """Return the examples of a prompt that fixes the share of the first label among them."""
         return examples_by_rule(pool, prompt.example_rule or "", prompt.n_examples or 0, prompt.example_set or 0)
 
     def training_items(
@@ -70,10 +70,10 @@ class ClassificationTask(LabelTask):
         return training_items(pool, shown, prompt.n_examples or 0, prompt.example_set or 0, n_items)
 
     def shown_items(self, records: RecordColumns) -> frozenset[str]:
-        """Return the ids of the items that have a place among the examples."""
+        """Return the ids of the items that are shown as examples."""
         ids = records.columns["item_id"].texts
-        places, keys, _ = records.columns["groups"].entries
-        return frozenset(str(ids[place]) for place in places[keys.coded.is_one_of(PLACE)].tolist())
+        rows, keys, _ = records.columns["groups"].entries
+        return frozenset(str(ids[row]) for row in rows[keys.coded.is_one_of(POSITION)].tolist())
 
     def facts(self, item: LabelItem) -> ItemFacts:
         """Return the facts of an item."""
@@ -87,13 +87,13 @@ class ClassificationTask(LabelTask):
     ) -> ItemFacts:
         """Return the facts of an item, with the labels of the examples that its prompt shows.
 
-        Where the model's tokenizer decides which of them fit, the labels are left out: a record must say the same about
-        an item whatever model was asked.
+        Where the model's tokenizer decides how many fit, the labels are left out: the facts of an item must not depend
+        on the model.
         """
         facts = self.facts(item)
         groups = dict(facts.groups)
         if position is not None:
-            groups[PLACE] = str(position)
+            groups[POSITION] = str(position)
         if prompt.max_prompt_tokens is None:
             prompt_text = filled(item, prompt, examples)
             groups[SHOWN] = _labels(examples[: prompt_text.n_shown])
@@ -104,7 +104,7 @@ class ClassificationTask(LabelTask):
         )
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the labels of the examples that the prompt shows, if they are known."""
+        """Return the labels of the examples that the prompt shows, if known."""
         return {SHOWN: facts.groups[SHOWN]} if SHOWN in facts.groups else {}
 
     def part_text(self, item: LabelItem) -> str:

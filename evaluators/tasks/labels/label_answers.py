@@ -14,19 +14,19 @@ from evaluators.calibrator import LabelAnswers
 from schemas.files.record_columns import RecordColumns
 
 TEST, BIAS = "test", "bias"
-"""Splits that performance and the prior of a model are measured on."""
+"""Splits on which performance and the prior of a model are measured."""
 CONTENT_FREE = "content_free"
-"""Group of a record: the kind of input, if it has no content."""
+"""Group of a record: the kind of content-free input, if it is one."""
 SHOWN = "shown_labels"
 """Group of a record: the labels of the examples that its prompt shows, as a JSON list."""
-PLACE = "shown_place"
-"""Group of a record: its place among the examples of the prompt, if it is one."""
+POSITION = "shown_place"
+"""Group of a record: its position among the examples of the prompt, if it is one."""
 BALANCE = "example_balance"
-"""Group of a task: how evenly its labels stand among the examples, ``even``, ``uneven`` or ``one label``."""
+"""Group of a task: the distribution of its labels among the examples, ``even``, ``uneven`` or ``one label``."""
 CUT = "cut"
-"""Group of a record: the part of its prompt that was shortened, if one was."""
+"""Group of a record: the part of its prompt that was shortened, if any."""
 _MOST_LABELS = 128
-"""A stranger's records may offer any number of labels, and arrays have a column for each."""
+"""A limit, since a stranger's records may offer any number of labels, and arrays have a column for each."""
 OF_TASK = ("category", "equivalent_labels")
 """Groups that all records of a task share."""
 
@@ -65,7 +65,7 @@ def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] 
         targets=targets,
         splits=np.array(records.columns["split"].texts, dtype=np.str_),
         content_free=np.array([group.get(CONTENT_FREE, "") for group in groups], dtype=np.str_),
-        positions=_numbers([group.get(PLACE, "-1") for group in groups]),
+        positions=_numbers([group.get(POSITION, "-1") for group in groups]),
         n_shown=np.array([-1 if labels_shown is None else len(labels_shown) for labels_shown in shown], dtype=np.int64),
         groups=_of_task(groups, shown, labels),
         is_cut=np.array([CUT in group for group in groups], dtype=np.bool_),
@@ -111,12 +111,12 @@ def _shown(text: str | None) -> list[str] | None:
 
 
 def _of_task(groups: list[dict[str, str]], shown: list[list[str] | None], labels: tuple[str, ...]) -> dict[str, str]:
-    """Return the facts about the task, and how evenly its labels stand among the examples of the context."""
+    """Return the facts about the task, and how evenly its labels are distributed among the examples of the context."""
     if not groups:
         return {}
     facts = {name: groups[0][name] for name in OF_TASK if name in groups[0]}
-    # Long inputs leave room for fewer examples, so that prompts of one context differ: the first one in which the most
-    # examples fit stands for all.
+    # Long inputs leave room for fewer examples, so that prompts of a context differ: the first of those with the most
+    # examples represents all.
     of_prompts = [labels_shown for labels_shown in shown if labels_shown is not None]
     longest: list[str] = max(of_prompts, key=len, default=[])
     counts = Counter(longest)
@@ -130,4 +130,4 @@ def _numbers(texts: list[str]) -> IntArray:
     try:
         return np.array([int(text) for text in texts], dtype=np.int64)
     except (ValueError, OverflowError) as error:
-        raise DataError(f"group '{PLACE}' is no number ({error}); run the model again") from error
+        raise DataError(f"group '{POSITION}' is no number ({error}); run the model again") from error

@@ -1,4 +1,4 @@
-"""The baselines of classification tasks. None of them reads an input."""
+"""The baselines of classification tasks, which all ignore the input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _first_label(request: ChoiceRequest) -> Sequence[float]:
 
 
 def _shown_majority(request: ChoiceRequest) -> Sequence[float]:
-    """Return an even distribution over the labels that most examples have; over all labels without examples."""
+    """Return a uniform distribution over the most frequent labels of the examples; over all labels without examples."""
     try:
         counts = Counter(json.loads(request.facts[SHOWN]))
     except (ValueError, TypeError) as error:
@@ -30,7 +30,7 @@ def _shown_majority(request: ChoiceRequest) -> Sequence[float]:
 
 
 def _label_prior(probability: float, name: str) -> Baseline:
-    """Return the baseline that always gives the first label one probability, and the others equal shares of the rest.
+    """Return the baseline that gives the first label a fixed probability, and the others equal shares of the rest.
 
     Its BiasScore is the distance of that probability from a uniform one, and 0 after each calibration.
     """

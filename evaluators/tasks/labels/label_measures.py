@@ -1,7 +1,7 @@
 """Measures of how well and how evenly a task's labels are predicted, as functions of sums over its items.
 
-Each measure is computed from sums, so that it can be computed on resamples of the items too. Sums by class have one
-column per label. A label that is the right one for no item is no class: it can only be predicted wrongly.
+Sums allow each measure to be computed on resamples of the items too. Sums by class have one column per label. A label
+that is right for no item is not a class: it can only be predicted wrongly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ClassSums(NamedTuple):
     """Sums over items by class, each of shape (..., k)."""
 
     right: FloatArray
-    """Credit for the right label, of the items that have it."""
+    """Credit for the right label, over the items that have it."""
     n_items: FloatArray
     """Number of items by their right label."""
     predicted: FloatArray
@@ -42,12 +42,12 @@ class PriorSums(NamedTuple):
     even: FloatArray
     """Probabilities under the uniform distribution over the labels that each item offers."""
     even_squares: FloatArray
-    """Squares of these, which sum to 1/k over the k labels that an item offers."""
+    """Squares of these uniform probabilities, which sum to 1/k over the k labels that an item offers."""
     n_items: FloatArray
     """Number of items by right label, in each column."""
 
 
-# Statistics hold these sums side by side: one field after the other, each with a column per label, or pair of labels.
+# Statistics hold the fields one after the other, each with a column per label, or per pair of labels.
 N_CLASS, _N_PRIOR = len(ClassSums._fields), len(PriorSums._fields)
 
 
@@ -78,7 +78,7 @@ def accuracy(sums: ClassSums) -> FloatArray:
 def macro_f1(sums: ClassSums) -> FloatArray:
     """Return the mean over classes of F1, shape (...,), as scikit-learn computes it over the classes that occur.
 
-    The published code gives scikit-learn the labels that are right for some item: other labels are no classes there.
+    The published code passes scikit-learn only the labels that are right for some item.
     """
     f1 = ratio(2 * sums.right, sums.predicted + sums.n_items)
     return _over_classes(f1, sums)
@@ -100,7 +100,7 @@ def rsd(sums: ClassSums) -> FloatArray:
 
 
 def rsd_release(sums: ClassSums) -> FloatArray:
-    """Return the same around the mean of the class accuracies, as the published code computes it; nan at accuracy 0.
+    """Return the RSD around the mean class accuracy, as the published code computes it; nan at accuracy 0.
 
     It is never larger than :func:`rsd`, and equal on balanced items.
     """
@@ -133,7 +133,7 @@ def cobias_floor(sums: ClassSums) -> FloatArray:
     variances, n = _chance_variances(sums), _n_classes(sums)
     of_pairs = np.sqrt(variances[..., :, None] + variances[..., None, :]) * _ROOT_OF_HALF_NORMAL
     off_diagonal = of_pairs * (1 - np.eye(variances.shape[-1]))
-    # A pair with a class without items is nan, and counts for nothing.
+    # A pair with a class without items is nan, and must not count.
     of_all = np.nan_to_num(off_diagonal).sum(axis=(-2, -1))
     return np.where(accuracy(sums) > 0, ratio(of_all, n * (n - 1)), np.nan)
 
@@ -166,12 +166,12 @@ def smallest_class_accuracy(sums: ClassSums) -> FloatArray:
 
 
 def bias_score(sums: PriorSums) -> FloatArray:
-    """Return the distance of the mean distribution from the uniform one, each class with the same weight.
+    """Return the distance of the mean distribution, in which classes have equal weights, from the uniform one.
 
     Returns:
-        Half the sum of absolute differences, shape (...,), in [0, 1 - 1/k]; nan without items. Classes without an item
-        do not count in the mean, and all labels count in the distance. If items offer different labels, the uniform
-        distribution is the mean of theirs.
+        Half the sum of absolute differences, shape (...,), in [0, 1 - 1/k]; nan without items. The mean is over classes
+        with items, the distance over all labels. If items offer different labels, their uniform distributions are
+        averaged in the same way.
 
     References:
         Reif & Schwartz 2024, arXiv:2405.02743, BiasScore.
@@ -182,9 +182,10 @@ def bias_score(sums: PriorSums) -> FloatArray:
 
 
 def bias_score_normalised(sums: PriorSums) -> FloatArray:
-    """Return BiasScore divided by the largest value that it can have, shape (...,), in [0, 1].
+    """Return BiasScore divided by its largest possible value, shape (...,), in [0, 1].
 
-    That of an item with k labels is 1 - 1/k. A model that always takes a label that all items offer has the mean of it.
+    That is 1 - 1/k if items have k labels, and otherwise the mean of these values, which a model reaches by always
+    choosing a label that all items offer.
     """
     return ratio(bias_score(sums), 1 - _prior(sums.even_squares, sums).sum(axis=-1))
 
@@ -192,10 +193,10 @@ def bias_score_normalised(sums: PriorSums) -> FloatArray:
 def bias_score_floor(sums: PriorSums) -> FloatArray:
     """Return approximately the BiasScore of an unbiased model whose distributions vary as much from item to item.
 
-    A class with a single item is taken to vary as the others do; the value is nan if no class has two items.
+    A class with a single item is assumed to vary as the others do; the value is nan if no class has two items.
     """
-    # The variance of a mean of n distributions is that of one over n; the differences from the true mean are about
-    # normal, and BiasScore is half the sum of their absolute values.
+    # The variance of a mean of n distributions is that of a single one divided by n. Differences from the true mean are
+    # about normal, and BiasScore is half the sum of their absolute values.
     n = sums.n_items
     squared = np.where(n > 1, sums.squares - n * np.nan_to_num(ratio(sums.probabilities, n)) ** 2, 0.0).clip(0.0)
     pooled = ratio(squared.sum(axis=-2), (n - 1).clip(0.0).sum(axis=-2))[..., None, :]
@@ -207,14 +208,14 @@ def bias_score_floor(sums: PriorSums) -> FloatArray:
 
 
 def correlation(sums: FloatArray) -> FloatArray:
-    """Return the Pearson correlation of two measures over tasks, shape (...,); nan if one of them does not vary.
+    """Return the Pearson correlation of two measures over tasks, shape (...,); nan if either does not vary.
 
     Args:
         sums: Number of tasks and the sums of x, y, x², y² and xy, shape (..., 6).
     """
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread_x, spread_y = n * xx - x**2, n * yy - y**2
-    # Rounding leaves traces where nothing varies.
+    # Rounding can leave a small spread where nothing varies.
     varies = (spread_x > _NEGLIGIBLE * n * xx) & (spread_y > _NEGLIGIBLE * n * yy)
     pearson = ratio(n * xy - x * y, np.sqrt(np.maximum(spread_x, 0) * np.maximum(spread_y, 0)))
     return np.where(varies, pearson.clip(-1.0, 1.0), np.nan)
@@ -250,7 +251,7 @@ def _prior(by_class: FloatArray, sums: PriorSums) -> FloatArray:
 
 
 class Measure(NamedTuple):
-    """The formula of a measure, and the facts about it that are the same with and without a calibration."""
+    """The formula of a measure, and its properties, which are the same with and without a calibration."""
 
     formula: Callable[[Any], FloatArray]
     """Function of :class:`ClassSums`, :class:`PriorSums` or the sums of its docstring."""
@@ -261,7 +262,7 @@ class Measure(NamedTuple):
     why_nan: str
     description: str
     correlates: tuple[str, ...] = ()
-    """The two measures whose correlation it is; empty for all others."""
+    """The two measures that it correlates; empty for other measures."""
 
 
 _NO_ITEMS = "no item has a reading"
@@ -381,7 +382,7 @@ CORRELATIONS: Mapping[str, Measure] = {
         ("macro_f1", "bias_score"),
     ),
 }
-"""Measures of two measures over the tasks of a suite."""
+"""Correlations of two measures over the tasks of a suite."""
 MEANS: Mapping[str, Measure] = {
     "n_shown": Measure(
         mean, "Examples shown", None, None, UNCOUNTED, "Mean number of examples that fit into a prompt."
@@ -412,7 +413,7 @@ def is_of_prior(measure: str) -> bool:
 
 
 def value_of(measure: str, sums: FloatArray) -> FloatArray:
-    """Return a measure from sums of its columns, shape (...,): the mean of two columns, or its formula of more."""
+    """Return a measure from sums of its columns, shape (...,): the mean if there are two, or else its formula."""
     if sums.shape[-1] == 2:
         return mean(sums)
     if measure in CORRELATIONS:

@@ -1,14 +1,14 @@
 """The prompts of classification tasks: an instruction, k solved examples, and the input to label.
 
-Two styles are written here from their descriptions. *release* is the prompt that the code of Reif & Schwartz (NAACL
-2024, arXiv:2405.02743) sends. *paper* is that of Tk-Instruct (arXiv:2204.07705), which the paper names. Both are asked
-with k = 0, 2, 4, 8 or 16 examples, and with three sets of them where k > 0. With k = 8 there are further contexts, in
-which a known share of the examples has the first label (§6.2 of the paper varies it for binary tasks; here the first
-label of any task gets the share, and the others stand as the pool has them).
+There are two styles, written from their descriptions. *release* is the prompt that the code of Reif & Schwartz (NAACL
+2024, arXiv:2405.02743) sends. *paper* is that of Tk-Instruct (arXiv:2204.07705), which the paper names. Both are used
+with k = 0, 2, 4, 8 or 16 examples, and with three sets of them if k > 0. With k = 8 there are further contexts, in
+which a fixed share of the examples has the first label (§6.2 of the paper varies it for binary tasks; here it is the
+first label of any task, and the other labels are as in the pool).
 
-A prompt has a largest length. Examples are added in order until the next one does not fit. If the input does not fit
-either, its middle is left out, and then the end of the instruction: the end of the prompt always stands. Lengths are
-counted in bytes, so that every model is asked the same. The prompts of the release count tokens of the model instead.
+A prompt has a maximum length. Examples are added in order until the next one does not fit. If the input does not fit
+either, its middle is cut out, and then the end of the instruction; the end of the prompt is always kept. Lengths are
+counted in bytes, so that all models get the same prompts. The prompts of the release count tokens of the model instead.
 
 An adapter for a context is trained on items of the pool that the context does not show (§5).
 """
@@ -27,11 +27,11 @@ from schemas.items.label import LabelItem
 N_EXAMPLES = (0, 2, 4, 8, 16)
 N_SETS = 3
 N_BALANCED = 8
-"""Number of examples where the share of the first label is chosen."""
+"""Number of examples in contexts with a fixed share of the first label."""
 _MAX_BYTES = (4096, 1024)
-"""Largest lengths: about the 1,024 tokens of the paper, and a quarter of it for models with a short context."""
+"""Maximum lengths: about the 1,024 tokens of the paper, and a quarter of that for models with a short context."""
 _MAX_TOKENS = 2000
-"""Largest number of tokens in the release; the paper says 1,024."""
+"""Maximum number of tokens in the release; the paper says 1,024."""
 _GAP = " ... "
 
 Style: TypeAlias = Literal["release", "paper"]
@@ -45,7 +45,7 @@ class Filled(NamedTuple):
     n_shown: int
     """Number of examples that fit."""
     cut: Cut | None
-    """The part that was shortened; ``instruction`` if the input was left out and that was not enough."""
+    """The part that was shortened; ``instruction`` if leaving out the input was not enough."""
 
 
 class _Frame(NamedTuple):
@@ -61,8 +61,8 @@ def _closed(text: str) -> str:
     return text if text[-1:] in string.punctuation and text else f"{text}."
 
 
-# What looks like slips in *release* is what the release sends: a space before "Output:" in examples, an empty line and
-# no space before that of the query, and a full stop behind the labels of examples, which the scored label lacks.
+# Apparent slips in *release* are what the release sends: a space before "Output:" in examples, an empty line and no
+# space before that of the query, and a full stop after the labels of examples, which the scored label lacks.
 _FRAMES: Mapping[Style, _Frame] = {
     "release": _Frame(
         head=lambda instruction: f"{_closed(instruction)}\n\n" if instruction else "",
@@ -80,7 +80,7 @@ _FRAMES: Mapping[Style, _Frame] = {
 
 
 class _Protocol(NamedTuple):
-    """A style with a largest length of its prompts, in bytes or in tokens of the model."""
+    """A style with a maximum length of its prompts, in bytes or in tokens of the model."""
 
     style: Style
     max_bytes: int | None
@@ -101,7 +101,7 @@ def label_prompts() -> dict[str, Prompt]:
 
 
 class _Shown(NamedTuple):
-    """The examples of a prompt: how many, which set of them, and the share of the first label if it is chosen."""
+    """The examples of a prompt: their number, the number of the set, and the share of the first label if fixed."""
 
     n_examples: int
     number: int | None = None
@@ -120,7 +120,7 @@ class _Shown(NamedTuple):
 
 
 def _contexts() -> Iterator[_Shown]:
-    """Yield each number of examples with each number of a set, then each share; without examples there is one."""
+    """Yield each number of examples with each set, then each share with each set; without examples there is one set."""
     for k in N_EXAMPLES:
         yield from (_Shown(k, number) for number in (range(N_SETS) if k else (None,)))
     yield from (_Shown(N_BALANCED, number, percent) for percent in SHARES for number in range(N_SETS))
@@ -159,7 +159,7 @@ def filled(
         item: The item to ask about.
         prompt: One of :func:`label_prompts`.
         examples: Items to show, in order.
-        count_tokens: Function that returns the number of tokens of a text, for a prompt that counts them; None to fill
+        count_tokens: Function that returns the number of tokens of a text, for prompts limited in tokens; None to fill
             such a prompt as if everything fitted.
     """
     frame = _FRAMES[_PROTOCOLS[prompt.protocol or ""].style]
@@ -168,7 +168,7 @@ def filled(
     shown: list[str] = []
     for number, example in enumerate(examples, start=1):
         text = frame.example(number, example.text.strip(), (example.target or "").strip())
-        # The release measures the examples with spaces between them, and sends them without.
+        # The release measures examples joined by spaces, but sends them without.
         if size(f"{head}{' '.join(shown)}{text}{query}") > limit:
             break
         shown.append(text)
@@ -178,7 +178,7 @@ def filled(
 
 
 def _room(prompt: Prompt, count_tokens: CountTokens | None) -> tuple[float, Callable[[str], int]]:
-    """Return the largest length of a prompt and the function that measures it."""
+    """Return the maximum length of a prompt and the function that measures it."""
     if prompt.max_prompt_bytes is not None:
         return prompt.max_prompt_bytes, lambda text: len(text.encode())
     if prompt.max_prompt_tokens is not None and count_tokens is not None:
@@ -187,11 +187,11 @@ def _room(prompt: Prompt, count_tokens: CountTokens | None) -> tuple[float, Call
 
 
 def _shortened(head: str, text: str, query: Callable[[str], str], limit: float, size: Callable[[str], int]) -> Filled:
-    """Leave out the middle of an input, and the end of the instruction if that is not enough."""
+    """Cut out the middle of an input, and the end of the instruction if that is not enough."""
     kept = _most(len(text), lambda n: size(head + query(_without_middle(text, n))) <= limit)
     if kept is not None:
         return Filled(head + query(_without_middle(text, kept)), 0, "input")
-    # The release cuts the end of the prompt instead, and with it "Output:".
+    # The release cuts the end of the prompt instead, including "Output:".
     instruction, nothing = head.removesuffix("\n\n"), query(_GAP.strip())
     kept = _most(len(instruction), lambda n: size(f"{instruction[:n]}\n\n{nothing}") <= limit) or 0
     cut: Cut = "instruction" if kept < len(instruction) else "input"
@@ -199,7 +199,7 @@ def _shortened(head: str, text: str, query: Callable[[str], str], limit: float, 
 
 
 def _without_middle(text: str, n: int) -> str:
-    """Return a text with its middle left out, of which n characters are kept."""
+    """Return a text with its middle cut out, so that n characters are kept."""
     return text[: n - n // 2] + _GAP + (text[-(n // 2) :] if n > 1 else "")
 
 
@@ -215,7 +215,7 @@ def _most(most: int, fits: Callable[[int], bool]) -> int | None:
 
 
 SHARES = (0, 25, 50, 75, 100)
-"""Shares of the examples that have the first label, in percent."""
+"""Fixed shares of examples with the first label, in percent."""
 _RULE = "share"
 
 
@@ -227,22 +227,22 @@ def rule_of(percent: int) -> str:
 def examples_by_rule(pool: Sequence[LabelItem], rule: str, n_examples: int, number: int) -> tuple[LabelItem, ...]:
     """Return the examples of a set, in the order of the pool.
 
-    Sets share no item as long as the pool has enough of each kind; then they start over. If the pool has fewer items of
-    a kind than a set wants, the set has only these.
+    Sets share no items as long as the pool has enough of each kind; then they start over. If the pool has fewer items
+    of a kind than a set needs, the set is smaller.
 
     Args:
         pool: The items to choose from.
         rule: A name that :func:`rule_of` gave.
-        n_examples: Number of examples that the set wants.
+        n_examples: Number of examples that the set should have.
         number: Number of the set, from 0.
     """
     if not pool:
         return ()
     n_first = round(n_examples * int(rule.removeprefix(_RULE)) / 100)
     first_label = pool[0].labels[0]
-    kinds = [index for index, item in enumerate(pool) if item.target == first_label]
+    of_first = [index for index, item in enumerate(pool) if item.target == first_label]
     others = [index for index, item in enumerate(pool) if item.target != first_label]
-    chosen = {*_of_set(kinds, n_first, number), *_of_set(others, n_examples - n_first, number)}
+    chosen = {*_of_set(of_first, n_first, number), *_of_set(others, n_examples - n_first, number)}
     return tuple(pool[index] for index in sorted(chosen))
 
 
@@ -255,18 +255,17 @@ def _of_set(indices: Sequence[int], n_wanted: int, number: int) -> list[int]:
 def training_items(
     pool: Sequence[LabelItem], shown: Sequence[LabelItem], n_examples: int, number: int, n_items: int
 ) -> tuple[LabelItem, ...]:
-    """Return the items on which the adapter of a context is trained, in the order of the pool from a first place on.
+    """Return the items on which the adapter of a context is trained, consecutive in the pool from a first index.
 
-    With k examples, set s and n items to train on, the first place is k(s + 1) if k is at least n, and k + ns if it is
-    less, as in the code of Reif & Schwartz. After the last item of the pool comes the first one. Items that the context
-    shows are skipped.
+    With k examples, set s and n items to train on, the first index is k(s + 1) if k is at least n, and k + ns
+    otherwise, as in the code of Reif & Schwartz. The pool wraps around. Items that the context shows are skipped.
 
     Args:
         pool: The items to choose from.
         shown: The examples of the context.
-        n_examples: Number k of examples that the context wants.
+        n_examples: Number k of examples that the context should have.
         number: Number s of their set.
-        n_items: Number of items to train on, 16 in the release; fewer come back if there are not enough.
+        n_items: Number of items to train on, 16 in the release; fewer are returned if there are not enough.
     """
     first = n_examples * (number + 1) if n_examples >= n_items else n_examples + n_items * number
     left_out = {item.item_id for item in shown}

@@ -1,6 +1,6 @@
-"""The common part of all tasks that ask about each item once, for a distribution over labels.
+"""The base class of tasks with one request per item, whose reading is a distribution over labels.
 
-It reads answers, hands them to tables, and reports how a model uses the labels of one part of a suite.
+It reads answers, builds tables, and reports how a model uses the labels of one part of a suite.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from schemas.files.record_columns import RecordColumns
 
 
 class LabelTask(Task):
-    """The part of a task that turns answers into distributions over labels, and these into tables and reports."""
+    """A task that turns answers into distributions over labels, and these into tables and reports."""
 
     reports_parts = True
 
-    # certain_readings() says the same over columns: what one of option_probabilities() and are_certain_choices() reads,
-    # the other reads too.
+    # certain_readings() computes the same on columns: option_probabilities() and are_certain_choices() must agree.
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the distribution over the labels."""
         (exchange,) = exchanges
@@ -79,10 +78,10 @@ class LabelTask(Task):
 
 
 def part_report(answers: LabelAnswers) -> PartReport:
-    """Return the supports of the labels, the share of the answers that choose each, and the prior of the model.
+    """Return for each label its number of items, its share of the answers, and its prior under the model.
 
-    The prior is the mean distribution on the split *bias* in which each right label has the same weight: its distance
-    from the uniform one is BiasScore.
+    The prior is the mean distribution on the split *bias* with equal weight for each right label: its distance from the
+    uniform distribution is BiasScore.
 
     Args:
         answers: The answers to one task in one context.

@@ -38,10 +38,10 @@ from evaluators.tasks.labels.metric_variants import Variant, variants
 from schemas.documents.run_files import FittedCorrection
 
 _OF_TASK = (*OF_TASK, BALANCE)
-"""Groups of a task that slices are made by, beside its number of labels."""
+"""Groups of a task by which results are sliced, in addition to its number of labels."""
 _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MOST_CROSSED = 64
-"""Number of labels up to which sums by right label and label fit into memory: 64 have 20,480 columns per item."""
+"""Maximum number of labels for sums by pair of labels to fit into memory: 64 labels have 20,480 columns per item."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +105,16 @@ class ConfigTable:
         asked, used = self._used(variant)
         columns = self._columns(variant, used)
         if variant.measure == "accuracy":
-            # It is a mean over items, and gates, which count missing answers as wrong ones, read it as one.
+            # Two columns, as for any mean over items: gates, which count missing answers as wrong, need that form.
             k = columns.shape[1] // N_CLASS
             columns = np.column_stack([columns[:, :k].sum(axis=1), columns[:, k : 2 * k].sum(axis=1)])
         # Measures of the same sums share one array, which is resampled once: the metrics of 16,006 answers with 100
-        # labels then need 1.5 GB in place of 3.0.
+        # labels then need 1.5 GB instead of 3.0.
         key = (id(self._columns(variant, used)), columns.shape[1])
-        if key not in self._wholes:
-            self._wholes[key] = np.zeros((len(used), columns.shape[1]))
-            self._wholes[key][used] = columns
-        return Statistics(self._wholes[key], len(columns), int(asked.sum()) - len(columns))
+        if key not in self._columns_of_all:
+            self._columns_of_all[key] = np.zeros((len(used), columns.shape[1]))
+            self._columns_of_all[key][used] = columns
+        return Statistics(self._columns_of_all[key], len(columns), int(asked.sum()) - len(columns))
 
     def value(self, variant: Variant) -> float:
         """Return the value of a variant; nan if it has none."""
@@ -127,31 +127,31 @@ class ConfigTable:
         return float(value_of(variant.measure, sums))
 
     def _used(self, variant: Variant) -> tuple[BoolArray, BoolArray]:
-        """Return the mask of the items that a variant is about, and of those among them that it is computed from."""
+        """Return the masks of the items of a variant's split, and of those among them that it is computed from."""
         asked: BoolArray = self.answers.splits == (TEST if is_of_classes(variant.measure) else BIAS)
-        known = ~np.isnan(self.probabilities[variant.calibration, variant.is_softmax][:, 0])
-        return asked, asked & known & (self.answers.targets >= 0)
+        has_reading = ~np.isnan(self.probabilities[variant.calibration, variant.is_softmax][:, 0])
+        return asked, asked & has_reading & (self.answers.targets >= 0)
 
     def _columns(self, variant: Variant, used: BoolArray) -> FloatArray:
         """Return the columns of a measure, one row per item that it is computed from."""
         is_class = is_of_classes(variant.measure)
         key = (is_class, variant.calibration, variant.is_softmax)
-        if key not in self._known:
+        if key not in self._columns_of_used:
             shares, targets = self.probabilities[key[1:]][used], self.answers.targets[used]
             if is_class:
                 columns = class_columns(shares, targets)
             else:
                 columns = prior_columns(shares, targets, self.answers.evenly[used])
-            # Not -1: without items, nothing says how many columns there are.
-            self._known[key] = columns.reshape(len(shares), math.prod(columns.shape[1:]))
-        return self._known[key]
+            # Not -1, which numpy cannot infer without items.
+            self._columns_of_used[key] = columns.reshape(len(shares), math.prod(columns.shape[1:]))
+        return self._columns_of_used[key]
 
     @cached_property
-    def _wholes(self) -> dict[tuple[int, int], FloatArray]:
+    def _columns_of_all(self) -> dict[tuple[int, int], FloatArray]:
         return {}
 
     @cached_property
-    def _known(self) -> dict[tuple[bool, str, bool], FloatArray]:
+    def _columns_of_used(self) -> dict[tuple[bool, str, bool], FloatArray]:
         return {}
 
     def _mean(self, measure: str) -> Statistics:
@@ -193,7 +193,7 @@ class SuiteTable:
         groups: dict[str, list[str]] = {name: [] for name in (*_OF_TASK, "n_labels")}
         reasons: list[Mapping[str, str]] = []
         corrections: list[FittedCorrection] = []
-        # Only values are kept of each task, since the records of a whole suite may not fit into memory.
+        # Only the values of each task are kept, since the records of a whole suite may not fit into memory.
         for answers in parts:
             table = ConfigTable.of(answers, measured, inputs)
             corrections += table.corrections
@@ -242,7 +242,7 @@ _NOT_STORED = "no correction is stored beside the records; rescore the run"
 def stored_correction(
     calibration: StoredCalibration, answers: LabelAnswers, inputs: MetricInputs
 ) -> tuple[Correction | str, FittedCorrection | None]:
-    """Return the correction of one task, or the reason why there is none, and what is stored of it.
+    """Return the correction of one task, or the reason why there is none, and its stored form.
 
     Args:
         calibration: A calibration whose correction is stored.
@@ -269,7 +269,7 @@ def stored_correction(
         _check(correction, calibration, answers)
     if correction.reason is not None:
         return correction.reason, correction
-    # Fitted weights take the same way as stored ones, so that both give the same numbers.
+    # Fitted weights go through the stored form too, so that both give the same numbers.
     return Correction(1.0 / np.array(correction.weights)[None, :]), correction
 
 
@@ -287,9 +287,9 @@ def _fitted(calibration: StoredCalibration, answers: LabelAnswers) -> FittedCorr
 
 
 def _check(correction: FittedCorrection, calibration: StoredCalibration, answers: LabelAnswers) -> None:
-    """Check everything about a stored correction that does not depend on how a processor rounds.
+    """Check everything about a stored correction that does not depend on a processor's rounding.
 
-    Its weights do: a fit that compares predictions can end elsewhere on another processor.
+    The weights do depend on it: a fit that compares predictions can end elsewhere on another processor.
     """
     name = f"the stored correction {correction.calibration} of config {correction.config}"
     n_items, reason = int(calibration.fitted_items(answers).sum()), calibration.obstacle(answers)

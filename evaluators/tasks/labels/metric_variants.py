@@ -1,7 +1,7 @@
-"""Defines the metrics of a task that reads distributions over labels: performance, bias, and both after calibrations.
+"""Defines the metrics of tasks that read distributions over labels: performance, bias, and both after calibration.
 
 On a suite each metric is the mean over the tasks that have a value. RSD, the Gini index and the dominance of a class
-have none where nothing is right, so that failing a task entirely can lower their means: read them beside the accuracy.
+have none where nothing is right, so that failing a task entirely can lower their means: read them with the accuracy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from evaluators.tasks.labels.label_measures import (
 )
 
 _VERSION = "1.1"
-"""Values are those of 1.0, whose results call the tasks of a suite and the items of a task by one name."""
+"""Values are the same as in 1.0, whose results use one unit name for the tasks of a suite and the items of a task."""
 SOFTMAX = "softmax"
 METHODS = {calibration.name: calibration.label for calibration in calibrations()}
 """Heading of each calibration."""
@@ -36,17 +36,17 @@ _SLICES = ("n_labels", "equivalent_labels", BALANCE, "category")
 
 
 class Variant(NamedTuple):
-    """A measure of the distributions of a model, or of their calibration."""
+    """A measure of a model's distributions, uncalibrated or calibrated."""
 
     measure: str
     calibration: str = ""
     """Name of the calibration; empty for the model's own distributions."""
     is_softmax: bool = False
-    """True for the softmax that the paper writes."""
+    """True for the softmax in the paper's text, which its code does not compute."""
 
     @property
     def is_floor(self) -> bool:
-        """True if it says what chance alone would give."""
+        """True if it is the value that chance alone would give."""
         return self.measure in CLASS_FLOORS or self.measure in PRIOR_FLOORS
 
     @property
@@ -57,7 +57,7 @@ class Variant(NamedTuple):
 
 
 def variants() -> tuple[Variant, ...]:
-    """Return all measures of all distributions, the model's own ones first."""
+    """Return all measures of all distributions, uncalibrated ones first."""
     own = [Variant(name) for name in MEASURES]
     calibrated = [Variant(name, method.name) for method in calibrations() for name in calibrated_measures(method)]
     # The softmax has the same most probable label, so that only BiasScore differs.
@@ -66,7 +66,7 @@ def variants() -> tuple[Variant, ...]:
 
 
 def calibrated_measures(calibration: Calibration) -> tuple[str, ...]:
-    """Return the measures that a calibration is judged by: those on items whose labels it does not learn from."""
+    """Return the measures to judge a calibration by: those on items whose labels it does not learn from."""
     of_prior = () if BIAS in calibration.learns_from else PRIOR_MEASURES
     return (*CLASS_MEASURES, *of_prior)
 
@@ -89,8 +89,8 @@ def label_metrics(
     Args:
         task: Name of the task.
         without: Names of measures and calibrations that make no sense for its items.
-        learned_from: Sentences that say what a calibration learns from in this task, by its name; those that are left
-            out keep the sentence of the calibration.
+        learned_from: Descriptions of what a calibration learns from in this task, by its name; other calibrations keep
+            their own description.
     """
     return tuple(
         _definition(variant, task, learned_from or {})
@@ -133,7 +133,7 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
         statistics=lambda table, group: table.statistics(variant, group),
         aggregate=partial(value_of, variant.measure),
         why_nan=lambda sums: kind.why_nan if sums.any() or kind.why_nan == UNCOUNTED else None,
-        # Percentiles of means of absolute differences would lie above small values.
+        # Resampling increases absolute differences, so that a percentile interval would be above small values.
         interval_method=NORMAL if kind.ideal == 0.0 else PERCENTILE,
         no_interval="it says what chance alone gives, and estimates nothing" if variant.is_floor else None,
         floor=_floor(variant),
@@ -142,7 +142,7 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
 
 
 def _floor(variant: Variant) -> str | None:
-    """Return the metric with the value by chance; None for calibrated distributions, whose chance is another."""
+    """Return the metric with the value by chance; None for calibrated distributions, for which it differs."""
     name = f"{variant.measure}_floor"
     return name if name in MEASURES and not variant.calibration else None
 

@@ -10,13 +10,13 @@ from evaluators.tasks.labels.metric_variants import calibrated_measures
 
 _TASK = "classification"
 _RANKING = 8
-"""Number of examples after which models are ranked: that of the tables of the paper."""
+"""Number of examples at which models are ranked, as in the tables of the paper."""
 _CURVES = {
     "macro_f1": (1.0, 1.0, "Macro-F1"),
     "rsd": (0.0, None, "RSD"),
     "bias_score": (0.0, 1.0, "BiasScore"),
 }
-"""Ideal, maximum and name of the measures that are followed from no examples to many."""
+"""Ideal, maximum and name of the measures that are shown for every number of examples."""
 
 
 _CALIBRATED = {"macro_f1": (1.0, "Macro-F1"), "bias_score": (0.0, "BiasScore"), "gini": (0.0, "Gini index")}
