@@ -1,4 +1,4 @@
-"""The parts of a card that the three sources have in common."""
+"""The parts of a card that all sources share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source *embedded*: sentence frames of this project, filled with pairs of occupations and both pronouns.
+"""The source *embedded*: sentence frames of this project, filled with occupation pairs and both pronouns.
 
 It follows the recipe of SynthBias (Wang et al. 2025, arXiv:2505.23996) and WinoBias (Zhao et al. 2018,
 arXiv:1804.06876), but uses frames instead of a language model, so that the design is balanced and every sentence is
@@ -44,17 +44,17 @@ DEFAULT_SEED = 0
 POSITIONS: tuple[Position, ...] = ("first", "second")
 
 _STEPS = (3, 7, 19)
-"""Steps of the three Latin squares. Those of twenty rows differ by 2 or 6 from the step 1 by which groups are left out,
-so that every symbol of a group is left out about equally often."""
+"""Steps of the three Latin squares. With twenty rows they differ by 2 or 6 from 1, the step by which groups are left
+out, so that every symbol of a group is left out about equally often."""
 
 T = TypeVar("T")
 
 _CHECKED = (*EMBEDDED, "repeated_apart_from_pronoun")
-"""Checks whose findings the rejects of sentences can name."""
+"""Checks by which sentences can be rejected."""
 
 
 class Candidate(NamedTuple):
-    """A frame and the two occupations to fill it with: a minimal pair that is yet to be checked."""
+    """A frame and the two occupations to fill it with: a minimal pair that has not been checked yet."""
 
     frame: Frame
     first: str
@@ -63,7 +63,7 @@ class Candidate(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The items and rejects that checking the candidates gave."""
+    """The items and rejects that result from checking candidates."""
 
     items: list[CoreferenceItem]
     rejects: list[Reject]
@@ -108,14 +108,14 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
 
 
 class OccupationPairs(NamedTuple):
-    """The occupation pairs to use, male-stereotyped first, and rejects for the pairs with too small a gap."""
+    """The occupation pairs to use, male-stereotyped first, and the rejected pairs, whose gap is too small."""
 
     kept: list[tuple[str, str]]
     rejects: list[Reject]
 
 
 def occupation_pairs() -> OccupationPairs:
-    """Combine every male- with every female-stereotyped occupation, and reject pairs with too small a gap."""
+    """Combine every male- with every female-stereotyped occupation, rejecting pairs whose gap is too small."""
     kept, rejects = [], []
     for male in _listed("male"):
         for female in _listed("female"):
@@ -131,9 +131,9 @@ def occupation_pairs() -> OccupationPairs:
 def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candidate]:
     """Yield eight minimal pairs of each type for every occupation pair, with frames assigned by Latin squares.
 
-    Each frame that an occupation pair gets is filled in both orders, so that every frame meets every occupation of the
-    pair in both positions. Type 1 has four frames for each occupation pair, two from either half of the groups. Type 2
-    has two twins, hence two frames for each position of the referent.
+    Each frame of an occupation pair is filled in both orders, so that it has either occupation in both positions. Type
+    1 has four frames per occupation pair, two from either half of the groups. Type 2 has two twins, hence two frames
+    for each position of the referent.
     """
     rows, columns = _listed("male"), _listed("female")
     groups = open_groups()
@@ -144,7 +144,7 @@ def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candi
     twins = two_of_three(rows, columns, settled_groups(), seed=seed, purpose="type2")
     for male, female in pairs:
         frames = [half[male, female][slot] for slot in (0, 1) for half in halves]
-        # The orders alternate, so that a limit takes both of them equally often.
+        # The orders alternate, so that a limited selection has both equally often.
         for turn in (0, 1):
             for number, frame in enumerate(frames):
                 first, second = (male, female) if number % 2 == turn else (female, male)
@@ -223,8 +223,8 @@ def _sources() -> tuple[Source, ...]:
 def shuffled(names: Sequence[str], seed: int, purpose: str) -> list[str]:
     """Return names in an order that depends only on the seed and the purpose.
 
-    The names are sorted by hash, not shuffled by a random generator: the numbers of a generator may change with its
-    library, and the same seed must give the same dataset in every environment.
+    Names are sorted by hash rather than shuffled by a random generator, whose numbers may change with its library: the
+    same seed must give the same dataset in every environment.
     """
     return sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{purpose}/{name}".encode()).digest())
 
@@ -234,22 +234,22 @@ def two_of_three(
 ) -> Mapping[tuple[str, str], tuple[T, T]]:
     """Assign to each pair of row and column one symbol from each of two out of three groups.
 
-    Each group has a Latin square of its own, in which no symbol occurs twice in a row or in a column. Which group a
-    pair does without follows the diagonals of the grid, so that each row and each column does without each group in a
-    third of its pairs.
+    Each group has its own Latin square, in which no symbol occurs twice in a row or column. The group that a pair
+    leaves out follows the diagonals of the grid, so that each row and column leaves out each group in a third of its
+    pairs.
 
     Args:
         rows: Distinct row names, shape (n,), where n is no multiple of 3, 7 or 19.
         columns: Distinct column names, shape (n,).
         groups: Three groups of distinct symbols, shape (3, n).
         seed: Seed that selects the squares.
-        purpose: Name of the assignment, so that assignments with the same seed differ.
+        purpose: Name of the assignment, which makes assignments with the same seed differ.
 
     Returns:
         The two symbols of each (row, column).
 
     Raises:
-        ValueError: rows, columns and the symbols of each group are not equally many, or there are not three groups.
+        ValueError: the numbers of rows, columns and symbols per group differ, or there are not three groups.
 
     >>> assigned = two_of_three(["a", "b"], ["x", "y"], ["01", "23", "45"], seed=0, purpose="doc")
     >>> sorted(set(assigned["a", "x"]) & set(assigned["a", "y"])), len(assigned["a", "x"])
@@ -296,7 +296,7 @@ every pair of a male- and a female-stereotyped occupation whose shares of women 
 
 
 def known_limits() -> str:
-    """Describe what the dataset cannot tell, with the measured preference of models for a position."""
+    """Describe the limits of the dataset, with the measured preference of models for a position."""
     n_frames = len(open_frames()) + len(settled_frames())
     versions = sorted({lean.dataset_version for lean in measured_leans()})
     return f"""\

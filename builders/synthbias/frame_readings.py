@@ -1,7 +1,7 @@
-"""Reads how two readers understood each frame, and counts it.
+"""Reads and counts how two readers understood each frame.
 
-The readers are language models, each asked once about each frame, filled with two occupations of one stereotype and
-without the intended answer. Their readings are no annotation by people.
+The readers are language models. Each was asked once about each frame, filled with two occupations of the same
+stereotype, without being given the intended answer. This is not annotation by people.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Vote(NamedTuple):
 
 @cache
 def votes() -> tuple[Vote, ...]:
-    """Return all votes, also those on frames that were dropped because of them.
+    """Return all votes, including those on frames that were dropped because of them.
 
     Raises:
         DataError: the file breaks the format, or a reader voted twice on a frame.
@@ -90,7 +90,7 @@ def n_dropped() -> int:
 
 
 def settles_as_meant(frame: Frame, vote: Vote) -> bool:
-    """Tell if a reader allowed the referent of a settled frame and nobody else."""
+    """Return True if a reader allowed the referent of a settled frame and nobody else."""
     return (vote.first, vote.second) == (frame.referent == "first", frame.referent == "second")
 
 

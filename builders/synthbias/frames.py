@@ -1,16 +1,16 @@
-"""Reads the frames of this project from ``texts/``, in the groups in which they are spread over occupation pairs.
+"""Reads the frames of this project from ``texts/``, in groups that are distributed over the occupation pairs.
 
 ``open.toml`` holds the frames of type 1: both readings are natural, and nothing settles whom the pronoun means.
-``settled.toml`` holds those of type 2, in twins: two frames with a pronoun in the same case, settled by the same kind
-of cue, one of which means the occupation mentioned first and the other the second. Three cues settle the referent:
+``settled.toml`` holds those of type 2, in twins: two frames with the same case and kind of cue, one whose pronoun means
+the occupation mentioned first, and one whose pronoun means the second. Three kinds of cue settle the referent:
 
 * *syntax*: only one reading is grammatical. A reflexive means the subject of its own verb, an object pronoun never
   does (*asked the b to drive him*: not b), and an elided verb takes its subject along (*as he had promised to*).
-* *meaning*: what the words say fits one person only, such as who asks, thanks or forgives whom, and for what.
+* *meaning*: the words fit only one person, such as who asks, thanks or forgives whom, and for what.
 * *world*: both readings make sense, but only one is plausible (*borrowed a scarf because he was cold*).
 
-The frames describe scenes at work and everyday scenes, which fit every occupation of the lexicon in either position,
-and they mention no other single person.
+The frames describe scenes at work and in everyday life that fit every occupation of the lexicon in either position, and
+they mention no other single person.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Frame:
     referent: Position | None
     """Position of the occupation that the pronoun means; None if both readings are natural."""
     setting: Setting | None = None
-    """Kind of the scene; None if it is not told."""
+    """Kind of the scene; None if unknown."""
     cue: Cue | None = None
     """Kind of the cue that settles the referent; None if nothing does."""
 
@@ -71,14 +71,14 @@ class Frame:
         return slots[0]
 
     def about(self, first: str, second: str) -> Slotted:
-        """Return the sentence about two occupations; its pronoun is still a slot."""
+        """Return the sentence about two occupations, whose pronoun is still a slot."""
         case = self.case
         before, after = (part.format(first=first, second=second) for part in self.text.split("{" + case + "}"))
         return Slotted("type1" if self.referent is None else "type2", before, case, after, first, second, self.referent)
 
 
 class Twin(NamedTuple):
-    """Two settled frames of equal cue and case, whose pronouns mean the occupation mentioned first and second."""
+    """Two settled frames of the same cue and case: one means the occupation mentioned first, the other the second."""
 
     first: Frame
     second: Frame
@@ -129,7 +129,7 @@ def settled_frames() -> list[Frame]:
 
 
 def text_of(name: str) -> str:
-    """Return the content of a file beside the frames."""
+    """Return the content of a file in the folder of the frames."""
     return resources.files("builders.synthbias").joinpath("texts", name).read_text(encoding="utf-8")
 
 

@@ -107,7 +107,7 @@ _TEXT_NAME = re.compile(r"(?:(pro|anti)_stereotyped_)?.*?(type[12])?(?:\.txt.*)?
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that was found in some files."""
+    """The findings in some files, and the balance of their sentences."""
 
     files: tuple[str, ...]
     n_sentences: int
@@ -118,17 +118,17 @@ class Report:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The number of findings of every check that found something, in the order of ``CHECKS``."""
+        """The number of findings of each check that has any, in the order of ``CHECKS``."""
         counts = Counter(finding.check for finding in self.findings)
         return {name: counts[name] for name in CHECKS if counts[name]}
 
     def reaches(self, severity: Severity) -> bool:
-        """Return True if a finding is as grave as a severity, or graver."""
+        """Return True if there is a finding of a severity or of a more severe one."""
         return any(finding.severity in at_least(severity) for finding in self.findings)
 
 
 class _Read(NamedTuple):
-    """A file or files that are compared with each other."""
+    """A file, or several files whose sentences are compared with each other."""
 
     collection: Collection
     findings: list[Finding]
@@ -138,8 +138,9 @@ def lint(paths: Sequence[Path], *, headings: Mapping[str, str]) -> Report:
     """Check files: each ``.csv`` file by itself, and all other files together as text files of WinoBias.
 
     Args:
-        paths: Files, and folders whose files ending in ``.csv``, ``.txt``, ``.txt.dev`` or ``.txt.test`` are meant.
-        headings: Heading of a column in the CSV files, for those that differ from the published ones.
+        paths: Files, and folders, of which the files ending in ``.csv``, ``.txt``, ``.txt.dev`` or ``.txt.test`` are
+            checked.
+        headings: Headings of columns in the CSV files, where they differ from the published ones.
 
     Raises:
         ConfigError: a file does not exist, a folder has none of these files, or a column is unknown.
@@ -167,7 +168,7 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         raise ConfigError(f"{path}: no such file or folder; give a CSV file, or text files of WinoBias")
     patterns = ("*.csv", "*.txt", "*.txt.dev", "*.txt.test")
-    # Lists of occupations lie in the folder of WinoBias too.
+    # The folder of WinoBias also holds lists of occupations.
     files = sorted(file for pattern in patterns for file in path.glob(pattern) if "occupations" not in file.name)
     if not files:
         raise ConfigError(f"{path}: no file ends in {', '.join(patterns)}; give the files themselves")
@@ -180,7 +181,7 @@ def _read_csv(path: Path, headings: Mapping[str, str]) -> _Read:
 
 
 def _read_texts(paths: Iterable[Path]) -> _Read:
-    """Read text files; line i of a file that begins with *pro* belongs to line i of the one that begins with *anti*."""
+    """Read text files; line i of a file named *pro_...* forms a pair with line i of the one named *anti_...*."""
     readings = {path: _read_text(path) for path in paths}
     sentences = [sentence for reading in readings.values() for sentence in reading.sentences]
     findings = [finding for reading in readings.values() for finding in reading.findings]
@@ -201,14 +202,14 @@ def _read_text(path: Path) -> Reading:
 
 
 def _pairs_by_line(sentences: Sequence[Sentence]) -> list[PairIndices]:
-    """Return the pairs of sentences whose places differ in nothing but *pro* and *anti*."""
-    places: dict[str, dict[str, int]] = {}
+    """Return the pairs of sentences whose files and lines differ only in *pro* and *anti*."""
+    sides_by_line: dict[str, dict[str, int]] = {}
     for index, sentence in enumerate(sentences):
         side = sentence.claimed.label
         if side is not None:
             folder, _, name = sentence.id.rpartition("/")
-            places.setdefault(f"{folder}/{name.removeprefix(side)}", {})[side] = index
-    return [PairIndices(sides["pro"], sides["anti"]) for sides in places.values() if len(sides) == 2]
+            sides_by_line.setdefault(f"{folder}/{name.removeprefix(side)}", {})[side] = index
+    return [PairIndices(sides["pro"], sides["anti"]) for sides in sides_by_line.values() if len(sides) == 2]
 
 
 def _findings(read: _Read) -> Iterator[Finding]:
@@ -248,7 +249,7 @@ def as_json(report: Report) -> dict[str, object]:
 
 
 Role: TypeAlias = Literal["meant", "not meant", "open"]
-"""Role of an occupation in a sentence: its referent, the other one, or one of two that may be meant."""
+"""Role of an occupation in a sentence: the referent, the other one, or either of two that may be meant."""
 Position: TypeAlias = Literal["first", "last"]
 POSITIONS: tuple[Position, ...] = ("first", "last")
 STEREOTYPES = ("male", "female")
@@ -269,16 +270,16 @@ class Occurrence(NamedTuple):
 
 
 class Balance:
-    """Where occupations stand in some sentences, and in which role.
+    """Counts of the positions and roles of occupations in some sentences.
 
-    A sentence counts if it names its two occupations; it then has two occurrences.
+    A sentence counts if it names its two occupations, and then has two occurrences.
     """
 
     def __init__(self, sentences: Iterable[Sentence]) -> None:
         self.counts = Counter(occurrence for sentence in sentences for occurrence in _occurrences(sentence))
 
     def count(self, **wanted: str) -> int:
-        """Count the occurrences with some values, such as ``type="type2", role="meant"``."""
+        """Count the occurrences with given field values, such as ``type="type2", role="meant"``."""
         return sum(
             n
             for occurrence, n in self.counts.items()
@@ -333,7 +334,7 @@ class Balance:
     def _row(self, title: str, **wanted: str) -> tuple[str, ...]:
         words = [wanted[name] + _SUFFIX[name] for name in ("position", "stereotype") if name in wanted]
         label = "mentioned first: " + words[-1] if title == "first" else f"{title}: {', '.join(words)}"
-        # Each sentence has one occurrence that is mentioned first, and one that is meant if any is.
+        # Each sentence has exactly one occurrence mentioned first, and at most one that is meant.
         base = {"position": "first"} if title == "first" else {"role": "meant"}
         cells = []
         for name in self.types:

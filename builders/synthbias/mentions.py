@@ -1,4 +1,4 @@
-"""The occupations and pronouns that a sentence mentions; only whole words count."""
+"""The occupations and pronouns that a sentence mentions, as whole words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Mentions(NamedTuple):
     """Everything of the lexicon that a text mentions, each in the order of the text."""
 
     occupations: list[Mention]
-    """The 40 occupations, which are written in lower case but for *CEO*."""
+    """The 40 occupations, in lower case except *CEO*."""
     pronouns: list[Mention]
     """The forms of *he* and *she*, in upper or lower case."""
 
@@ -41,11 +41,11 @@ def mentions_in(text: str) -> Mentions:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return one pattern for all mentions, so that a text is searched once: occupations, then pronouns."""
+    """Return one pattern for all mentions, so that a text is searched once; its groups: occupations, pronouns."""
     by_letter: dict[str, list[str]] = {}
     for name in sorted(occupations(), key=len, reverse=True):
         by_letter.setdefault(name[0], []).append(re.escape(name[1:]))
-    # Alternatives that share no first letter let the pattern fail at once at most words.
+    # Grouped by first letter, the alternatives fail at once at most words.
     names = "|".join(f"{letter}(?:{'|'.join(rests)})" for letter, rests in by_letter.items())
     forms = {form for family in ("he", "she") for form in pronoun_families()[family].forms.values()}
     pronouns = "|".join(sorted(forms, key=len, reverse=True))
@@ -54,7 +54,7 @@ def _pattern() -> re.Pattern[str]:
 
 def masked(text: str, mentions: Iterable[Mention]) -> str:
     """Return a text with some of its mentions masked."""
-    # From the end, so that the offsets of the mentions before stay true.
+    # From the end, so that the offsets of earlier mentions stay valid.
     for mention in sorted(mentions, key=lambda mention: mention.start, reverse=True):
         mask = OCCUPATION_MASK if mention.text in occupations() else PRONOUN_MASK
         text = text[: mention.start] + mask + text[mention.end :]

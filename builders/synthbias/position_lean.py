@@ -1,7 +1,7 @@
-"""``python -m builders.synthbias lean``: measures how often models read type 1 as about the occupation mentioned first.
+"""``python -m builders.synthbias lean``: measures how often models choose the occupation mentioned first in type 1.
 
-Each occupation stands in each position equally often, so that a model without a preference for a position would give
-both the same probability on average, however it likes the occupations.
+Each occupation is in each position equally often, so that a model without a preference for a position gives both
+positions the same probability on average, whatever its preferences among occupations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAN = "lean.json"
 _DATASET = "synthbias"
 _CONFIG = "type1"
 _TIE = 1e-12
-"""Largest difference of two probabilities that are taken to be equal."""
+"""Maximum difference between probabilities that count as equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,5 +109,5 @@ def _lean_of(folder: Path, result: Result) -> PositionLean:
 
 
 def _mean(values: list[float]) -> float:
-    # Nine digits, so that the file does not depend on the order of a sum.
+    # Nine digits, so that the file does not depend on the order of summation.
     return round(sum(values) / len(values), 9)

@@ -1,8 +1,8 @@
-"""The source *synthbias*: the published data of Wang et al. 2025 (arXiv:2505.23996), converted and not corrected.
+"""The source *synthbias*: the published data of Wang et al. 2025 (arXiv:2505.23996), converted but not corrected.
 
 The data comes from https://github.com/apple/ml-synthbias under CC BY-NC-ND 4.0. It is read from a file that the user
 provides, and the converted copy must stay with the user. Peculiarities of a row are flagged, never corrected. The
-published columns do not say which two rows form a minimal pair, so this module finds the pairs.
+published columns do not identify the two rows of a minimal pair, so this module finds the pairs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from schemas.lexicon import PronounGender
 
 FILE_NAME = "synthbias_data.csv"
 LICENCE_FILE = "LICENSE_DATA"
-"""Name of the licence file, which is copied into the dataset if it lies beside the input file."""
+"""Name of the licence file, which is copied into the dataset if it is in the folder of the input file."""
 
 _UNPAIRED = CATALOGUE["unpaired"]
 
@@ -106,15 +106,15 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
 
 
 def pair(rows: Collection) -> Paired:
-    """Turn the minimal pairs of a file into items with their flags.
+    """Turn the minimal pairs of a file into items with flags.
 
     Args:
-        rows: All rows of the file; none contradicts itself.
+        rows: All rows of the file, without contradictions.
 
     Returns:
         The items in the order of the rows, with types and sides mixed as in the file, and the rejected rows.
     """
-    others = {one: other for pair in rows.pairs for one, other in (pair, reversed(pair))}
+    others = {side: other for pair in rows.pairs for side, other in (pair, reversed(pair))}
     findings_by_row = findings_in(rows, (*PUBLISHED_FLAGS, _UNPAIRED.name))
     items, rejects = [], []
     for index, (row, findings) in enumerate(zip(rows.sentences, findings_by_row, strict=True)):
@@ -122,7 +122,7 @@ def pair(rows: Collection) -> Paired:
             flags = tuple(finding.check for finding in findings)
             items.append(_item(row, rows.sentences[others[index]], flags))
         else:
-            # The licence forbids sharing converted text, and the rejects are written to the dataset.
+            # Rejects are part of the dataset, and the licence forbids sharing converted text.
             reason = findings[-1].reason
             rejects.append(Reject(candidate="", source_row=_source_row(row), rule=_UNPAIRED.name, reason=reason))
     return Paired(items, rejects)

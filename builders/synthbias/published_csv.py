@@ -1,4 +1,4 @@
-"""Reads CSV files with the columns of the published SynthBias; a broken row is a finding, and reading goes on."""
+"""Reads CSV files with the columns of the published SynthBias; a broken row is a finding and does not stop reading."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class _Record(NamedTuple):
-    """A record of a CSV text, or a line that is none."""
+    """A record of a CSV text, or a line that is not CSV."""
 
     line: int
     end: int
@@ -39,21 +39,21 @@ def read_rows(
     headings: Mapping[str, str] | None = None,
     needed: Sequence[str] = NEEDED_COLUMNS,
 ) -> Reading:
-    """Read the rows of a CSV file, whatever they hold.
+    """Read the rows of a CSV file, whatever their content.
 
-    A row of type 1 has no referent; ``occ_1`` is its reference. What a row says about its sentence is checked by the
-    catalogue, not here.
+    A row of type 1 has no referent; ``occ_1`` is its reference. The claims of a row about its sentence are left to the
+    checks of the catalogue.
 
     Args:
         raw: Content of the file.
         name: Name of the file in messages.
-        headings: Heading of a column in this file, for columns of ``COLUMNS`` that have another one.
+        headings: Headings in this file, for the columns of ``COLUMNS`` whose heading differs.
         needed: Columns without which the file is broken.
 
     Returns:
-        A sentence for each row that has all its fields; its line is the row's first one, and the header is line 1.
+        A sentence for each row that has all its fields, with the number of the row's first line; the header is line 1.
     """
-    # Replaced, not refused, so that one wrong byte is a finding about its row and the other rows are checked.
+    # Invalid bytes are replaced here, so that each is a finding about its row and the other rows are checked.
     records = _records(raw.decode("utf-8", errors="replace"))
     header = next(records, None)
     if header is None or not raw.strip():
@@ -96,7 +96,7 @@ def _sentence(row: Mapping[str, str], line: int, where: str) -> Sentence:
     pronoun = row.get("pronoun")
     named = [pronoun] if pronoun is not None else [mention.text for mention in mentions_in(row["sample"]).pronouns]
     label = row.get("is_stereotypical")
-    # In type 1, occ_1 is no answer, but the occupation that the writing model had in mind.
+    # In type 1, occ_1 is not an answer, but the occupation that the writing model had in mind.
     is_settled = row.get("type") == "type2"
     return Sentence(
         text=row["sample"],
@@ -113,7 +113,7 @@ def _sentence(row: Mapping[str, str], line: int, where: str) -> Sentence:
 
 
 def _records(text: str) -> Iterator[_Record]:
-    """Yield the records of a CSV text, and go on behind those that are not CSV."""
+    """Yield the records of a CSV text, continuing after lines that are not CSV."""
     lines = list(io.StringIO(text.removeprefix(_BYTE_ORDER_MARK), newline=""))
     start = 0
     while start < len(lines):
@@ -127,7 +127,7 @@ def _records(text: str) -> Iterator[_Record]:
                 first = end
             return
         except csv.Error as error:
-            # A quotation mark that is never closed swallows the rows behind it: reading goes on at the next line.
+            # An unclosed quotation mark swallows the rows after it, so that reading resumes at the next line.
             yield _Record(first + 1, first + 1, [], f"is not CSV ({error})")
             start = first + 1
 
@@ -142,7 +142,7 @@ def _fault(record: _Record, n_columns: int, wrong_bytes: Mapping[int, str]) -> s
 
 
 def _wrong_bytes(raw: bytes) -> dict[int, str]:
-    """Return the first byte that is not UTF-8 of each line that has one."""
+    """Return the first byte that is not UTF-8 in each line that has one, by line number."""
     wrong = {}
     for number, line in enumerate(raw.split(b"\n"), 1):
         try:

@@ -1,4 +1,4 @@
-"""The source *winobias*: the original WinoBias of Zhao et al. 2018 (arXiv:1804.06876), converted and not corrected.
+"""The source *winobias*: the original WinoBias of Zhao et al. 2018 (arXiv:1804.06876), converted but not corrected.
 
 The data comes from https://github.com/uclanlp/corefBias under the MIT licence. Line i of the pro-stereotypical file and
 line i of the anti-stereotypical file form a pair. WinoBias names a referent in both types: world knowledge determines
@@ -47,7 +47,7 @@ SHA256: Mapping[str, str] = {
 """SHA-256 of each published file. The lexicon was made from the two lists of occupations."""
 
 SPLITS = {"dev": "validation", "test": "test"}
-"""Name of the split for each ending of a file name."""
+"""Name of the split for each file extension."""
 CONFIGS: tuple[SampleType, ...] = ("type1", "type2")
 SIDES: tuple[Side, ...] = ("pro", "anti")
 
@@ -157,7 +157,7 @@ def _item(line: Sentence, pair: LinePair, pair_id: str, flags: tuple[str, ...]) 
 
 def _case(line: Sentence, pair: LinePair, flags: tuple[str, ...]) -> PronounCase | None:
     """Return the case of a pronoun, or None if it is not certain."""
-    # 19 of the 1,584 pairs differ in more than the pronoun, so that the counterpart has none in the same place.
+    # 19 of the 1,584 pairs differ in more than the pronoun, so that it has no counterpart.
     if not {"not_minimal_pair", "other_pronoun_marked"} & set(flags):
         return case_of_pair(required(pair.pro.pronoun).text, required(pair.anti.pronoun).text)
     possible = cases_of_form(required(line.pronoun).text)

@@ -25,22 +25,21 @@ class PlainText(NamedTuple):
 
     sentence: str
     pronouns: tuple[Mention, ...]
-    """Pronouns that stood in brackets, with their offsets in the sentence."""
+    """Pronouns that were in brackets, with their offsets in the sentence."""
     named: tuple[str, ...]
-    """Other words that stood in brackets, without their articles."""
+    """Other words that were in brackets, without their articles."""
     repaired: bool
-    """True if an article or a space was removed too, because it stood twice around a bracket."""
+    """True if an article or a space that was doubled around a bracket was removed."""
 
 
 def read_lines(raw: bytes, *, name: str, side: Side | None = None, sample_type: SampleType | None = None) -> Reading:
-    """Read the lines of a file, whatever they hold; each has to begin with its number.
+    """Read the lines of a file, whatever their content; each must begin with its number.
 
     Args:
         raw: Content of the file.
         name: Name of the file in messages.
-        side: ``pro`` if the sentences of the file agree with the stereotype, ``anti`` if they do not, None if the file
-            does not say.
-        sample_type: Type of the sentences, if the file says it. WinoBias names a referent in both types.
+        side: ``pro`` if the sentences of the file agree with the stereotype, ``anti`` if they do not, None if unknown.
+        sample_type: Type of the sentences; None if unknown. WinoBias names a referent in both types.
 
     Returns:
         A sentence for each line that can be read.
@@ -70,7 +69,7 @@ def parse_file(raw: bytes, *, name: str, side: Side, sample_type: SampleType | N
 
 
 REFUSED_LINES = ("same_list", "wrong_label")
-"""Contradictions for which a dataset is not built from a line; WinoBias repeats occupations and pronouns."""
+"""Contradictions for which a line is refused; repeated occupations and pronouns are not, since WinoBias has them."""
 
 
 class _BrokenLineError(Exception):
@@ -102,7 +101,7 @@ def _sentence(line: str, number: int, name: str, side: Side | None, sample_type:
 
 
 def without_markup(marked: str) -> PlainText:
-    """Remove the brackets from a text, and with them any article or space that would otherwise stand twice.
+    """Remove the brackets from a text, and any article or space that is doubled around them.
 
     >>> without_markup("The nurse saw the [the guard] and thanked [ him].").sentence
     'The nurse saw the guard and thanked him.'
@@ -131,7 +130,7 @@ def without_markup(marked: str) -> PlainText:
 
 def _distractor(text: PlainText, referent: str) -> str:
     """Return the other occupation that the pronoun could mean, since the files mark only the referent."""
-    # The referent of the neighbouring line is not always it: in 4 of 3,168 lines that guess is wrong. A third
+    # It is not always the referent of the neighbouring line: that guess is wrong in 4 of 3,168 lines. A third
     # occupation, which 2 lines have, follows the pronoun.
     pronoun = text.pronouns[0]
     before = {mention.text for mention in mentions_in(text.sentence).occupations if mention.start < pronoun.start}

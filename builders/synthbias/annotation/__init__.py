@@ -1,7 +1,7 @@
-"""Annotation of minimal pairs by people: who is asked what, which votes count, and which pairs they accept.
+"""Annotation of minimal pairs by people: who is asked what, which votes count, and which pairs are accepted.
 
-The protocol is that of SynthBias (Wang et al. 2025, arXiv:2505.23996): three questions with the answers yes and no
-about each sentence, four to ten annotators, and thresholds at 75 and 25 percent.
+The protocol is that of SynthBias (Wang et al. 2025, arXiv:2505.23996): three yes-or-no questions about each sentence,
+four to ten annotators, and thresholds at 75 and 25 percent.
 
 ::
 
@@ -11,7 +11,7 @@ about each sentence, four to ten annotators, and thresholds at 75 and 25 percent
                                           │ entrance: who may vote
                                           └── accepted ──> dataset of the accepted pairs;  agreement: the report
 
-*annotate_commands* are those of ``annotate``, but for ``report`` and ``serve``.
+*annotate_commands* holds the commands of ``annotate`` except ``report`` and ``serve``.
 """
 
 from __future__ import annotations

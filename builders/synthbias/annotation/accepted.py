@@ -1,4 +1,4 @@
-"""The dataset of the pairs that the votes accept, with the votes, the decisions and the card of the source."""
+"""The dataset of accepted pairs, with the votes, the decisions and the card of the source."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def accepted_draft(
     Args:
         annotated: Dataset that was annotated.
         state: Votes and annotators.
-        policy: Policy by which was decided.
+        policy: Policy of the decisions.
         decisions: Decisions on all pairs.
         name: Name of the dataset.
         version: Version of the dataset.
@@ -120,7 +120,7 @@ def _source(annotated: AnnotatedDataset) -> Source:
 
 
 def _splits(annotated: AnnotatedDataset, accepted: Sequence[PairDecision]) -> Iterator[DraftSplit[CoreferenceItem]]:
-    """Yield the splits of the source with the accepted items; relabelled ones move to the config of type 1."""
+    """Yield the splits of the source with the accepted items; relabelled items move to the config of type 1."""
     kept = {side.item.item_id: pair.is_relabelled for pair in accepted for side in pair.sides}
     by_split: dict[tuple[str, str], list[CoreferenceItem]] = {
         (entry.config, entry.split): [] for entry, _ in annotated.splits
@@ -176,13 +176,13 @@ def _files(
         description="the card of the annotated dataset",
     )
     for path in sorted(annotated.folder.iterdir()):
-        # The licence of the source has to stay with the data.
+        # The licence of the source must stay with the data.
         if path.is_file() and is_licence_file(path.name):
             yield ExtraFile(name=path.name, content=path.read_bytes())
 
 
 def _votes(annotated: AnnotatedDataset, state: State, policy: Policy, names: Mapping[str, str]) -> str:
-    """Return the votes without times and places, which could tell who somebody is, and in no order of time."""
+    """Return the votes without times and sources, which could identify somebody, sorted so as to hide their order."""
     counting = counting_ballots(state, policy)
     rows = [
         (
@@ -201,7 +201,7 @@ def _votes(annotated: AnnotatedDataset, state: State, policy: Policy, names: Map
 
 
 def _annotators(state: State, names: Mapping[str, str]) -> str:
-    """Return the annotators by pseudonym; reasons stay behind, since they are free text."""
+    """Return the annotators by pseudonym; reasons are left out, since they are free text."""
     n_votes = Counter(vote.annotator_id for vote in state.standing_votes.values())
     rows = [
         (names[name], annotator.kind.value, annotator.entrance, annotator.status.value, str(n_votes[name]))
@@ -225,7 +225,7 @@ def _decisions(decisions: Sequence[PairDecision]) -> str:
 
 
 def verdict_lines(decisions: Sequence[PairDecision]) -> Iterator[str]:
-    """Yield what was decided, in numbers."""
+    """Yield the numbers of verdicts, and of items by rule."""
     verdicts = Counter(pair.verdict for pair in decisions)
     yield f"pairs: {verdicts['accepted']} accepted, {verdicts['rejected']} rejected, {verdicts['undecided']} undecided"
     counts = rule_counts(decisions)

@@ -1,4 +1,4 @@
-"""Agreement among annotators, and what an annotation costs and yields."""
+"""Agreement among annotators, and the cost and yield of an annotation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Agreement:
     """Number of items with at least two votes on the question."""
     yes_rate: float | None
     percent_agreement: float | None
-    """Share of pairs of votes on an item that agree, averaged over the items; None if no item has two votes."""
+    """Share of agreeing pairs of votes on an item, averaged over the items; None if no item has two votes."""
     krippendorff_alpha: float | None
     alpha_reason: str | None
     """Reason why there is no alpha."""
@@ -70,12 +70,12 @@ class Yield:
     n_pairs_accepted: int
     n_pairs_rejected: int
     votes_per_item: float | None
-    """Mean number of votes on the items that are decided; None if none is."""
+    """Mean number of votes on decided items; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatorAgreement:
-    """Agreement of one annotator with the majority of those whose votes count."""
+    """Agreement of an annotator with the majority of the others whose votes count."""
 
     annotator_id: str
     kind: str
@@ -100,15 +100,15 @@ class Report:
 
     agreement: tuple[Agreement, ...]
     votes_per_item: Mapping[int, int]
-    """Number of items by the number of votes that count."""
+    """Number of items by their number of counting votes."""
     yields: tuple[Yield, ...]
     rejects: Mapping[str, int]
-    """Number of items that each rule keeps out."""
+    """Number of items that each rule excludes."""
     annotators: tuple[AnnotatorAgreement, ...]
 
 
 def make_report(annotated: AnnotatedDataset, state: State, policy: Policy, decisions: Sequence[PairDecision]) -> Report:
-    """Measure agreement, cost and yield of an annotation; the entrance test is left out."""
+    """Measure the agreement, cost and yield of an annotation, without the entrance test."""
     counting = counting_ballots(state, policy)
     ballots = {item_id: counting.get(item_id, {}) for item_id in annotated.items}
     sides = [side for pair in decisions for side in pair.sides]
@@ -157,9 +157,9 @@ def _alpha(shared: Sequence[Count]) -> float | str:
         return "no item has two votes"
     if sum(count.yes for count in shared) in (0, sum(count.n for count in shared)):
         return "all votes are the same, so that chance alone would agree as well"
-    # Gwet's AC1 is not given beside it: the only library that has it pins an old scipy.
+    # Gwet's AC1 is not reported: the only library that has it pins an old scipy.
     try:
-        # Its licence is the GPL, so that nothing of ours needs it but this number.
+        # An extra, because of its licence, the GPL: only this number needs it.
         krippendorff = import_extra("krippendorff", "agreement")
     except MissingExtraError as error:
         return str(error)
@@ -170,7 +170,7 @@ def _alpha(shared: Sequence[Count]) -> float | str:
 def _compare_with_majority(
     annotated: AnnotatedDataset, state: State, policy: Policy, counting: Ballots
 ) -> list[AnnotatorAgreement]:
-    """Compare each annotator with the majority of the others whose votes count; ties are left out."""
+    """Compare each annotator with the majority of the others whose votes count; ties are skipped."""
     everybody = ballots_of(vote for vote in state.standing_votes.values() if vote.item_id in annotated.items)
     n_items: Counter[str] = Counter()
     compared: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The sentences that are annotated: the items of a dataset of minimal pairs, and what annotators see of them."""
+"""The annotated sentences: the items of a dataset of minimal pairs, and the part of them that annotators see."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schemas.items.coreference import CoreferenceItem
 Group: TypeAlias = Literal["A", "B"]
 GROUPS: tuple[Group, ...] = ("A", "B")
 FIELDS = ("item_id", "pair_id", "sentence", *(f"ask_{question}" for question in Question))
-"""Columns or fields of the tasks of a platform."""
+"""Columns or fields of a platform's tasks."""
 
 
 class AskedSentence(NamedTuple):
@@ -36,7 +36,7 @@ class AskedSentence(NamedTuple):
 
     @property
     def fields(self) -> dict[str, str]:
-        """What a platform is given."""
+        """The fields that a platform gets."""
         return dict(zip(FIELDS, (self.item_id, self.pair_id, self.text, *map(self.ask, Question)), strict=True))
 
     def ask(self, question: Question) -> str:
@@ -64,12 +64,12 @@ class AnnotatedDataset:
 
     @cached_property
     def items(self) -> dict[str, CoreferenceItem]:
-        """The items by id, in their order."""
+        """The items by id, in order."""
         return {item.item_id: item for _, items in self.splits for item in items}
 
     @cached_property
     def pairs(self) -> dict[str, MinimalPair]:
-        """The minimal pairs by id, in their order."""
+        """The minimal pairs by id, in order."""
         sides: dict[str, list[CoreferenceItem]] = defaultdict(list)
         for item in self.items.values():
             sides[item.pair_id].append(item)
@@ -77,16 +77,16 @@ class AnnotatedDataset:
 
     @cached_property
     def groups(self) -> dict[str, Group]:
-        """The group of each item: nobody should annotate items of both groups of one pair.
+        """The group of each item, so that nobody annotates both sides of a pair: these are in different groups.
 
-        Which side is in which group follows from the id of the pair, so that it is the same in every batch, and either
-        gender as often.
+        The groups follow from the pair id, so that they are the same in every batch, and each has both genders equally
+        often on average.
         """
         groups: dict[str, Group] = {}
         for pair_id, pair in self.pairs.items():
-            turn = hashlib.sha256(pair_id.encode()).digest()[0] % 2
+            offset = hashlib.sha256(pair_id.encode()).digest()[0] % 2
             for number, item in enumerate(sorted(pair.sides, key=lambda side: side.item_id)):
-                groups[item.item_id] = GROUPS[(number + turn) % 2]
+                groups[item.item_id] = GROUPS[(number + offset) % 2]
         return groups
 
 
@@ -94,7 +94,7 @@ def read_annotated(folder: Path) -> AnnotatedDataset:
     """Read a dataset of minimal pairs.
 
     Raises:
-        DataError: there is no dataset, it is broken, it has items of another shape, or a pair lacks a side.
+        DataError: there is no dataset, it is broken, its items have another shape, or a pair lacks a side.
     """
     manifest = read_manifest(folder)
     splits = []

@@ -1,4 +1,4 @@
-"""Decides which items and pairs the votes accept; a pure function of the votes and the annotators."""
+"""Decides which items and pairs the votes accept, by pure functions of the votes and the annotators."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MIN_VOTES = 4
 MAX_VOTES = 10
 
 Reading: TypeAlias = Literal["incoherent", "open", "first", "second", "unclear"]
-"""Result of the votes: the pronoun can mean both occupations (``open``), only the one mentioned first or second, or
-none of this is clear enough."""
+"""Result of the votes on a sentence: the pronoun can mean either occupation (``open``), or only the one mentioned
+``first`` or ``second``; or the votes agree too little (``unclear``)."""
 Expected: TypeAlias = Literal["open", "first", "second"]
-"""Reading with which a sentence was written: ``open`` for type 1, the position of the referent for type 2."""
+"""Intended reading of a sentence: ``open`` for type 1, the position of the referent for type 2."""
 
 
 def expected_reading(item: CoreferenceItem) -> Expected:
-    """Return the reading with which an item was written."""
+    """Return the intended reading of an item."""
     return referent_position(item) or "open"
 
 
@@ -48,11 +48,11 @@ class Count(NamedTuple):
 
     @classmethod
     def of(cls, ballots: Iterable[Ballot], question: Question) -> Count:
-        """Count the answers to a question; ballots that leave it open do not count."""
+        """Count the answers to a question; ballots without an answer do not count."""
         answers = [answer for ballot in ballots if (answer := getattr(ballot, question)) is not None]
         return cls(sum(answers), len(answers))
 
-    # In integers: whether a share is exactly three quarters must not depend on rounding.
+    # Computed in integers: whether a share is exactly three quarters must not depend on rounding.
     @property
     def above_three_quarters(self) -> bool:
         """True if more than 75 percent are yes."""
@@ -70,12 +70,12 @@ class Count(NamedTuple):
 
     @property
     def is_consensus(self) -> bool:
-        """True if there are answers, and at least 75 percent are the same."""
+        """True if there are answers, and at least 75 percent agree."""
         return self.n > 0 and 4 * max(self.yes, self.n - self.yes) >= 3 * self.n
 
 
 class Tally(NamedTuple):
-    """The votes on one sentence; those who find it incoherent are asked nothing further."""
+    """The votes on a sentence; annotators who find it incoherent are not asked the other questions."""
 
     coherent: Count
     """Answers to: is the sentence coherent?"""
@@ -86,7 +86,7 @@ class Tally(NamedTuple):
 
 
 def reading_of(tally: Tally) -> Reading:
-    """Return what the votes on a sentence say about it."""
+    """Return the reading of a sentence that its votes give."""
     if not tally.coherent.above_three_quarters:
         return "incoherent"
     if tally.first.at_least_three_quarters and tally.second.at_least_three_quarters:
@@ -103,8 +103,8 @@ def is_accepted(tally: Tally, expected: Expected, *, relabel: bool = False) -> b
 
     Args:
         tally: Votes on the sentence.
-        expected: Reading with which it was written.
-        relabel: True to accept a sentence of type 2 that the votes find open, as one of type 1.
+        expected: Intended reading of the sentence.
+        relabel: True to accept a sentence of type 2 that the votes find open as one of type 1.
     """
     reading = reading_of(tally)
     return reading == expected or (relabel and reading == "open")
@@ -115,7 +115,7 @@ def is_enough(tally: Tally, expected: Expected, rule: StopRule, *, relabel: bool
 
     Args:
         tally: Votes on the sentence.
-        expected: Reading with which it was written.
+        expected: Intended reading of the sentence.
         rule: Rule by which to stop.
         relabel: True if a sentence of type 2 may become one of type 1, see :func:`is_accepted`.
     """
@@ -127,16 +127,16 @@ def is_enough(tally: Tally, expected: Expected, rule: StopRule, *, relabel: bool
         return _is_certain(tally, expected, relabel)
     coherent = tally.coherent
     if coherent.is_consensus and 2 * coherent.yes < coherent.n:
-        # Nobody need agree on the pronoun of a sentence that makes no sense.
+        # No agreement on the pronoun is needed where the sentence makes no sense.
         return True
     return all(count.is_consensus for count in tally)
 
 
 @lru_cache(maxsize=1 << 16)
 def votes_to_ask(tally: Tally, expected: Expected, rule: StopRule, *, relabel: bool = False) -> int:
-    """Return the smallest number of further votes after which a sentence could have enough; 0 if it has.
+    """Return the smallest number of further votes that could be enough for a sentence; 0 if it has enough.
 
-    Fewer votes could not be enough, whatever they are, so that asking for these at once wastes none.
+    Fewer could not be enough, whatever the answers are, so that asking for all of these at once wastes none.
     """
     if is_enough(tally, expected, rule, relabel=relabel):
         return 0
@@ -153,7 +153,7 @@ def _is_certain(tally: Tally, expected: Expected, relabel: bool) -> bool:
 
 
 def _after(tally: Tally, n: int) -> Iterator[Tally]:
-    """Yield every tally that a number of further votes could lead to."""
+    """Yield every tally that ``n`` further votes could lead to."""
     (coherent, first, second) = tally
     for yes in range(n + 1):
         for yes_first in range(yes + 1):
@@ -187,15 +187,15 @@ RULES = (INCOHERENT, NOT_OPEN, NOT_SETTLED, BOTH_POSSIBLE, OTHER_REFERENT, OTHER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The decisions that the protocol leaves open."""
+    """The choices that the protocol leaves open."""
 
     stop_rule: StopRule = StopRule.PAPER
     relabel: bool = False
-    """True to accept type 2 pairs that the votes find open, as type 1."""
+    """True to accept pairs of type 2 that the votes find open as pairs of type 1."""
     count_models: bool = False
     """True to count the votes of models like those of people."""
     count_untested: bool = False
-    """True to count annotators without an entrance test, who were tested elsewhere."""
+    """True to count annotators without an entrance test here, who were tested elsewhere."""
 
     def counts(self, annotator: Annotator) -> bool:
         """Return True if the votes of an annotator count."""
@@ -215,11 +215,11 @@ class ItemDecision(NamedTuple):
     reason: str
     reading: Reading
     n_to_ask: int
-    """Number of further votes to ask for at least; 0 unless undecided."""
+    """Minimum number of further votes to ask for; 0 unless undecided."""
 
 
 class PairDecision(NamedTuple):
-    """The verdict on a minimal pair, whose sides stand or fall together."""
+    """The verdict on a minimal pair, whose sides are accepted or rejected together."""
 
     pair_id: str
     sides: tuple[ItemDecision, ItemDecision]
@@ -237,7 +237,7 @@ class PairDecision(NamedTuple):
 def counting_ballots(state: State, policy: Policy) -> dict[str, dict[str, Ballot]]:
     """Return the complete ballots of the annotators whose votes count, by item and annotator.
 
-    Of a person who voted on both sides of a pair, which no command takes in, only the side of the first vote counts.
+    If a person has voted on both sides of a pair, which no command takes in, only the side of the first vote counts.
     """
     counting = {name: annotator for name, annotator in state.annotators.items() if policy.counts(annotator)}
     sides: dict[tuple[str, str], str] = {}
@@ -328,7 +328,7 @@ def _words(tally: Tally) -> str:
 
 
 def referent_of(decision: ItemDecision) -> str | None:
-    """Return the occupation on which the votes settle; None if both can be meant, or nothing is clear."""
+    """Return the occupation that the pronoun means by the votes; None if both can be meant, or it is unclear."""
     if decision.reading not in ("first", "second"):
         return None
     return decision.item.occupations[decision.reading == "second"]
@@ -337,7 +337,7 @@ def referent_of(decision: ItemDecision) -> str | None:
 def are_decided_by_people(
     accepted: Sequence[PairDecision], annotated: AnnotatedDataset, state: State, policy: Policy
 ) -> bool:
-    """Return True if the votes of people alone accept every one of these pairs, in the same way."""
+    """Return True if the votes of people alone accept all of these pairs, with the same relabelling."""
     if not policy.count_models:
         return True
     alone = {pair.pair_id: pair for pair in decide_pairs(annotated, state, replace(policy, count_models=False))}
@@ -353,7 +353,7 @@ def rule_counts(decisions: Sequence[PairDecision]) -> Mapping[str, int]:
 
 
 def undecided_items(decisions: Sequence[PairDecision]) -> Iterator[ItemDecision]:
-    """Yield the items that need more votes; not those whose other side is rejected, which decides about the pair."""
+    """Yield the items that need more votes; none of a pair with a rejected side, which is decided by that."""
     for pair in decisions:
         if pair.verdict == "undecided":
             yield from (side for side in pair.sides if side.verdict == "undecided")

@@ -1,8 +1,8 @@
 """The entrance test: twenty sentences of this project whose answers are known, and three worked examples.
 
-Ten of the sentences leave the referent open and ten settle it, as in SynthBias. Two of each ten are incoherent, so that
-somebody who never reads is noticed: three have a pronoun in a wrong case, which is what exchanging pronouns in a
-finished sentence leads to, and one contradicts itself.
+Ten of the sentences leave the referent open and ten settle it, as in SynthBias. Two of each ten are incoherent, which
+reveals annotators who do not read: three have a pronoun in the wrong case, as results from exchanging pronouns in
+finished sentences, and one contradicts itself.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from builders.synthbias.annotation.votes import Ballot
 from builders.synthbias.mentions import mentions_in
 
 DEFAULT_PERCENT = 80
-"""Share of the test that must be right, as in SynthBias."""
+"""Percentage of the test that must be right, as in SynthBias."""
 
 
 class EntranceUnit(StrEnum):
     """The values of ``--entrance-unit``."""
 
     ITEM = "item"
-    """A sentence is right if all its answers are."""
+    """A sentence is right if all its answers are right."""
     ANSWER = "answer"
     """Each answer is right or wrong by itself."""
 
@@ -40,12 +40,12 @@ class Score(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Score | None:
-        """Return the score that a text such as ``17/20`` names; None if it names none."""
+        """Parse a score such as ``17/20``; None if the text is not one."""
         match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
         return None if match is None else cls(int(match[1]), int(match[2]))
 
     def reaches(self, percent: int) -> bool:
-        """Return True if the share that is right reaches a percentage."""
+        """Return True if the share of right answers reaches a percentage."""
         return 100 * self.right >= percent * self.n
 
 
@@ -116,7 +116,7 @@ def _solved(prefix: str, number: int, text: str, answers: Ballot, why: str = "")
 TEST: tuple[Solved, ...] = tuple(_solved("entrance", number, *case) for number, case in enumerate(_TEST, 1))
 EXAMPLES: tuple[Solved, ...] = tuple(_solved("example", number, *case) for number, case in enumerate(_EXAMPLES, 1))
 TEST_PAIRS: Mapping[str, str] = {solved.sentence.item_id: solved.sentence.pair_id for solved in TEST}
-"""Pair of each sentence of the test; each is alone in its pair."""
+"""Pair id of each sentence of the test, none of which has a counterpart."""
 
 
 def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> Score | None:
@@ -131,7 +131,7 @@ def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> Score |
         return None
     if unit is EntranceUnit.ITEM:
         return Score(sum(ballot == right for ballot, right in answered), len(answered))
-    # An answer that was not given, since the sentence was called incoherent, is wrong.
+    # An answer that is missing because the sentence was called incoherent is wrong.
     marks = [
         given == answer
         for ballot, right in answered

@@ -1,7 +1,7 @@
-"""Asks a language model the questions of the protocol, through the evaluators, and reads its votes from their runs.
+"""Asks a language model the questions of the protocol through the evaluators, and reads its votes from their runs.
 
-The sentences go out as a dataset of instructions, with those of the entrance test among them. A model is asked each
-sentence by itself and remembers none, so that it may judge both sides of a pair.
+The sentences are exported as a dataset of instructions, together with those of the entrance test. A model sees each
+sentence separately and remembers none, so that it may judge both sides of a pair.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SCHEMA = strict_json.canonical(
 def questions_draft(annotated: AnnotatedDataset, sentences: Sequence[AskedSentence]) -> Draft[InstructionItem]:
     """Return the dataset that asks a model about sentences, and about those of the entrance test.
 
-    It holds the sentences, so that it may be published only if their dataset may be.
+    It contains the sentences, so that it may be published only if their dataset may be.
 
     Args:
         annotated: Dataset that is annotated.
@@ -124,7 +124,7 @@ def _example(solved: Solved) -> str:
 
 
 def read_submissions(path: Path) -> list[Submission]:
-    """Read the votes of models from finished runs; each model is an annotator of its own.
+    """Read the votes of models from finished runs; each model is one annotator.
 
     Args:
         path: Folder of a run, or of several.
@@ -145,7 +145,7 @@ def read_submissions(path: Path) -> list[Submission]:
 
 
 def annotator_of(result: Result) -> str:
-    """Return the name under which a model votes: its id, and the beginning of the hash of its identity."""
+    """Return the annotator name of a model: its id, and the beginning of the hash of its identity."""
     return f"{result.model.id}@{result.model.identity_sha256[:8]}"
 
 

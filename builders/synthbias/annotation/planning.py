@@ -1,4 +1,4 @@
-"""Plans the next batch: which sentences need more votes, how many, and from whom."""
+"""Plans the next batch: which sentences need how many more votes, and from whom."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Request:
     pair_id: Text
     group: Group
     annotator_id: str
-    """Annotator who is to vote; empty if anybody of the group may."""
+    """Annotator who is to vote; empty if anybody assigned to the group may."""
     n_votes: int
     n_before: int
-    """Number of votes that counted when the batch was planned."""
+    """Number of counting votes when the batch was planned."""
 
 
 def plan_batch(
@@ -37,7 +37,7 @@ def plan_batch(
 ) -> list[Request]:
     """Plan the next batch.
 
-    Each sentence is asked as often as it must be before it could have enough votes, so that none is asked in vain.
+    For each sentence the batch asks for the smallest number of votes that could be enough, so that none is wasted.
 
     Args:
         decisions: Decisions on all pairs, by the votes so far.
@@ -47,8 +47,7 @@ def plan_batch(
             leave open who votes.
 
     Returns:
-        The requests in the order of the dataset. Fewer votes than needed are assigned where there are too few
-        annotators.
+        The requests in the order of the dataset. If there are too few annotators, fewer votes than needed are assigned.
     """
     if not annotators:
         return [_request(side, groups, "", side.n_to_ask) for side in undecided_items(decisions)]
@@ -65,7 +64,7 @@ def plan_batch(
 
 
 def _turns(sides: Sequence[ItemDecision]) -> Iterator[ItemDecision]:
-    """Yield each side as often as it needs votes, in turn, so that few annotators do not all vote on the first side."""
+    """Yield each side as often as it needs votes, alternating, so that few annotators do not all get the first side."""
     queues = [[side] * side.n_to_ask for side in sides]
     return (side for side in chain.from_iterable(zip_longest(*queues)) if side is not None)
 
@@ -84,27 +83,27 @@ def _request(side: ItemDecision, groups: Mapping[str, Group], annotator_id: str,
 
 @dataclass(slots=True)
 class _Assignments:
-    """The annotators, what each has to do, and which side of each pair each has seen."""
+    """The annotators, the number of votes assigned to each, and the side of each pair that each has seen."""
 
     loads: dict[str, int]
     seen: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Items of a pair that an annotator has voted on or has been assigned, by pair and annotator."""
+    """Items that an annotator has voted on or been assigned, by pair and annotator."""
 
     @classmethod
     def of(cls, state: State, annotators: Sequence[str]) -> _Assignments:
-        """Return the assignments as the votes so far leave them."""
+        """Return the assignments after the votes so far."""
         assignments = cls(dict.fromkeys(annotators, 0))
         for vote in state.standing_votes.values():
             assignments.seen[vote.pair_id, vote.annotator_id].add(vote.item_id)
         return assignments
 
     def assign(self, side: ItemDecision) -> str | None:
-        """Return the annotator with least to do who may see this side; None if there is none."""
+        """Return the least loaded annotator who may see this side; None if there is none."""
         pair_id, item_id = side.item.pair_id, side.item.item_id
         free = [name for name in self.loads if not self.seen.get((pair_id, name))]
         if not free:
             return None
-        # A hash and not the order of the names, so that equal loads do not always favour the same annotator.
+        # Ties are broken by a hash rather than by name, so that they do not always favour the same annotator.
         chosen = min(free, key=lambda name: (self.loads[name], hashlib.sha256(f"{item_id}|{name}".encode()).digest()))
         self.loads[chosen] += 1
         self.seen[pair_id, chosen].add(item_id)
@@ -117,16 +116,16 @@ def batch_paths(folder: Path) -> list[Path]:
 
 
 def write_batch(folder: Path, requests: Sequence[Request]) -> Path:
-    """Write a batch; if the last one holds the same requests, it is still the next one.
+    """Write a batch, unless the last one holds the same requests.
 
     Returns:
         Path of the batch.
     """
-    known = batch_paths(folder)
+    paths = batch_paths(folder)
     text = render_records(Request, requests)
-    if known and known[-1].read_bytes() == text.encode():
-        return known[-1]
-    path = folder / BATCHES / f"{int(known[-1].stem) + 1 if known else 1:04d}.csv"
+    if paths and paths[-1].read_bytes() == text.encode():
+        return paths[-1]
+    path = folder / BATCHES / f"{int(paths[-1].stem) + 1 if paths else 1:04d}.csv"
     with replacing(path) as temporary:
         temporary.write_bytes(text.encode())
     return path
@@ -144,21 +143,21 @@ def read_batch(path: Path) -> list[Request]:
 
 
 def chosen_batch(folder: Path, number: int | None) -> Path:
-    """Return the path of a batch by its number; None stands for the last one.
+    """Return the path of a batch by its number; None for the last one.
 
     Raises:
         ConfigError: there is no such batch.
     """
-    known = batch_paths(folder)
-    chosen = [path for path in known if number is None or int(path.stem) == number]
+    paths = batch_paths(folder)
+    chosen = [path for path in paths if number is None or int(path.stem) == number]
     if not chosen:
-        have = f"have: {', '.join(path.stem for path in known)}" if known else "plan one: annotate plan"
+        have = f"have: {', '.join(path.stem for path in paths)}" if paths else "plan one: annotate plan"
         raise ConfigError(f"--state {folder}: no batch{'' if number is None else f' {number}'} here; {have}")
     return chosen[-1]
 
 
 def n_outstanding(requests: Sequence[Request], n_now: Mapping[str, int]) -> int:
-    """Return how many votes of a batch have not come in.
+    """Return the number of votes of a batch that are still missing.
 
     Args:
         requests: Requests of the batch.

@@ -1,4 +1,4 @@
-"""The formats in which sentences go out and votes come in."""
+"""The formats for exporting sentences and importing votes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Format(StrEnum):
     LABEL_STUDIO = "label-studio"
     MTURK = "mturk"
     MODEL = "model"
-    """A dataset that a language model is asked, and the runs that asked it."""
+    """A dataset of questions for a language model, and the runs on it."""
 
 
 def render_sentences(sentences: Sequence[AskedSentence], form: Format) -> str:
@@ -45,8 +45,9 @@ def batch_files(
 ) -> dict[str, str]:
     """Return the files of a batch by name.
 
-    There is one for each annotator to whom the plan assigns sentences. Otherwise there is one for each group and number
-    of votes, because platforms ask each sentence of a project or batch equally often. Nobody may get both groups.
+    There is one for each annotator to whom the plan assigns sentences. Without assignments there is one for each group
+    and number of votes, because platforms ask all sentences of a project or batch equally often. Nobody may get both
+    groups.
     """
     parts: dict[str, list[AskedSentence]] = defaultdict(list)
     for request in requests:
@@ -70,7 +71,7 @@ def _files(parts: Mapping[str, Sequence[AskedSentence]], form: Format) -> dict[s
 
 
 def _file_name(text: str) -> str:
-    return "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in text)
+    return "".join(char if char.isalnum() or char in "-_." else "_" for char in text)
 
 
 def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> list[Submission]:
@@ -82,7 +83,7 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
         columns: Column of each field of a wide CSV file.
 
     Raises:
-        DataError: the file is broken; the message says the line and the remedy.
+        DataError: the file is broken; the message has the line and a remedy.
     """
     source = f"{form}:{path.name}"
     if form is Format.LABEL_STUDIO:
@@ -138,7 +139,7 @@ INTERFACE = """\
   </View>
 </View>
 """
-"""Labelling interface (Settings, Labeling Interface, Code), whose names the export has in ``from_name``."""
+"""Labelling interface (Settings, Labeling Interface, Code); the export has its names in ``from_name``."""
 
 
 def render_tasks(sentences: Sequence[AskedSentence]) -> str:
@@ -176,7 +177,7 @@ def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submissio
         annotation = _object(value, of_annotation)
         answers = _answers(annotation, of_annotation)
         annotator = annotation.get("completed_by")
-        # Either the id of a user, or the whole user.
+        # Either the id of a user, or an object that holds it.
         annotator = annotator.get("id") if isinstance(annotator, dict) else annotator
         if isinstance(annotator, bool) or not isinstance(annotator, int | str) or annotator == "":
             raise DataError(f"{of_annotation}: completed_by names nobody; {_EXPORT_JSON}")
@@ -267,13 +268,13 @@ _SETTINGS: Mapping[Format, tuple[str, str]] = {
     Format.LABEL_STUDIO: ("interface.xml", INTERFACE),
     Format.MTURK: ("layout.html", LAYOUT),
 }
-"""File that is exported beside the tasks: name and content."""
+"""Name and content of the file that is exported with the tasks."""
 
 
 def render_hits(sentences: Sequence[AskedSentence]) -> str:
-    """Return sentences as the input of a batch: a HIT for each, in columns that the layout names."""
+    """Return sentences as the input of a batch: one HIT each, with the columns that the layout uses."""
     rows = (
-        # The layout inserts cells into its page as they are; the ids are not shown, and come back in the results.
+        # The layout inserts cells into its page unescaped; ids are not shown, and must come back unchanged.
         [text if name in ("item_id", "pair_id") else html.escape(text) for name, text in sentence.fields.items()]
         for sentence in sentences
     )
@@ -281,10 +282,10 @@ def render_hits(sentences: Sequence[AskedSentence]) -> str:
 
 
 def column_map(changes: Sequence[str]) -> dict[str, str]:
-    """Return the column of each field after changes such as ``annotator_id=PROLIFIC_PID``.
+    """Return the column of each field, with changes such as ``annotator_id=PROLIFIC_PID`` applied.
 
     Raises:
-        ConfigError: a change names no field.
+        ConfigError: a change has another form, or its field is unknown.
     """
     columns = dict(COLUMNS)
     for change in changes:
@@ -304,7 +305,7 @@ def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> 
         columns: Column of each field.
 
     Raises:
-        DataError: the file is broken, lacks a column, or has an answer or status that nobody knows.
+        DataError: the file is broken, lacks a column, or has an unknown answer or status.
     """
     names, rows = read_rows(path, remedy="export the results as CSV again")
     missing = [f"{name} ({column})" for name, column in columns.items() if column not in names and name not in OPTIONAL]

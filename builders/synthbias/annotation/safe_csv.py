@@ -1,7 +1,7 @@
-"""Reads and writes CSV files whose cells no spreadsheet takes for a formula.
+"""Reads and writes CSV files whose cells no spreadsheet interprets as formulas.
 
-A cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return gets an apostrophe in front when it is
-written, and loses exactly that apostrophe when it is read.
+A cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return is written with an apostrophe in front,
+and exactly that apostrophe is removed on reading.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Row(NamedTuple):
     """A row of a CSV file."""
 
     where: str
-    """File and line on which the row ends, for messages."""
+    """File, and line on which the row ends, for messages."""
     cells: dict[str, str]
     """Cells by column."""
 
@@ -55,7 +55,7 @@ def render(columns: Sequence[str], rows: Iterable[Sequence[str]], *, heading: bo
     Args:
         columns: Names of the columns.
         rows: Cells of each row, as many as there are columns.
-        heading: False to leave out the names, for rows that continue a file.
+        heading: False to leave out the names, for rows appended to a file.
     """
     text = io.StringIO()
     writer = csv.writer(text)
@@ -71,7 +71,7 @@ def columns_of(kind: type[Any]) -> tuple[str, ...]:
 
 
 def render_records(kind: type[R], records: Iterable[R], *, heading: bool = True) -> str:
-    """Return the objects of a dataclass as CSV, a row for each and a column for each field."""
+    """Return objects of a dataclass as CSV, with a row per object and a column per field."""
     columns = columns_of(kind)
     return render(columns, ([str(getattr(record, name)) for name in columns] for record in records), heading=heading)
 
@@ -79,20 +79,20 @@ def render_records(kind: type[R], records: Iterable[R], *, heading: bool = True)
 def read_records(
     path: Path, kind: type[R], *, remedy: str, other_columns: str, any_order: bool = False
 ) -> list[tuple[str, R]]:
-    """Read what :func:`render_records` wrote.
+    """Read objects that :func:`render_records` wrote.
 
     Args:
         path: Path of the file.
         kind: Dataclass whose fields are texts (never empty if they are ``Text``), whole numbers, or one of a few words.
-        remedy: Advice that closes the messages about the file.
-        other_columns: End of the message that names the columns of the file, if they are others.
-        any_order: True if the columns may stand in any order.
+        remedy: Advice that ends the messages about the file.
+        other_columns: End of the message about columns that differ from the fields.
+        any_order: True if the columns may be in any order.
 
     Returns:
-        Each object, after the file and line of its row.
+        The file and line of each row, and its object.
 
     Raises:
-        DataError: the file is broken, or a cell is not of its field.
+        DataError: the file is broken, or a cell does not fit its field.
     """
     columns, rows = read_rows(path, remedy=remedy)
     expected = columns_of(kind)
@@ -123,7 +123,7 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[Row]]:
 
     Args:
         path: Path of the file.
-        remedy: Advice that closes the messages.
+        remedy: Advice that ends the messages.
 
     Returns:
         The names of the columns, and the rows.

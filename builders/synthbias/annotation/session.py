@@ -1,4 +1,4 @@
-"""One annotator at work: what is asked next, what was answered, and how it is taken back."""
+"""The work of one annotator: which sentence is asked next, and how answers are written and taken back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Phase: TypeAlias = Literal["entrance", "items", "failed", "excluded", "done"]
 
 
 class Turn(NamedTuple):
-    """The sentence that an annotator is asked next, and how far the work is."""
+    """The sentence that an annotator is asked next, and the progress of the work."""
 
     phase: Phase
     sentence: AskedSentence | None
@@ -58,8 +58,8 @@ class Session:
         annotator_id: The annotator.
         pairs: Pairs to annotate; the annotator sees one side of each.
         seed: Seed of the order of the sentences.
-        policy: Policy by which sentences have enough votes.
-        entrance: Rule by which the entrance test is passed.
+        policy: Policy that decides which sentences have enough votes.
+        entrance: Rule for passing the entrance test.
     """
 
     annotated: AnnotatedDataset
@@ -74,18 +74,18 @@ class Session:
     _state: State | None = None
     _stamp: tuple[object, ...] = ()
     _taken_back: str | None = None
-    # With 66,000 votes it takes a second to read the state and 0.6 s to decide all pairs: as both are kept between
-    # requests, a vote takes a quarter of a second.
+    # With 66,000 votes, reading the state takes a second and deciding all pairs 0.6 s. Both are kept between requests,
+    # so that a vote takes a quarter of a second.
     _decisions: dict[str, PairDecision] = field(default_factory=dict)
-    """Decisions on the pairs by the state; empty if they have to be made again."""
+    """Decisions on the pairs in the current state; empty if they must be made again."""
 
     def turn(self) -> Turn:
-        """Return what is asked next."""
+        """Return the next turn."""
         with self._lock:
             return self._turn(self._read())
 
     def vote(self, item_id: str, answers: Mapping[Question, Answer]) -> Turn:
-        """Write the answers about a sentence at once, and return what is asked next.
+        """Write the answers about a sentence at once, and return the next turn.
 
         Raises:
             DataError: another sentence is asked, answers are missing, or the votes were cast before.
@@ -113,10 +113,10 @@ class Session:
             return self._turn(intake.state)
 
     def undo(self) -> Turn:
-        """Take the answers about the last sentence back, and ask it again.
+        """Take back the answers about the last sentence, and ask it again.
 
         Raises:
-            DataError: nothing can be taken back.
+            DataError: there is nothing to take back.
         """
         with self._lock, locked(self.folder):
             state = self._read()
@@ -143,7 +143,7 @@ class Session:
         return self._state
 
     def _write(self, old: State, new: State, item_id: str) -> None:
-        """Write a state in which the votes of the annotator on an item changed."""
+        """Write a state in which the annotator's votes on an item have changed."""
         write_state(self.folder, old, new)
         self._state, self._stamp = new, self._files()
         if new.annotators != old.annotators:
@@ -169,7 +169,7 @@ class Session:
             return Turn(phase, None, 0, 0, False, annotator)
         if annotator.status is Status.UNTESTED and not self.policy.count_untested:
             left = [solved.sentence for solved in TEST if not _is_complete(mine.get(solved.sentence.item_id))]
-            # The test is finished with its last answer, which makes the annotator active or failed.
+            # There is one: the last answer of the test makes the annotator active or failed.
             return Turn("entrance", self._first(left), len(TEST) - len(left), len(TEST), can_undo, annotator)
         waiting = sorted(self._waiting(state, mine))
         done = sum(
@@ -186,7 +186,7 @@ class Session:
         return again or next(iter(sentences), None)
 
     def _waiting(self, state: State, mine: Mapping[str, Ballot]) -> Iterator[tuple[int, bytes, AskedSentence]]:
-        """Yield the sentences that the annotator may be asked, those with the fewest votes to be first."""
+        """Yield the sentences that the annotator may be asked, after their sort keys: fewest votes, then a hash."""
         if not self._decisions:
             ballots = counting_ballots(state, self.policy)
             for pair_id in self.pairs:
@@ -201,11 +201,11 @@ class Session:
                     yield side.tally.coherent.n, order, sentence_of(side.item)
 
     def _mine(self, state: State) -> list[Vote]:
-        """Return the standing votes of the annotator, the last one last."""
+        """Return the annotator's votes in force, the latest last."""
         return list(state.part(lambda vote: vote.annotator_id == self.annotator_id).standing_votes.values())
 
     def _last(self, state: State) -> str | None:
-        """Return the item whose votes can be taken back: the last one, unless it finished the entrance test."""
+        """Return the item whose votes can be taken back: the last one, unless it completed the entrance test."""
         mine = [vote for vote in self._mine(state) if vote.source == SOURCE]
         if not mine:
             return None

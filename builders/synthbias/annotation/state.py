@@ -1,4 +1,4 @@
-"""The folder that an annotation keeps: ``votes.csv``, ``annotators.csv``, the batches, and the salt of pseudonyms."""
+"""The folder of an annotation: ``votes.csv``, ``annotators.csv``, the batches, and the salt of the pseudonyms."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ class State:
     """The votes and annotators of an annotation."""
 
     rows: tuple[Vote, ...]
-    """Rows of ``votes.csv`` in their order."""
+    """Rows of ``votes.csv``, in order."""
     annotators: dict[str, Annotator]
     """Annotators by id."""
 
     @cached_property
     def standing_votes(self) -> dict[VoteKey, Vote]:
-        """The votes that stand, see :func:`builders.synthbias.annotation.votes.standing_votes`."""
+        """The votes in force, see :func:`builders.synthbias.annotation.votes.standing_votes`."""
         return standing_votes(self.rows)
 
     def part(self, wanted: Callable[[Vote], bool]) -> State:
-        """Return the state with the wanted rows alone; they must hold all rows on a question or none.
+        """Return the state with only the wanted rows, which must include all rows on a question or none.
 
-        Where a state has many votes, questions about a few of them are answered much faster by a part of it.
+        In a state with many votes, a part of it answers questions about a few votes much faster.
         """
         return State(tuple(vote for vote in self.rows if wanted(vote)), self.annotators)
 
 
 def check_outside_datasets(option: str, folder: Path, *, is_dataset: bool = False) -> None:
-    """Check that a folder is none of a dataset and lies in none, since dataset folders are published whole.
+    """Check that a folder is not a dataset folder or inside one, since dataset folders are published whole.
 
     Args:
         option: Option that gave the folder, for the message.
         folder: The folder, which need not exist.
-        is_dataset: True if the folder itself may hold the dataset that is written there.
+        is_dataset: True if the folder itself may be a dataset folder, because a dataset is written there.
 
     Raises:
-        ConfigError: it is or does.
+        ConfigError: it is a dataset folder or inside one.
     """
     resolved = folder.resolve()
     for above in (*(() if is_dataset else (resolved,)), *resolved.parents):
@@ -71,11 +71,11 @@ def check_outside_datasets(option: str, folder: Path, *, is_dataset: bool = Fals
 
 
 def read_state(folder: Path) -> State:
-    """Read the state of an annotation; an empty or missing folder is the beginning of one.
+    """Read the state of an annotation; an empty or missing folder is an annotation without votes.
 
     Raises:
         DataError: a file is broken.
-        ConfigError: the path is a file, or lies in a dataset folder.
+        ConfigError: the path is a file, or inside a dataset folder.
     """
     check_outside_datasets("--state", folder)
     if folder.exists() and not folder.is_dir():
@@ -93,10 +93,10 @@ def read_state(folder: Path) -> State:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from changing a state.
+    """Lock a state against changes by other processes.
 
     Raises:
-        ConfigError: another process is changing it for too long, or it lies in a dataset folder.
+        ConfigError: another process holds the lock for too long, or the state is inside a dataset folder.
     """
     check_outside_datasets("--state", folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -108,10 +108,10 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def write_state(folder: Path, old: State, new: State) -> None:
-    """Write what changed of a state, each file atomically; to be called under the lock.
+    """Write the changes of a state, each file atomically; the caller must hold the lock.
 
     Raises:
-        ValueError: rows were taken out of the votes, to which rows may only be added.
+        ValueError: rows of the votes were removed or changed, though rows may only be added.
     """
     if new.rows[: len(old.rows)] != old.rows:
         raise ValueError("votes.csv only grows")
@@ -121,16 +121,15 @@ def write_state(folder: Path, old: State, new: State) -> None:
     if added:
         path = folder / VOTES
         before = path.read_bytes().decode("utf-8") if path.exists() else render_records(Vote, ())
-        # An editor may have left out the last line break.
+        # An editor may have dropped the final line break.
         before += "" if before.endswith("\n") else "\r\n"
         _write(path, before + render_records(Vote, added, heading=False))
 
 
 def pseudonyms(folder: Path, annotators: Iterable[str]) -> dict[str, str]:
-    """Return a name for each annotator that does not tell the id, but is the same in every release of a state.
+    """Return a name for each annotator that does not reveal the id, but is the same in every release of a state.
 
-    The names are hashes under a salt, which stays in the state. Without it nobody can find out by trying which
-    pseudonym an id has.
+    The names are keyed hashes, whose salt stays in the state: without it, trying ids does not reveal their pseudonyms.
     """
     path = folder / SALT
     if not path.is_file():
@@ -150,5 +149,5 @@ def _read_own(path: Path, kind: type[R]) -> list[tuple[str, R]]:
     if not path.exists():
         return []
     columns = ",".join(columns_of(kind))
-    # Rows are added under the heading, so that its order matters.
+    # New rows are appended in the order of the heading, so that it must match.
     return read_records(path, kind, remedy=CORRECT_LINE, other_columns=f"; restore {columns}")

@@ -1,4 +1,4 @@
-"""Takes votes in: what is new is kept, what must not count is refused, counted and listed."""
+"""Takes in votes: new ones are kept, and those that must not count are refused, counted and listed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from builders.synthbias.annotation.votes import (
 
 
 class Refusal(StrEnum):
-    """The reasons for which votes are not taken in."""
+    """The reasons for refusing votes."""
 
     CANCELLED = "cancelled"
     """The annotator skipped the sentence."""
     REJECTED = "rejected"
     """The assignment was rejected or returned."""
     INCOMPLETE = "incomplete"
-    """A question is not answered."""
+    """A question has no answer."""
     DUPLICATE = "duplicate"
     """The annotator has answered the question before; the first answer is kept."""
     BOTH_SIDES = "both_sides"
@@ -43,7 +43,7 @@ class Refusal(StrEnum):
 
 
 class Submission(NamedTuple):
-    """Answers of one annotator to questions about one sentence, as they came in."""
+    """Answers of an annotator to questions about a sentence, as received."""
 
     where: str
     """File and line, or task and annotation, for messages."""
@@ -53,15 +53,15 @@ class Submission(NamedTuple):
     submitted_at: str
     source: str
     pair_id: str | None = None
-    """Pair as the file has it; None if it has none."""
+    """Pair of the item according to the file; None if it has none."""
     refusal: Refusal | None = None
-    """Reason for which it must not count, if the file says so."""
+    """Reason to refuse it that follows from the file; None if there is none."""
 
     def of_whole_sentence(self) -> Submission:
-        """Return the submission as all answers to the sentence, which is refused if one is missing.
+        """Return the submission as the complete answers about a sentence; it is refused if an answer is missing.
 
-        Platforms hide the questions about the pronoun of a sentence that is called incoherent, but keep answers that
-        were given before; they are left out.
+        Once a sentence is called incoherent, platforms hide the questions about its pronoun, but keep earlier answers
+        to them; these are dropped.
         """
         is_incoherent = self.answers.get(Question.COHERENT) is Answer.NO
         answers = {Question.COHERENT: Answer.NO} if is_incoherent else self.answers
@@ -79,13 +79,13 @@ class Refused(NamedTuple):
 
 
 class EntranceRule(NamedTuple):
-    """The rule by which the entrance test is passed."""
+    """The rule for passing the entrance test."""
 
     percent: int = DEFAULT_PERCENT
     unit: EntranceUnit = EntranceUnit.ITEM
 
     def status(self, score: Score | None) -> Status:
-        """Return the standing of an annotator with a score; None for a test that was not finished."""
+        """Return the status of an annotator with a score; None is for an unfinished test."""
         if score is None:
             return Status.UNTESTED
         return Status.ACTIVE if score.reaches(self.percent) else Status.FAILED
@@ -93,12 +93,12 @@ class EntranceRule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """The state after votes were taken in, and what became of them."""
+    """The state after votes were taken in, with the numbers of added, known and refused ones."""
 
     state: State
     n_added: int
     n_known: int
-    """Number of votes that an earlier intake has taken in."""
+    """Number of votes that were taken in before."""
     refused: tuple[Refused, ...]
 
     @property
@@ -116,24 +116,24 @@ def take_in(
     kind: AnnotatorKind = AnnotatorKind.HUMAN,
     entrance: EntranceRule | None = None,
 ) -> Intake:
-    """Take submissions in, the earliest first.
+    """Take in submissions, earliest first.
 
     Args:
         annotated: Dataset that is annotated.
         state: State so far.
         submissions: Submissions in any order.
         kind: Kind of the annotators.
-        entrance: Rule by which the entrance test is passed; None for the default.
+        entrance: Rule for passing the entrance test; None for the default.
 
     Raises:
-        DataError: an item is unknown, its pair is another one, or an annotator has another kind; nothing is taken in.
+        DataError: an item is unknown, or its pair or the kind of an annotator differs; nothing is taken in.
     """
     for submission in submissions:
         _check(annotated, state, submission, kind)
     names = {submission.annotator_id for submission in submissions}
     desk = _IntakeDesk(state.part(lambda vote: vote.annotator_id in names), kind)
-    # Times are in UTC and of one form, so that their order is that of the texts; unknown times come last.
-    for submission in sorted(submissions, key=lambda each: (each.submitted_at == "", each.submitted_at)):
+    # Times are in UTC and of one form, so that they sort as texts; unknown times come last.
+    for submission in sorted(submissions, key=lambda sent: (sent.submitted_at == "", sent.submitted_at)):
         desk.take(submission, _pair_of(annotated, submission))
     annotators = dict(state.annotators)
     for submission in submissions:
@@ -145,9 +145,9 @@ def take_in(
 
 
 def with_entrance(state: State, rule: EntranceRule) -> State:
-    """Return a state whose annotators have the scores of the entrance tests that they finished.
+    """Return a state in which annotators have the scores of the entrance tests that they finished.
 
-    Scores that were entered by hand stay if the votes hold no finished test, and an exclusion always stays.
+    Scores entered by hand stay if the votes hold no finished test, and an exclusion always stays.
     """
     of_test = state.part(lambda vote: vote.item_id in TEST_PAIRS)
     by_annotator: dict[str, list[Vote]] = {}
@@ -193,7 +193,7 @@ def _pair_of(annotated: AnnotatedDataset, submission: Submission) -> str:
 
 @dataclass(slots=True)
 class _IntakeDesk:
-    """The votes of those who submit while their submissions are taken in."""
+    """The state of an intake: the votes so far of the annotators whose submissions are taken in."""
 
     state: State
     kind: AnnotatorKind
@@ -239,7 +239,7 @@ class _IntakeDesk:
     def _refusal(self, votes: Sequence[Vote]) -> Refusal | None:
         first = votes[0]
         other = self.sides.get((first.annotator_id, first.pair_id), first.item_id)
-        # A model is asked each sentence by itself and remembers none.
+        # A model sees each sentence separately and remembers none.
         if other != first.item_id and self.kind is AnnotatorKind.HUMAN:
             return Refusal.BOTH_SIDES
         for vote in votes:
@@ -252,8 +252,7 @@ class _IntakeDesk:
         self.rows.add(vote)
         if vote.answer is Answer.WITHDRAWN:
             del self.standing[vote.key]
-            left = any((vote.item_id, vote.annotator_id, question) in self.standing for question in Question)
-            if not left:
+            if not any((vote.item_id, vote.annotator_id, question) in self.standing for question in Question):
                 self.sides.pop((vote.annotator_id, vote.pair_id), None)
         else:
             self.standing[vote.key] = vote
@@ -269,10 +268,10 @@ def utc_time(text: str, *, where: str) -> str:
 
     Args:
         text: Time as ISO 8601, in UTC if it names no zone, or as Mechanical Turk writes it.
-        where: Place of the time, for the message.
+        where: File and line of the time, for the message.
 
     Raises:
-        DataError: the time has another form, or a year that is out of range.
+        DataError: the time has another form, or its year is out of range.
 
     >>> utc_time("2026-03-01T12:00:00+02:00", where="")
     '2026-03-01T10:00:00.000Z'
@@ -297,5 +296,5 @@ def utc_time(text: str, *, where: str) -> str:
 
 
 def utc_text(time: datetime) -> str:
-    """Return a time in UTC as ISO 8601, always with milliseconds, so that times are in the order of their texts."""
+    """Return a time in UTC as ISO 8601, always with milliseconds, so that times sort as texts."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

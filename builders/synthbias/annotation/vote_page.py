@@ -1,8 +1,8 @@
 """Serves the page on which one annotator votes, to browsers on this machine only.
 
-Other programs and pages on the machine cannot vote: every address begins with a token that only the command prints, a
-request must name this server as its host, which a page elsewhere cannot make a browser do, and a change must come from
-the page itself. The page loads nothing from anywhere else.
+Other programs and pages cannot vote: every address begins with a token that only the command prints, a request must
+name this server as its host, which a page from elsewhere cannot make a browser do, and a change must come from the page
+itself. The page loads nothing from anywhere else.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def serve(
 
 HOST = "127.0.0.1"
 MOST_BYTES = 10_000
-"""Maximum size of what the page sends."""
+"""Maximum size of a request body."""
 _IDLE_SECONDS = 30
 _HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -105,14 +105,14 @@ _JSON = "application/json"
 
 
 class Served(NamedTuple):
-    """A server that listens, and the address of its page."""
+    """A listening server, and the address of its page."""
 
     server: ThreadingHTTPServer
     address: str
 
 
 def open_server(session: Session, port: int) -> Served:
-    """Open a server for a session; it listens on its port, but answers only when ``serve_forever`` is called.
+    """Open a server for a session; it listens at once, but answers only when ``serve_forever`` is called.
 
     Args:
         session: Work of the annotator.
@@ -143,10 +143,10 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*connection)  # type: ignore[arg-type]
 
     def log_message(self, format: str, *args: object) -> None:
-        """Discard the line for each request, which would show the token."""
+        """Log nothing, since the line of a request would show the token."""
 
     def do_GET(self) -> None:
-        """Answer with a file of the page or with what is asked now."""
+        """Answer with a file of the page, the current turn or the worked examples."""
         name = self._name()
         if name is None:
             return
@@ -177,9 +177,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
 
     def _name(self) -> str | None:
-        """Return what is asked for, behind the token; None if the request was refused."""
+        """Return the part of the path after the token; None if the request was refused."""
         port = self.server.server_port
-        # A stranger's page may have a name that leads to this machine (DNS rebinding); it is sent along as the host.
+        # A stranger's host name may resolve to this machine (DNS rebinding), but the browser then sends that name.
         if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST)
             return None
@@ -209,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.CONFLICT, {"error": str(error)})
 
     def _refuse(self, status: HTTPStatus) -> None:
-        # What was sent along is not read, so that the connection cannot go on.
+        # The request body is not read, so that the connection cannot be reused.
         self.close_connection = True
         self._send(status, f"{status.value} {status.phrase}\n".encode(), "text/plain; charset=utf-8")
 
@@ -265,7 +265,7 @@ def examples_json() -> JsonValue:
 
 
 def _sentence_json(sentence: AskedSentence) -> dict[str, JsonValue]:
-    """Return a sentence with its questions and with what the page highlights, as start, end and kind."""
+    """Return a sentence with its questions, and with the start, end and kind of what the page highlights."""
     pronoun_end = sentence.pronoun_start + len(sentence.pronoun)
     marks = [
         (sentence.pronoun_start, pronoun_end, "pronoun"),

@@ -1,4 +1,4 @@
-"""Votes and annotators: what is kept of an annotation."""
+"""Votes and annotators: the data that an annotation keeps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Answer(StrEnum):
     YES = "yes"
     NO = "no"
     WITHDRAWN = "withdrawn"
-    """No answer: the annotator took the earlier one back, and the next one counts."""
+    """The annotator took the earlier answer back, so that the next one counts."""
 
 
 class AnnotatorKind(StrEnum):
@@ -38,7 +38,7 @@ class AnnotatorKind(StrEnum):
 
 
 class Status(StrEnum):
-    """The standings of an annotator; only the votes of active ones count."""
+    """The statuses of an annotator; only the votes of active annotators count."""
 
     ACTIVE = "active"
     UNTESTED = "untested"
@@ -46,7 +46,7 @@ class Status(StrEnum):
     FAILED = "failed"
     """Too low a score in the entrance test."""
     EXCLUDED = "excluded"
-    """Excluded by whoever runs the annotation; the reason says why."""
+    """Excluded by whoever runs the annotation, for the reason that is recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,11 @@ class Vote:
     submitted_at: str
     """Time in UTC, as ISO 8601; empty if unknown."""
     source: str
-    """Place where the vote was cast, such as ``label-studio:export.json``."""
+    """Platform and file of the vote, such as ``label-studio:export.json``."""
 
     @property
     def key(self) -> VoteKey:
-        """The identity of the vote: nobody has two on one question."""
+        """The identity of the vote: an annotator has at most one per question."""
         return (self.item_id, self.annotator_id, self.question)
 
 
@@ -85,7 +85,7 @@ class Annotator:
 
 
 class Ballot(NamedTuple):
-    """The answers of one annotator to the questions about one sentence; None if there is none."""
+    """The answers of an annotator to the questions about a sentence; None where there is no answer."""
 
     coherent: bool | None
     first: bool | None
@@ -98,7 +98,7 @@ class Ballot(NamedTuple):
 
     @classmethod
     def of(cls, answers: Mapping[Question, Answer]) -> Ballot:
-        """Return answers as a ballot; who finds a sentence incoherent says nothing about its pronoun."""
+        """Return answers as a ballot; if a sentence is found incoherent, answers about its pronoun are dropped."""
         coherent, *others = (
             None if answers.get(question) not in (Answer.YES, Answer.NO) else answers[question] is Answer.YES
             for question in Question
@@ -107,7 +107,7 @@ class Ballot(NamedTuple):
 
 
 def standing_votes(rows: Iterable[Vote]) -> dict[VoteKey, Vote]:
-    """Return the votes that stand: the first on each question that was not withdrawn."""
+    """Return the votes in force: for each annotator and question, the first that was not withdrawn."""
     standing: dict[VoteKey, Vote] = {}
     for row in rows:
         if row.answer is Answer.WITHDRAWN:
