@@ -1,8 +1,8 @@
 """The interface of a benchmark: how it ranks models, its baselines, and how it imports published answers.
 
 Each file ``NAME_benchmark.py`` in a folder of ``evaluators/tasks`` is a benchmark. It holds ``BENCHMARK``, a
-:class:`Benchmark`. Its name is the one in the field ``benchmark`` of manifests. A dataset whose benchmark has no file
-can be scored too: its results are shown but not ranked.
+:class:`Benchmark` with the name that manifests give in their field ``benchmark``. A dataset whose benchmark has no file
+can be scored too; its results are shown but not ranked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Context(NamedTuple):
     example_set: int | None
     """Number of the set of examples, from 0; None if none are shown."""
     rule: str | None = None
-    """Name of the rule by which the examples are chosen; None if they are taken in order."""
+    """Name of the rule that chooses the examples; None if they are taken in order."""
 
     def __str__(self) -> str:
         """Return the number of examples, the rule if there is one, and the number of the set, as in ``k8-set0``."""
@@ -40,12 +40,12 @@ class Context(NamedTuple):
 
     @property
     def option(self) -> str:
-        """The value of ``--contexts`` that asks with these examples, and with the other sets of as many."""
+        """The value of ``--contexts`` that asks with these examples and with all other sets of the same size."""
         return str(self.n_examples) if self.rule is None else f"{self.n_examples}-{self.rule}"
 
 
 class Source(NamedTuple):
-    """The result that a part of an index is computed from: the one of a task, under a certain prompt or any."""
+    """The result that a part of an index is computed from: that of a task, under a certain prompt or any."""
 
     task: str
     prompt: str | None = None
@@ -54,7 +54,7 @@ class Source(NamedTuple):
     """Examples that the prompt shows; None for any."""
 
     def fits(self, signature: Signature) -> bool:
-        """Return True if a result with this signature can be the source."""
+        """Return True if a result with this signature fits the source."""
         if signature.task != self.task or self.prompt not in (None, signature.prompt):
             return False
         if self.context is None:
@@ -63,7 +63,7 @@ class Source(NamedTuple):
         return prompt is not None and self.context == (prompt.n_examples, prompt.example_set, prompt.example_rule)
 
     def __str__(self) -> str:
-        """Return the task, and the prompt or the context if a certain one is needed."""
+        """Return the task, and the prompt or context if a certain one is required."""
         needed = self.prompt or self.context
         return self.task if needed is None else f"{self.task} with {needed}"
 
@@ -74,7 +74,7 @@ class Part(NamedTuple):
     metric: str
     task: str
     label: str | None = None
-    """Heading of its column; the name of the metric if None, with the prompt or context if one is needed."""
+    """Heading of its column; None for the name of the metric, with the prompt or context if one is required."""
     prompt: str | None = None
     """Prompt of the result; None for any prompt of the index's protocol."""
     context: Context | None = None
@@ -98,18 +98,17 @@ class IndexDefinition:
 
     name: str
     parts: tuple[Part, ...]
-    """Metrics that are averaged. Prompts and contexts that are named share a protocol, by which results are put
-    together."""
+    """Metrics to average. The prompts and contexts that parts name share a protocol, by which results are combined."""
     description: str
     ideal: float = 1.0
-    """Ideal value of every part, and thus of the index."""
+    """Ideal value of every part, and so of the index."""
     minimum: float = 0.0
     """Lower end of the range in which every part lies."""
     maximum: float | None = 1.0
     """Upper end of that range; None if there is none."""
     paired: bool = False
-    """True if all results are of the same items, so that resample b draws the same clusters in each of them. Otherwise
-    results are independent, as those of configs without common items."""
+    """True if all results are of the same items, so that resample b draws the same clusters in each. False if they are
+    independent, like those of configs without common items."""
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -118,12 +117,12 @@ class IndexDefinition:
 
 
 class Gate(NamedTuple):
-    """A metric of achievement that a model must show before its measures of equality are ranked.
+    """A metric of competence in which a model must beat the baselines before its measures of equality are ranked.
 
     It is a mean over answers of values from 0 (wrong) to 1 (right), such as an accuracy; a missing answer counts as 0.
 
-    Most measures of equality are ideal for a predictor that treats everybody alike without reading anything. A model
-    passes if its value is separably above that of every baseline of the benchmark.
+    Most measures of equality are ideal for a predictor that treats everybody alike without reading anything, so a model
+    passes only if its value is separably above that of every baseline of the benchmark.
     """
 
     metric: str
@@ -136,28 +135,28 @@ class AnswerFile(NamedTuple):
     config: str
     path: Path
     model: str
-    """Name of the model in the file's name."""
+    """The model in the file's name."""
 
 
 class ImportedAnswers(NamedTuple):
-    """The answers in a file, arranged by the items that they belong to."""
+    """The answers in a file, by item."""
 
     requests: list[list[GenerateRequest]]
     """Requests of each item, as far as they are known."""
     responses: list[list[Response]]
-    """Responses of each item; a failed response if it has no answer."""
+    """Responses for each item; a failed response if it has no answer."""
     notes: dict[str, str]
     """Peculiarities of the file, by name."""
     corruption: str | None
-    """Reason why the answers cannot be the model's own; None if none was found."""
+    """Reason why the answers cannot be the model's own; None if there is none."""
 
 
 class AnswerImporter(Protocol):
-    """A reader of answers that somebody else published."""
+    """Reads answers that somebody else published."""
 
     @property
     def prompt(self) -> str:
-        """The id of the prompt under which such answers are recorded; each task of the benchmark has it."""
+        """The id of the prompt in the records of such answers; each task of the benchmark has it."""
 
     @property
     def dataset(self) -> str:
@@ -175,7 +174,7 @@ class AnswerImporter(Protocol):
         """
 
     def read(self, file: AnswerFile, items: Sequence[Item], prompt: Prompt, dataset: str) -> ImportedAnswers:
-        """Return the answers of a file to some items.
+        """Return a file's answers to some items.
 
         Args:
             file: A file that :meth:`files` found.
@@ -190,34 +189,34 @@ class AnswerImporter(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """A benchmark, as the evaluation and the board need to know it."""
+    """Everything that evaluation and the board need to know about a benchmark."""
 
     name: str
     primary_metric: str | None = None
     """Metric that ranks the models of each config; None if single configs have no ranking."""
     indices: tuple[IndexDefinition, ...] = ()
-    """Indices over all configs. The first one ranks the models, the others are shown beside it."""
+    """Indices over all configs. The first one ranks the models; the others are shown beside it."""
     gates: tuple[Gate, ...] = ()
-    """Metrics in which a ranked model must be above every baseline. A result without a value of a gate's metric, since
-    its items have no right answers, is judged by the model's results that have one."""
+    """Metrics in which a ranked model must be above every baseline. If a result's items have no right answers, and so
+    no value of the gate's metric, the model's other results are judged."""
     baselines: tuple[Baseline, ...] = ()
     """Baselines, in the order in which ``--model all`` scores them."""
     baseline_with_parameter: Callable[[str], Baseline | None] = lambda name: None
-    """Function that returns a baseline whose name holds a parameter; None for any other name."""
+    """Function that returns the baseline for a name with a parameter in it; None for any other name."""
     printed_groups: frozenset[str] = frozenset()
-    """Groups whose slices the terminal shows beside the metrics of all items."""
+    """Groups whose slices the terminal shows besides the metrics on all items."""
     printed_metrics: tuple[str, ...] = ()
-    """Metrics that the terminal shows, in their order; all if empty."""
+    """Metrics that the terminal shows, in order; all if empty."""
     compared_over_sets: Mapping[str, float] = field(default_factory=dict)
-    """Ideal value, by name, of each metric that is compared over the sets of examples of a suite."""
+    """Ideal value, by name, of each metric to compare over a suite's sets of examples."""
     importer: AnswerImporter | None = None
     """Reader of published answers; None if there are none."""
     withheld: Mapping[str, str] = field(default_factory=dict)
-    """Reason, by name of a dataset, why results are handed on with hashes in place of the texts, and without prompts.
-    Answer keys of such a dataset know no requests, since its prompts were sent by somebody else."""
+    """Reason, by dataset, why results are published with hashes in place of the texts, and without prompts. Answer keys
+    of such a dataset omit requests, since somebody else sent its prompts."""
 
     def baseline(self, name: str) -> Baseline | None:
-        """Return the baseline of a name; None if the benchmark has none of that name."""
+        """Return the baseline with a name; None if the benchmark has no such baseline."""
         listed = next((baseline for baseline in self.baselines if baseline.name == name), None)
         return listed or self.baseline_with_parameter(name)
 
@@ -226,7 +225,7 @@ class Benchmark:
         return next((gate for gate in self.gates if gate.task == task), None)
 
     def index_metrics(self, task: str) -> tuple[str, ...]:
-        """Return the names of the metrics of a task that are part of any index."""
+        """Return the names of a task's metrics that are part of any index."""
         metrics = (part.metric for index in self.indices for part in index.parts if part.task == task)
         return tuple(dict.fromkeys(metrics))
 
@@ -236,8 +235,8 @@ def benchmarks() -> tuple[Benchmark, ...]:
     """Return all benchmarks that have a file, ordered by name.
 
     Raises:
-        ConfigError: a benchmark has another name than its file, or two benchmarks have different baselines of one name,
-            which the board would show as one model.
+        ConfigError: a benchmark's name differs from its file's, or two benchmarks have different baselines with the
+            same name, which the board would show as one model.
     """
     loaded = []
     owners: dict[str, tuple[str, Baseline]] = {}
@@ -254,5 +253,5 @@ def benchmarks() -> tuple[Benchmark, ...]:
 
 
 def load_benchmark(name: str) -> Benchmark:
-    """Return the benchmark of a name; if it has no file, one without ranking and baselines."""
+    """Return the benchmark with a name; without a file of its own, it has no ranking and no baselines."""
     return next((benchmark for benchmark in benchmarks() if benchmark.name == name), Benchmark(name=name))

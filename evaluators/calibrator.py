@@ -1,9 +1,9 @@
-"""The interface of a calibration: it learns a correction of a model's distributions over labels from other answers.
+"""The interface of a calibration, which learns from some answers how to correct a model's distributions over labels.
 
-Each file in ``evaluators/calibration`` is a calibration. It holds ``CALIBRATION``, an object of a class that extends
-:class:`Calibration` and states what differs. A calibration is fitted once for each task and context (prompt with its
-examples) from stored distributions, and applied to the stored distributions of the same task and context; no model is
-asked again.
+Each file ``NAME_calibration.py`` in ``evaluators/calibration`` is a calibration. It holds ``CALIBRATION``, an object of
+a class that extends :class:`Calibration`. A calibration is fitted once for each task and context (prompt with its
+examples) on stored distributions, and applied to stored distributions of the same task and context. No model is asked
+again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from biasboard.ground.plugins import PlugIns
 CALIBRATIONS = PlugIns(
     "calibrations", "evaluators.calibration", word="calibration", defines="CALIBRATION", suffix="_calibration"
 )
-# The release inverts priors as they are, and fails where one is 0.
+# The released code divides by priors unchecked, and fails if one is 0.
 SMALLEST_PRIOR = 1e-6
 """Smallest number that a correction divides by: a prior over its uniform probability, or the prior itself."""
 
 
 class LabelAnswers(NamedTuple):
-    """The answers of a model to the items of one task in one context, n items and k labels."""
+    """A model's answers to the items of one task in one context: n items and k labels."""
 
     config: str
     """Name of the task's config."""
@@ -43,9 +43,9 @@ class LabelAnswers(NamedTuple):
     splits: npt.NDArray[np.str_]
     """Name of each item's split, shape (n,)."""
     content_free: npt.NDArray[np.str_]
-    """Kind of each input without content, shape (n,); "" for all others."""
+    """Kind of content-free input, shape (n,); "" for inputs with content."""
     positions: IntArray
-    """Position of each item among the examples that the prompt shows, shape (n,); -1 for all others."""
+    """Position of each item among the examples that the prompt shows, shape (n,); -1 for non-examples."""
     n_shown: IntArray
     """Number of examples that each item's prompt shows, shape (n,); -1 if it is unknown."""
     groups: dict[str, str]
@@ -74,9 +74,9 @@ class LabelAnswers(NamedTuple):
 
     @property
     def unshown_pool(self) -> BoolArray:
-        """The mask of the items of the pool with a distribution that the model has not seen, shape (n,).
+        """The mask of the pool's items with a distribution whose labels the model has not seen, shape (n,).
 
-        Neither are they examples of this context, nor was an adapter trained on them.
+        They are not examples of this context, and no adapter was trained on them.
         """
         return self.of_split("pool") & (self.positions < 0) & ~self.is_trained
 
@@ -90,8 +90,8 @@ class Correction(NamedTuple):
     """A correction of distributions: ``q ∝ p · (u / prior) ** strength``, with the uniform distribution u."""
 
     ratios: FloatArray
-    """Prior of each label over its probability under u, shape (m, k). Row j is for prompts that show j examples; a
-    single row is for all prompts. A row of nan means that there is no correction."""
+    """Prior of each label divided by its probability under u, shape (m, k). Row j is for prompts that show j examples;
+    a single row is for all prompts. A row of nan means no correction."""
     strength: float = 1.0
 
     def apply(self, answers: LabelAnswers) -> FloatArray:
@@ -103,10 +103,10 @@ class Correction(NamedTuple):
         return corrected
 
     def apply_as_in_paper(self, answers: LabelAnswers) -> FloatArray:
-        """Return the distributions with the softmax of ``p / prior`` in place of its shares, shape (n, k).
+        """Return the softmax of ``p / prior`` instead of the renormalised quotient, shape (n, k).
 
         References:
-            Reif & Schwartz 2024, arXiv:2405.02743: the paper writes a softmax, its code renormalises. The most probable
+            Reif & Schwartz 2024, arXiv:2405.02743: the paper has a softmax, its code renormalises. The most probable
             label is the same.
         """
         quotients = answers.probabilities / np.maximum(self._rows(answers) * answers.evenly, SMALLEST_PRIOR)
@@ -115,7 +115,7 @@ class Correction(NamedTuple):
         return softmax
 
     def _rows(self, answers: LabelAnswers) -> FloatArray:
-        # Where the number is unknown all examples are taken to be shown, as the release does: -1 is the last row.
+        # An unknown number, -1, takes the last row, that for all examples, as the released code does.
         return self.ratios[np.minimum(answers.n_shown, len(self.ratios) - 1)]
 
 
@@ -123,19 +123,19 @@ class Calibration(ABC):
     """A way to learn a correction from the answers to one task in one context."""
 
     name: str
-    """The short name that ends the names of its metrics, such as ``looc``."""
+    """The suffix of the names of its metrics, such as ``looc``."""
     label: str
-    """The abbreviation by which tables name it, such as ``LOOC``."""
+    """The abbreviation in tables, such as ``LOOC``."""
     title: str
-    """The name of the method for readers."""
+    """The full name of the method."""
     description: str
     """A sentence that says what it learns from."""
     version: str = "1.0"
-    """The version, raised with each change that can change a value."""
+    """The version; raised by each change that can alter a value."""
     is_of_paper: bool = False
     """True if the paper describes it with a softmax, which is then measured too."""
     learns_from: frozenset[str] = frozenset()
-    """The splits whose right labels it learns from; nothing that is measured on one of them is calibrated."""
+    """The splits whose right labels it learns from; metrics on these splits are not calibrated."""
 
     @abstractmethod
     def fit(self, answers: LabelAnswers) -> Correction | str:
@@ -143,10 +143,10 @@ class Calibration(ABC):
 
 
 class PriorCalibration(Calibration):
-    """A calibration whose prior is the mean distribution over some items."""
+    """A calibration whose prior is the mean distribution over certain items, see :meth:`rows`."""
 
     no_items: str
-    """The reason why there is no correction, where there are no such items."""
+    """The reason to give for having no correction if there are no such items."""
 
     @abstractmethod
     def rows(self, answers: LabelAnswers) -> BoolArray:
@@ -159,7 +159,7 @@ class PriorCalibration(Calibration):
 
 
 class ContentFreeCalibration(PriorCalibration):
-    """A calibration whose prior is read from inputs without content of one kind."""
+    """A calibration whose prior is the mean distribution over one kind of content-free inputs."""
 
     content_free: str
     """The kind, such as ``placeholder``."""
@@ -171,24 +171,23 @@ class ContentFreeCalibration(PriorCalibration):
 
 
 class StoredCalibration(Calibration):
-    """A calibration whose correction is stored and applied from then on, and not fitted anew from the same answers.
+    """A calibration whose correction, one weight per label, is stored after the fit and never fitted anew.
 
-    A fit that compares predictions can end elsewhere on another processor: the last digit of a probability decides a
-    prediction, and one prediction moves a value by far more than verification tolerates. Its correction has one weight
-    per label.
+    A fit that compares predictions can end differently on another processor: the last digit of a probability can decide
+    a prediction, and one prediction moves a value by far more than verification tolerates.
     """
 
     @abstractmethod
     def fitted_items(self, answers: LabelAnswers) -> BoolArray:
-        """Return the mask of the items that it is fitted on, shape (n,)."""
+        """Return the mask of the items to fit on, shape (n,)."""
 
     @abstractmethod
     def obstacle(self, answers: LabelAnswers) -> str | None:
-        """Return the reason why nothing can be fitted; None if there is none."""
+        """Return the reason why nothing can be fitted; None if it can."""
 
 
 def prior_ratio(answers: LabelAnswers, rows: BoolArray, weights: FloatArray | None = None) -> FloatArray:
-    """Return the mean distribution of some items over the mean of their uniform distributions, shape (1, k).
+    """Return the mean distribution of some items divided by the mean of their uniform distributions, shape (1, k).
 
     Args:
         answers: The answers.

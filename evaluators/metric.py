@@ -1,4 +1,8 @@
-"""The interface of a metric: sufficient statistics per cluster, and how they are aggregated to a value."""
+"""The interface of a metric: sufficient statistics per cluster, and their aggregation to a value.
+
+A :class:`StatisticsSource` provides the statistics of a slice: from a table, by the function
+``MetricDefinition.statistics``, or from stored sums.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +27,11 @@ class MetricInputs(NamedTuple):
     scores: TextScores = NO_SCORES
     """Scores of the texts; metrics that need a missing kind of score are null."""
     corrections: Sequence[FittedCorrection] = ()
-    """Corrections that were fitted before, which are applied as they are."""
+    """Earlier corrections, applied unchanged."""
     trained: Mapping[str, frozenset[str]] = {}
     """Ids of the items that an adapter of the model was trained on, by config; nothing is fitted on them."""
     may_fit: bool = True
-    """True to fit corrections that are missing; False to leave out the metrics that need them."""
+    """True to fit missing corrections; False to leave out the metrics that need them."""
 
 
 NO_INPUTS = MetricInputs()
@@ -38,17 +42,17 @@ class RecordTable(Protocol):
 
     @property
     def corrections(self) -> tuple[FittedCorrection, ...]:
-        """The corrections that its metrics apply, fitted or taken over, to be stored; mostly none."""
+        """The corrections, fitted or earlier, that its metrics apply and a run stores; mostly none."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
-        """Return the values of a group that occur, sorted; none if the table has no such group."""
+        """Return the sorted values that occur in a group; none if the table has no such group."""
 
 
 T = TypeVar("T", bound=RecordTable)
 
 
 class MetricFacts(NamedTuple):
-    """The facts about a metric that are the same on every slice of a table."""
+    """Facts about a metric that are the same on every slice of a table."""
 
     version: str
     """Version of the values, which includes the label of the scorer."""
@@ -94,7 +98,7 @@ class MetricDefinition(Generic[T]):
     aggregate: Callable[[FloatArray], FloatArray] = mean
     """Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined."""
     version: str = "1.0"
-    """Version of the metric; raised with each change that can change a value."""
+    """Version of the metric; raised by each change that can alter a value."""
     scorer: Callable[[T], str | None] | None = None
     """Function that returns the label of the scorer behind a table's scores, None if no text was scored.
 
@@ -106,24 +110,24 @@ class MetricDefinition(Generic[T]):
     maximum: float | None = 1.0
     """Largest value that is possible; None if there is none."""
     ideal: float | Callable[[T], float | None] | None = None
-    """Ideal value, or function that returns that on a table; None if there is none."""
+    """Ideal value, or function that returns it for a table; None if there is none."""
     slices: tuple[str, ...] = ()
-    """Names of the groups for which the value is also computed, one slice per group value."""
+    """Names of the groups by which the value is also computed, one slice per value of the group."""
     undefined: Callable[[T], str | None] = lambda table: None
     """Function that returns why the metric has no value on a table; None if it has one."""
     why_nan: Callable[[FloatArray], str | None] = lambda sums: None
     """Function from the sums of a slice to the reason why ``aggregate`` gives nan; None if the slice has no units."""
     unit_of_suite: str | None = None
-    """Unit that ``n`` counts on a suite; None for the same as on a config."""
+    """Unit that ``n`` counts on a suite; None if the same as on a config."""
     interval_method: str = PERCENTILE
     no_interval: str | None = None
     """Reason why the metric never has an interval; None if it can have one."""
     floor: str | None = None
-    """Name of the metric with about the value that chance alone gives; None if there is none."""
+    """Name of the metric that estimates this metric's value under chance alone; None if there is none."""
 
     def facts_on(self, table: T, *, is_suite: bool) -> MetricFacts:
         """Return the facts about the metric on the table of a suite, or of a config."""
-        # Values by two scorers are not comparable: with their label in the version, they are two metrics.
+        # Values from different scorers are not comparable, so the label makes them different versions.
         label = None if self.scorer is None else self.scorer(table)
         version = self.version if label is None else f"{self.version}.{label}"
         ideal = self.ideal(table) if callable(self.ideal) else self.ideal
@@ -140,11 +144,11 @@ class MetricDefinition(Generic[T]):
         return resample(source.statistics(self, group).cluster_sums, self.aggregate, n_resamples)
 
     def compute(self, source: StatisticsSource, group: Mapping[str, str]) -> Metric:
-        """Return the value on one slice with its interval, or null with the reason."""
+        """Return the value on a slice with its interval, or null with the reason."""
         return compute_all([(self, group)], source)[0]
 
     def value_of(self, source: StatisticsSource, group: Mapping[str, str]) -> Value:
-        """Return the value on one slice without its interval, or the reason why there is none."""
+        """Return the value on a slice without its interval, or the reason why there is none."""
         facts = source.facts(self)
         if facts.undefined is not None:
             return Value(None, facts.undefined, Statistics(np.zeros((0, 0)), 0, 0))
@@ -189,7 +193,7 @@ class MetricDefinition(Generic[T]):
         """Clamp a value to the range of the metric.
 
         Raises:
-            ArithmeticError: the value is further outside than rounding explains, so the metric is faulty.
+            ArithmeticError: the value is outside by more than rounding, so the metric is wrong.
         """
         inside = within(value, self.minimum, self.maximum)
         if abs(value - inside) > TOLERANCE:
@@ -199,11 +203,11 @@ class MetricDefinition(Generic[T]):
     def _interval(self, value: Value, sums: FloatArray | None) -> tuple[Interval | None, str | None]:
         if value.value is None or sums is None:
             return None, "there is no value" if value.value is None else self.no_interval
-        # A slice keeps all clusters; those without a unit in it add nothing to the sums, and make no interval surer.
+        # A slice keeps all clusters, but those without units in it add nothing to the sums or to the certainty.
         n_clusters = int(np.count_nonzero(np.any(value.statistics.cluster_sums != 0, axis=1)))
         interval, reason = interval_of(value.value, self.aggregate(sums), n_clusters, method=self.interval_method)
         if interval is not None:
-            # Clamp both ends at both limits: rounding can push a whole degenerate interval slightly out of the range.
+            # Both ends at both limits, since rounding can push a whole degenerate interval slightly out of range.
             low, high = (within(end, self.minimum, self.maximum) for end in (interval.low, interval.high))
             interval = replace(interval, low=low, high=high)
         return interval, reason
@@ -228,26 +232,26 @@ def mean_metric(
     undefined: Callable[[G], str | None] = lambda table: None,
     scorer: Callable[[G], str | None] | None = None,
 ) -> MetricDefinition[G]:
-    """Define a metric that is a mean over the rows of a table, such as the share of items that are answered right.
+    """Define a metric that is a mean over the rows of a table, such as the share of items answered right.
 
     Args:
         name: Name of the metric.
         values: Function that returns the value of each row, shape (n,); True counts as 1.
         task: Name of the task.
-        description: What it is, in a sentence.
-        where: Function that returns the mask of the rows that have a value, shape (n,); None for the rows whose
-            value is no nan. Other rows count as excluded.
+        description: A sentence that says what it is.
+        where: Function that returns the mask of the rows that have a value, shape (n,); None for the rows whose value
+            is not nan. Other rows count as excluded.
         version: Version of the metric.
         unit: What a row is, in the plural.
         minimum: Smallest value that is possible.
         maximum: Largest value that is possible; None if there is none.
-        ideal: Ideal value, or function that returns that on a table; None if there is none.
-        slices: Names of the groups for which the value is also computed.
+        ideal: Ideal value, or function that returns it for a table; None if there is none.
+        slices: Names of the groups by which the value is also computed.
         undefined: Function that returns why the metric has no value on a table; None if it has one.
         scorer: Function that returns the label of the scorer behind the values; None for metrics that need none.
     """
 
-    def statistics(table: G, group: Mapping[str, str]) -> Statistics:
+    def statistics_of_mean(table: G, group: Mapping[str, str]) -> Statistics:
         of_rows = np.asarray(values(table), dtype=np.float64)
         return table.mean_statistics(group, of_rows, None if where is None else where(table))
 
@@ -255,7 +259,7 @@ def mean_metric(
         name=name,
         task=task,
         description=description,
-        statistics=statistics,
+        statistics=statistics_of_mean,
         version=version,
         scorer=scorer,
         unit=unit,
@@ -271,11 +275,11 @@ class TableSource:
     """The statistics of a table, each computed once: several metrics share some of them."""
 
     def __init__(self, table: RecordTable, *, is_suite: bool = False) -> None:
-        """Wrap the records of a suite, or of a config, as arrays."""
+        """Wrap the table of a suite, or of a config."""
         self._table = table
         self._is_suite = is_suite
         self._facts: dict[str, MetricFacts] = {}
-        self._statistics: dict[Any, Statistics] = {}
+        self._computed: dict[Any, Statistics] = {}
 
     def facts(self, definition: MetricDefinition[Any]) -> MetricFacts:
         """Return the facts about a metric on this table."""
@@ -291,11 +295,11 @@ class TableSource:
 
     def statistics(self, definition: MetricDefinition[Any], group: Mapping[str, str]) -> Statistics:
         """Return the statistics of a metric on a slice of this table."""
-        # By the function and not the name: equalised odds and its largest gap, for example, rest on the same sums.
+        # Keyed by the function, not by name: equalised odds and its largest gap, for example, share their sums.
         key = (definition.statistics, *sorted(group.items()))
-        if key not in self._statistics:
-            self._statistics[key] = definition.statistics(self._table, group)
-        return self._statistics[key]
+        if key not in self._computed:
+            self._computed[key] = definition.statistics(self._table, group)
+        return self._computed[key]
 
 
 def compute_all(
@@ -312,8 +316,8 @@ def compute_all(
         value.value is not None and definition.no_interval is None
         for (definition, _), value in zip(wanted, values, strict=True)
     ]
-    # One product over the columns of all metrics: 254 products with 2,000 resamples of 709 clusters took 1.64 s one by
-    # one, and .07 s together.
+    # One matrix product for all metrics: 254 products with 2,000 resamples of 709 clusters took 1.64 s one by one, and
+    # 0.07 s together.
     sums = resampled_sums([value.statistics.cluster_sums for value in compress(values, is_resampled)])
     return [
         definition.metric(source, group, value, next(sums) if has_sums else None)

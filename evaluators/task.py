@@ -38,7 +38,7 @@ _UNHASHED = frozenset({"description", "chat", "protocol", "normalisation"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A versioned way of asking about an item. The text of an id never changes: a changed prompt gets a new id."""
+    """A versioned way of asking about an item. A prompt never changes under its id: a changed one gets a new id."""
 
     id: str
     template: str
@@ -47,12 +47,12 @@ class Prompt:
     """Templates of the options in one order; empty if the answer is a text."""
     outcomes: tuple[str, ...] = ()
     """Outcomes that the options stand for, such as ``first`` and ``second`` occupation, or ``undetermined``; empty if
-    each item brings its own."""
+    each item has its own."""
     outcome_texts: tuple[str, ...] = ()
     """Texts by which the prompt names the outcomes, with named slots; empty if only the options name them."""
     orders: tuple[tuple[int, ...], ...] = ((),)
-    """Orders in which the outcomes are offered, one request each; the reading is averaged over them. An item of which a
-    text is asked has one request and no outcomes."""
+    """Orders in which the outcomes are offered, one request each; the reading is averaged over them. The single empty
+    order is for prompts that ask for a text and offer no outcomes."""
     scoring: ScoringMode
     requires: Capability
     description: str
@@ -61,7 +61,7 @@ class Prompt:
     chat: bool = True
     """True if the prompt makes sense as a chat message; False if it is a text to continue."""
     max_tokens: int | None = None
-    """Largest number of tokens in a generated answer; this and the next two are None if no text is generated."""
+    """Largest number of tokens in a generated answer; like the next two, None if no text is generated."""
     temperature: float | None = None
     stop: tuple[str, ...] | None = None
     top_p: float | None = None
@@ -70,27 +70,27 @@ class Prompt:
     n_examples: int | None = None
     """Number of solved examples that the prompt shows; None if the task shows none."""
     example_set: int | None = None
-    """Number of the set of examples, from 0: set s shows examples s·k to s·k + k - 1 of the split they come from."""
+    """Number of the set of examples, from 0: set s shows examples s·k to s·k + k - 1 of their split."""
     example_rule: str | None = None
     """Name of the rule by which the task chooses the examples; None to take them in the order of their split."""
     max_prompt_bytes: int | None = None
-    """Largest number of UTF-8 bytes of a prompt, for which examples are left out and inputs cut; None for any."""
+    """Largest number of UTF-8 bytes of a prompt, kept by leaving out examples and cutting inputs; None for any."""
     max_prompt_tokens: int | None = None
-    """The same in tokens of the model, so that the prompts depend on its tokenizer; None if they do not."""
+    """The same in tokens, which makes the prompts depend on the model's tokenizer; None for any."""
     normalisation: Normalisation | None = None
     """Normalisation of option log-probabilities unless the user chooses another; None for ``sum``."""
 
     @property
     def n_outcomes(self) -> int | None:
-        """The number of outcomes that an answer decides between; None for free texts and for options of items."""
+        """The number of outcomes of an answer; None for free texts and for items with options of their own."""
         return len(self.outcomes) or None
 
     def sha256(self) -> str:
-        """Return a hash of the prompt's texts and of how it is asked."""
+        """Return a hash of the fields that determine what is asked and how."""
         value = {
             name: field
             for name, field in asdict(self).items()
-            # Leave out fields that the prompt does not use, so that older prompts keep their hashes.
+            # Unused optional fields are left out, so that prompts older than a field keep their hashes.
             if name not in _UNHASHED and not (name in _OPTIONAL and field is None)
         }
         return strict_json.sha256(strict_json.loads(strict_json.dumps(value), where=self.id))
@@ -117,40 +117,40 @@ class Read:
 
 
 def quoted(text: str | None) -> str:
-    """Return the beginning of an answer in quotation marks, for the reason why it has no reading."""
+    """Quote the beginning of an answer, for the reason why it has no reading."""
     return repr((text or "")[:60])
 
 
 def unanswered(exchange: Exchange) -> Read:
-    """Return that an item has no reading, with the reason for which this exchange has no answer."""
+    """Return the reading of an item of which this exchange has no answer: none, with the reason."""
     status = "failed" if exchange.status == "answered" else exchange.status
     return Read(status=status, reading=None, reason=exchange.error or "no answer")
 
 
 class LabelUse(NamedTuple):
-    """A label of a part, and how a model uses it."""
+    """A label of a part, and how often a model chooses it."""
 
     name: str
     n_right: int
     """Number of evaluated items whose right label it is."""
     predicted_share: float | None
-    """Share of the evaluated answers that choose it; ties count in parts. None if there are no answers."""
+    """Share of the evaluated answers that choose it; ties are split. None if there are no answers."""
     prior: float | None
-    """Mean probability that the model gives it where no label is right more often than another; None if unknown."""
+    """Mean probability of the label over items among which all labels are right equally often; None if unknown."""
 
 
 class PartReport(NamedTuple):
-    """The labels of one part, how a model uses them, and facts about the part."""
+    """The labels of a part, how a model uses them, and facts about the part."""
 
     groups: Mapping[str, str]
     """Facts about the part that all of its items share, by name."""
     labels: tuple[LabelUse, ...]
     are_same: bool
-    """True if all items offer the same labels; False if each brings its own, which are then texts of the items."""
+    """True if all items offer the same labels; False if each has its own, which are then texts of the items."""
     why_no_share: str | None
-    """Reason why nothing is known about what the model chooses; None if it is."""
+    """Reason why the predicted shares are unknown; None if they are known."""
     why_no_prior: str | None
-    """Reason why no prior is known; None if it is."""
+    """Reason why the priors are unknown; None if they are known."""
 
 
 CountTokens: TypeAlias = Callable[[str], int]
@@ -160,7 +160,9 @@ CountTokens: TypeAlias = Callable[[str], int]
 class Task(ABC):
     """A way to ask about the items of one shape and to read the responses.
 
-    A task defines four methods, and overrides the defaults of the others where it differs.
+    Every task defines ``requests``, ``facts``, ``read`` and ``table``; the other methods have defaults. A run calls
+    ``requests_with``, ``facts_with`` and ``table_of_parts``, which by default drop the examples and inputs and call
+    ``requests``, ``facts`` and ``table``.
     """
 
     if TYPE_CHECKING:
@@ -171,7 +173,7 @@ class Task(ABC):
 
         @property
         def version(self) -> str:
-            """The version of the task; raised with each change that can change a record."""
+            """The version of the task; raised by each change that can alter a record."""
 
         @property
         def item_shape(self) -> str:
@@ -207,7 +209,7 @@ class Task(ABC):
 
         @property
         def default_contexts(self) -> tuple[int, ...]:
-            """The numbers of examples with which a model is asked if the user chooses neither contexts nor a prompt."""
+            """The numbers of examples to ask with if the user chooses neither contexts nor a prompt."""
 
         @property
         def default_limit(self) -> int | None:
@@ -230,11 +232,11 @@ class Task(ABC):
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the answers to one item from its stored exchanges alone.
 
-        The reading of choices must follow from their options and log-probabilities, whatever their prompts say.
+        The reading of choices must depend only on their options and log-probabilities, not on the prompts.
 
         Args:
             exchanges: The exchanges of one item.
-            normalisation: The way in which option log-probabilities become probabilities; None for generated answers.
+            normalisation: How option log-probabilities become probabilities; None for generated answers.
         """
 
     @abstractmethod
@@ -242,24 +244,24 @@ class Task(ABC):
         """Return records as arrays, for the metrics of this task."""
 
     def are_right(self, records: Sequence[Any]) -> Sequence[bool | None]:
-        """Return True for each record whose reading is right, False for each whose reading is wrong.
+        """Return whether the reading of each record is right.
 
-        The value is None where there is no right answer or no reading, or where the reading is partly right.
+        The value is None if there is no right answer or no reading, or if the reading is partly right.
         """
         return [None] * len(records)
 
     def certain_readings(self, records: Sequence[Any], normalisation: Normalisation | None) -> npt.NDArray[np.bool_]:
         """Return the mask of the records whose stored reading certainly follows from their answers, shape (n,).
 
-        The others are read one by one, which is what a task does that cannot check many together.
+        The others are read one by one. The default certifies none.
         """
-        # Loading it takes as long as many a command needs in all.
+        # Imported here because loading numpy takes as long as some whole commands.
         import numpy
 
         return numpy.zeros(len(records), dtype=numpy.bool_)
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the facts for baselines that the requests of an item carry, from those that its record keeps."""
+        """Return the facts that the item's requests carry for baselines, from those in its record."""
         return {}
 
     def texts(self, records: Sequence[Any]) -> Sequence[str]:
@@ -274,15 +276,15 @@ class Task(ABC):
         is_suite: bool,
         metrics: frozenset[str] | None = None,
     ) -> RecordTable:
-        """Return the records of a run as arrays, with what their metrics need besides.
+        """Return the records of a run as arrays, together with other inputs of its metrics.
 
-        A task overrides this if its metrics need scores or corrections, or if its suites do not fit into memory; then
-        it keeps of each part only what the metrics need.
+        A task overrides this if its metrics need scores or corrections, or to keep from each part only what the metrics
+        need because its suites do not fit into memory.
 
         Args:
-            parts: The records of each part, one part after the other.
-            inputs: Scores of the texts, and corrections that were fitted before.
-            is_suite: True if the result is that of a suite, and not of a single config.
+            parts: The records of each part.
+            inputs: Scores of the texts, and earlier corrections.
+            is_suite: True for the result of a suite, False for that of a single config.
             metrics: Names of the metrics that are needed; None for all.
 
         Raises:
@@ -293,11 +295,11 @@ class Task(ABC):
         return self.table(RecordColumns.joined(parts))
 
     def part_report(self, records: RecordColumns) -> PartReport:
-        """Return how the model uses the labels of one part, from all its records."""
+        """Return how the model uses the labels of a part, from all its records."""
         raise NotImplementedError
 
     def part_text(self, item: Any) -> str:
-        """Return the text that all items of a part share, such as the instruction, from any of them."""
+        """Return the text that all items of a part share, such as the instruction, given any of them."""
         raise NotImplementedError
 
     def requests_with(
@@ -308,25 +310,25 @@ class Task(ABC):
         Args:
             item: An item of the task's shape.
             prompt: The prompt that asks about it.
-            examples: Items to show, in order; an item that is itself an example is not among them.
-            count_tokens: Function that returns the number of tokens of a text, for a prompt with a largest number of
-                them; None for other prompts.
+            examples: Items to show, in order, without the item itself.
+            count_tokens: Function that returns the number of tokens of a text, for prompts with ``max_prompt_tokens``;
+                None for others.
         """
         return self.requests(item, prompt)
 
     def facts_with(self, item: Any, prompt: Prompt, examples: Sequence[Any], position: int | None) -> ItemFacts:
-        """Return the facts that the record of an item keeps, with those about the examples that its prompt shows.
+        """Return the facts for the record of an item, including those about the examples that its prompt shows.
 
         Args:
             item: An item of the task's shape.
             prompt: The prompt that asks about it.
-            examples: Items to show, in order; an item that is itself an example is not among them.
-            position: Position of the item among the examples of the prompt, from 0; None if it is none of them.
+            examples: Items to show, in order, without the item itself.
+            position: Position of the item among the examples of the prompt, from 0; None if it is not one of them.
         """
         return self.facts(item)
 
     def chosen_examples(self, pool: Sequence[Any], prompt: Prompt) -> Sequence[Any]:
-        """Return the examples that a prompt shows by its rule, in order; fewer if there are not enough of a kind.
+        """Return the examples that a prompt's rule chooses, in order; fewer if there are not enough of a kind.
 
         Args:
             pool: The items of the split that examples come from, in order.
@@ -350,7 +352,7 @@ class Task(ABC):
 
         Args:
             pool: The items of the split that examples come from, in order.
-            prompt: The prompt, before whose items the same examples stand in training.
+            prompt: The prompt, which shows the same examples in training as in the run.
             shown: The examples that the prompt shows; the adapter is trained on none of them.
             n_items: Number of items to train on.
         """
@@ -373,11 +375,11 @@ def task_for(listed: str, name: str | None = None) -> Task:
     """Return the task that asks about the items of a config.
 
     Args:
-        listed: The item shape in the manifest. If several tasks fit the shape, the one of the same name is taken.
+        listed: The item shape in the manifest. If several tasks fit the shape, the one with the same name is taken.
         name: The task that the user chose; None to find it by the shape.
 
     Raises:
-        ConfigError: no task fits such items, the chosen task does not fit them, or several fit and none is chosen.
+        ConfigError: no task fits the items, the chosen task does not fit them, or several fit and none is chosen.
         DataError: there is no such item shape.
     """
     shape = shape_of(listed, where="manifest").name
@@ -395,13 +397,13 @@ def task_for(listed: str, name: str | None = None) -> Task:
 
 
 def tasks_for(listed: str) -> Sequence[Task]:
-    """Return the tasks that a config is made for: the one of its listed name, or else all that fit its items.
+    """Return the tasks that a config is made for: the one with the name of its shape, or else all that fit its items.
 
     Args:
         listed: The item shape in the manifest.
 
     Raises:
-        ConfigError: no task fits such items.
+        ConfigError: no task fits the items.
         DataError: there is no such item shape.
     """
     fitting = _fitting(shape_of(listed, where="manifest").name)
@@ -418,7 +420,7 @@ def _fitting(shape: str) -> Mapping[str, Task]:
 
 
 def prompt_names(task: Task, prompts: Iterable[Prompt]) -> list[str]:
-    """Return names by which prompts are chosen, for messages: a protocol in place of all its prompts with examples."""
+    """Return option values that choose prompts, for messages: a protocol in place of all its prompts with examples."""
     chosen = list(prompts)
     ids = {prompt.id for prompt in chosen}
     names: dict[str, None] = {}

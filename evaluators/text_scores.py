@@ -27,7 +27,7 @@ from schemas.folders.run_folder import SCORES, read_score_rows
 _PENDING = "pending-scores-*.parquet"
 _SCORED = "scores of texts"
 _MOST_REMEMBERED = 4_000_000
-"""Number of values, 32 MB, up to which the scores of the texts of a run are remembered on this machine."""
+"""Largest number of score values of a run, 32 MB, that this machine remembers."""
 _SAVE_EVERY_SECONDS = 60.0
 _WORTH_KEEPING_SECONDS = 5.0
 
@@ -75,7 +75,7 @@ class TextScores:
         return vectors
 
     def rows(self) -> list[TextScore]:
-        """Return the scores as they are stored, ordered by kind and hash."""
+        """Return the scores as rows of the file, ordered by kind and hash."""
         return [
             TextScore(kind=kind, scorer=self.scorers[kind].label, text_sha256=text_hash, values=vectors[text_hash])
             for kind, vectors in sorted(self.values.items())
@@ -91,7 +91,7 @@ def read_scores(folder: Path, file: ScoresFile | None) -> TextScores:
 
     Args:
         folder: The folder of the run.
-        file: The description of the file in the run's result; None if there are no scores.
+        file: The reference to the file in the run's result; None if there are no scores.
 
     Raises:
         DataError: the file is missing, was changed, or does not match the result.
@@ -105,10 +105,10 @@ def read_scores(folder: Path, file: ScoresFile | None) -> TextScores:
 
 
 def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:
-    """Write the scores of a run beside its records, and remove intermediate ones.
+    """Write the scores of a run to its folder, and remove intermediate ones.
 
     Returns:
-        The description of the file for the result; None if there are no scores.
+        The reference to the file for the result; None if there are no scores.
     """
     path = folder / SCORES
     for pending in folder.glob(_PENDING):
@@ -130,18 +130,18 @@ def score_texts(
     folder: Path | None = None,
     save_every_seconds: float = _SAVE_EVERY_SECONDS,
 ) -> TextScores:
-    """Score texts with scorers, and reuse scores that are known already.
+    """Score texts, and reuse known scores.
 
     Args:
         texts: The texts of a run; equal ones are scored once.
         scorers: At most one scorer of each kind.
-        known: Earlier scores. Those from exactly the same scorer are reused, and those of kinds without a new scorer
-            are kept.
-        folder: Folder for intermediate scores, from which a stopped run continues; None to keep none.
-        save_every_seconds: Seconds between two writes of intermediate scores.
+        known: Earlier scores. Those from exactly the same scorer are reused, and those of kinds without a scorer are
+            kept.
+        folder: Folder for intermediate scores, from which a stopped run continues; None to save none.
+        save_every_seconds: Seconds between saves of intermediate scores.
 
     Returns:
-        The scores of these texts. A text to which a scorer gives no score has none.
+        The scores of these texts, without texts that a scorer gave no score.
     """
     by_hash = {text_sha256(text): text for text in texts}
     identities: dict[ScorerKind, Scorer] = {}
@@ -173,7 +173,7 @@ def _scored(
         return vectors
     identity = scorer.identity
     memory = machine_memory()
-    # Importing a published model again embeds none of its texts: 2.6 s of CPU instead of 35 s.
+    # Remembered by this machine, so that importing a published model again takes 2.6 s of CPU time instead of 35 s.
     asked = {"scorer": contract.plain(asdict(identity)), "texts": strict_json.sha256([*sorted(missing)])}
     remembered = _from_memory(memory.get(_SCORED, asked), missing)
     if remembered is not None:
@@ -196,7 +196,7 @@ def _scored(
 
 
 def _for_memory(vectors: Vectors, hashes: Sequence[str]) -> JsonValue:
-    """Return the scores of some texts for the memory of the machine; None if they are too many to be remembered."""
+    """Return the scores of some texts in the form that the machine remembers; None if they are too many."""
     scored = [text_hash for text_hash in sorted(hashes) if text_hash in vectors]
     sizes = {len(vectors[text_hash]) for text_hash in scored}
     if len(sizes) != 1 or len(scored) * max(sizes) > _MOST_REMEMBERED:
@@ -206,7 +206,7 @@ def _for_memory(vectors: Vectors, hashes: Sequence[str]) -> JsonValue:
 
 
 def _from_memory(value: JsonValue | None, hashes: Sequence[str]) -> dict[str, tuple[float, ...]] | None:
-    """Return scores that were remembered; None if they are not those of these texts."""
+    """Return remembered scores; None if they are not those of these texts."""
     if not isinstance(value, dict):
         return None
     remembered: dict[str, Any] = value

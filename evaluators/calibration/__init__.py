@@ -1,6 +1,6 @@
-"""Calibrations of distributions over labels, each a file ``NAME_calibration.py`` found by its name.
+"""Calibrations of distributions over labels, one per file ``NAME_calibration.py``.
 
-:mod:`evaluators.calibrator` is their interface, and *reweighting* one of them, with a command of its own.
+:mod:`evaluators.calibrator` is their interface. *reweighting* is a calibration too, and has a command of its own.
 """
 
 from biasboard.ground.plugins import search_path

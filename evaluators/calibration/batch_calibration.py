@@ -1,6 +1,6 @@
-"""Batch calibration (BC): the prior is the mean distribution over all items that are evaluated, without their labels.
+"""Batch calibration (BC): the prior is the mean distribution over all evaluated items; it uses no right labels.
 
-It assumes that the labels are about equally frequent, and its values depend on which other items are asked.
+It assumes that labels are about equally frequent, and its values depend on which other items are asked.
 
 References:
     Zhou et al. 2024, arXiv:2309.17249.

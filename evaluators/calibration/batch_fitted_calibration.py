@@ -1,8 +1,8 @@
 """Batch calibration with a learned strength (BCL), fitted on the items of the pool that the prompt does not show.
 
 References:
-    Zhou et al. 2024, arXiv:2309.17249: ``log q = log p - strength · log prior``, with the strength from a grid, by the
-    accuracy on labelled items.
+    Zhou et al. 2024, arXiv:2309.17249: ``log q = log p - strength · log prior``, with the strength that has the best
+    accuracy on labelled items, from a grid.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SAME = 1e-9
 
 
 class FittedBatchCalibration(Calibration):
-    """Division by a power of the mean distribution over the pool, with the exponent that is right most often there."""
+    """Division by a power of the mean distribution over the pool, with the most accurate exponent there."""
 
     name = "bcl"
     label = "BCL"
@@ -26,7 +26,7 @@ class FittedBatchCalibration(Calibration):
     learns_from = frozenset({"pool"})
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
-        """Return the correction, or the reason why there is none; of equally good exponents, that nearest to 1."""
+        """Return the correction, or the reason why there is none; of equally good exponents, the one nearest to 1."""
         rows = answers.unshown_pool
         if not rows.any():
             return "there are no answers to items of the pool that the prompt does not show"
@@ -37,7 +37,7 @@ class FittedBatchCalibration(Calibration):
             share = predicted_share(Correction(ratio, float(strength)).apply(answers)[rows])
             credits.append(share[np.arange(len(targets)), targets].sum())
         best = np.flatnonzero(np.array(credits) >= max(credits) - _SAME)
-        # 1 is batch calibration itself.
+        # Exponent 1 is plain batch calibration.
         nearest = best[np.argmin(np.abs(STRENGTHS[best] - 1.0))]
         return Correction(ratio, float(STRENGTHS[nearest]))
 

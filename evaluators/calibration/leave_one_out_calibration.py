@@ -1,8 +1,8 @@
 """Leave-one-out calibration (LOOC): the prior is read from the examples, each asked with the others in its prompt.
 
 References:
-    Reif & Schwartz 2024, arXiv:2405.02743. The mean is taken over the labels that occur among the examples. If an
-    item's prompt has room for j of the k examples only, its prior is that of the first j.
+    Reif & Schwartz 2024, arXiv:2405.02743. The mean is over the labels that occur among the examples. If an item's
+    prompt has room for only j of the k examples, its prior is that of the first j.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class LeaveOneOutCalibration(Calibration):
         if not answers.shown.any():
             return "there are no answers to the examples of the prompt"
         is_evaluated = np.isin(answers.splits, ("test", "bias"))
-        # Prompts that are cut may have lost all examples. An unknown number of them, -1, is no 0.
+        # Prompts that were cut may have lost all examples. Only 0 means that: an unknown number is -1.
         if is_evaluated.any() and not answers.n_shown[is_evaluated].any():
             return "no example fits into the prompt of any item that is evaluated"
         return Correction(np.vstack([self._ratio(answers, n_shown) for n_shown in range(most + 1)]))
 
     def _ratio(self, answers: LabelAnswers, n_shown: int) -> FloatArray:
-        """Return the prior of the first examples over their uniform distributions, shape (1, k); nan without any."""
+        """Return the prior of the first examples divided by their uniform distributions, shape (1, k); nan if none."""
         rows = answers.shown & (answers.positions < n_shown)
         if not rows.any():
             return np.full((1, len(answers.labels)), np.nan)

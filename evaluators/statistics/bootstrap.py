@@ -1,8 +1,8 @@
 """Computes cluster bootstrap intervals of metrics that are functions of sums over clusters.
 
-A metric separates its sufficient statistics (sums over the items of each cluster) from its aggregation (from sums to a
-value). All resamples are then one matrix product. Two models with the same signature are resampled alike, so their
-differences are paired.
+A metric separates its sufficient statistics (sums over the items of each cluster) from their aggregation to a value, so
+that all resamples are one matrix product. Two results with the same signature draw the same resamples, so differences
+between them are paired.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SEED = 20250523
 PERCENTILE = "cluster bootstrap, percentile"
 NORMAL = "cluster bootstrap, normal"
 _MAX_UNDEFINED = 0.05
-_MOST_KEPT = 8192
-"""Number of clusters up to which their draws are kept in memory, where they take up to 131 MB."""
-_MOST_COLUMNS = 2048
-"""Number of columns that are resampled at a time; their sums over the resamples take up to 32 MB."""
+_MAX_CACHED_CLUSTERS = 8192
+"""Largest number of clusters whose draws are cached; they take up to 131 MB."""
+_MAX_COLUMNS = 2048
+"""Number of columns to resample at a time; their sums over the resamples take up to 32 MB."""
 
 
 @lru_cache(maxsize=8)
@@ -41,7 +41,7 @@ def cluster_draws(n_clusters: int) -> FloatArray:
         Counts of shape (N_RESAMPLES, n_clusters); each row sums to ``n_clusters``. Equal ``n_clusters`` give equal
         counts.
     """
-    # Counts as floats: they are one side of a matrix product, and BLAS has none of integers.
+    # Counts are floats because BLAS multiplies no integer matrices.
     draws: FloatArray = np.empty((N_RESAMPLES, n_clusters))
     draws[:] = _draws(np.random.default_rng(SEED), n_clusters, N_RESAMPLES)
     draws.setflags(write=False)
@@ -55,13 +55,13 @@ def _draws(rng: np.random.Generator, n_clusters: int, n_resamples: int) -> IntAr
 def _sums(cluster_sums: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArray:
     """Sum sufficient statistics of shape (n_clusters, n_columns) over the first resamples of the clusters."""
     n_clusters = len(cluster_sums)
-    if n_clusters <= _MOST_KEPT:
+    if n_clusters <= _MAX_CACHED_CLUSTERS:
         return exact_product(cluster_draws(n_clusters)[:n_resamples], cluster_sums)
-    # The draws of many clusters take more memory than all else, and verification has 400 MB, so only some resamples are
-    # drawn at a time. The generator goes on where it stopped: the draws are those that a single call gives.
+    # The draws of many clusters take more memory than everything else, and verification has 400 MB, so only some
+    # resamples are drawn at a time. The generator continues, so the draws equal those of a single call.
     rng = np.random.default_rng(SEED)
     sums = np.empty((n_resamples, cluster_sums.shape[1]))
-    n_at_a_time = max(1, _MOST_KEPT * N_RESAMPLES // n_clusters // 4)
+    n_at_a_time = max(1, _MAX_CACHED_CLUSTERS * N_RESAMPLES // n_clusters // 4)
     for start in range(0, n_resamples, n_at_a_time):
         block = sums[start : start + n_at_a_time]
         block[:] = exact_product(_draws(rng, n_clusters, len(block)).astype(np.float64), cluster_sums)
@@ -71,9 +71,9 @@ def _sums(cluster_sums: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArra
 def exact_product(draws: FloatArray, table: FloatArray) -> FloatArray:
     """Return a matrix product whose entries depend neither on the processor nor on the other columns.
 
-    BLAS adds in an order that depends on the processor and on the shape, so that its last digits do too. Here each
-    column is split into multiples of two units that are so coarse that all sums of them are exact in any order; only
-    the last addition rounds.
+    BLAS adds in an order that depends on the processor and the shape, and so do its last digits. Here each column is
+    split into multiples of two powers of two, coarse enough for sums to be exact in any order. Only the final addition
+    rounds.
 
     Args:
         draws: Counts, shape (n_resamples, n_clusters); each row sums to ``n_clusters``.
@@ -82,15 +82,15 @@ def exact_product(draws: FloatArray, table: FloatArray) -> FloatArray:
     Returns:
         The product, shape (n_resamples, n_columns).
     """
-    # A float has 53 bits. A row of counts sums to n_clusters, so that no sum is larger than n_clusters times the
-    # largest value, and units of this size leave room for it.
+    # A float has 53 bits. A row of counts sums to n_clusters, so no sum exceeds n_clusters times the largest value,
+    # for which this many bits per value leave room.
     n_bits = 52 - max(len(table), 1).bit_length()
     largest = np.abs(table).max(axis=0, initial=0.0)
     exponents = np.frexp(largest)[1]
     coarse = _rounded(table, exponents - n_bits)
     sums: FloatArray = draws @ coarse
     rest = table - coarse
-    # Counts, which most columns are, have no rest.
+    # Most columns are counts, which have no remainder.
     inexact = np.flatnonzero(rest.any(axis=0))
     if len(inexact):
         fine = _rounded(rest[:, inexact], exponents[inexact] - 2 * n_bits)
@@ -127,7 +127,7 @@ def sum_by_cluster(
 
 
 def sums_and_numbers(clusters: IntArray, values: FloatArray, n_clusters: int) -> FloatArray:
-    """Return the sum of the values in each cluster and their number, shape (n_clusters, 2), of which a mean is made.
+    """Return the sum and the number of the values in each cluster, shape (n_clusters, 2), the statistics of a mean.
 
     Args:
         clusters: Index of the cluster of each value, shape (n,), in [0, n_clusters).
@@ -139,10 +139,10 @@ def sums_and_numbers(clusters: IntArray, values: FloatArray, n_clusters: int) ->
 
 
 def one_value_each(values: FloatArray) -> FloatArray:
-    """Return the columns of a mean in which each cluster has the same weight, shape (n_clusters, 2).
+    """Return the statistics of a mean in which each cluster has the same weight, shape (n_clusters, 2).
 
     Args:
-        values: Value of each cluster, shape (n_clusters,); nan for one that has none.
+        values: Value of each cluster, shape (n_clusters,); nan for clusters without one.
     """
     has_value = ~np.isnan(values)
     return np.column_stack([np.where(has_value, values, 0.0), has_value])
@@ -156,7 +156,7 @@ def resample(
     Args:
         cluster_sums: Sufficient statistics, shape (n_clusters, n_columns).
         aggregate: Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined.
-        n_resamples: Number of resamples, at most ``N_RESAMPLES``, of which these are the first.
+        n_resamples: Number of resamples, the first of all ``N_RESAMPLES``.
 
     Returns:
         Values of shape (n_resamples,); nan if the metric is undefined on the resample.
@@ -167,16 +167,16 @@ def resample(
 def resampled_sums(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
     """Sum many sufficient statistics over the resamples of the clusters, several at a time.
 
-    One product of large matrices is many times faster than one product for each of their parts.
+    One product of large matrices is many times faster than many products of small ones.
 
     Args:
-        parts: Sufficient statistics, each of shape (n_clusters, n_columns). Those of several metrics may be one array,
-            which is summed once.
+        parts: Sufficient statistics, each of shape (n_clusters, n_columns). An array that several metrics share is
+            summed once.
 
     Yields:
         Sums of shape (N_RESAMPLES, n_columns) for each of the parts, in their order.
     """
-    # Metrics of the same statistics share the array itself, so that its identity tells them apart from equal ones.
+    # Metrics with the same statistics share the very array, so identity suffices and no contents are compared.
     distinct = {id(part): part for part in parts}
     n_uses = Counter(map(id, parts))
     products = zip(distinct, _products(list(distinct.values())), strict=True)
@@ -193,7 +193,7 @@ def _products(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
     start = 0
     while start < len(parts):
         end, n_columns = start, 0
-        while end < len(parts) and len(parts[end]) == len(parts[start]) and n_columns < _MOST_COLUMNS:
+        while end < len(parts) and len(parts[end]) == len(parts[start]) and n_columns < _MAX_COLUMNS:
             n_columns += parts[end].shape[1]
             end += 1
         columns, numbers = _distinct_columns(np.concatenate(parts[start:end], axis=1))
@@ -204,7 +204,7 @@ def _products(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
 
 
 def _distinct_columns(table: FloatArray) -> tuple[FloatArray, IntArray]:
-    # Most columns of slices are counts, and many of them are equal: of the 1,554 of synthbias type2, 211 are distinct.
+    # Most columns of slices are counts, and many are equal: of the 1,554 of synthbias type2, 211 are distinct.
     first: dict[bytes, int] = {}
     numbers = [first.setdefault(column.tobytes(), len(first)) for column in table.T]
     if len(first) == 1:
@@ -219,11 +219,11 @@ def interval_of(
     """Return the interval of a value, or the reason why there is none.
 
     Args:
-        value: Value of the metric on the sample itself.
+        value: Value of the metric on the original sample.
         resampled: Values of the metric on the resamples, shape (N_RESAMPLES,); nan if undefined.
         n_clusters: Number of clusters that are not empty.
         method: ``PERCENTILE``, or ``NORMAL`` (value and standard error) for means of absolute differences. Resampling
-            adds noise to each absolute difference, so the percentiles of the mean would not lie around the value.
+            adds noise to each absolute difference, so percentiles of their mean would not be centred on the value.
 
     Returns:
         The interval and None, or None and the reason.
@@ -231,8 +231,8 @@ def interval_of(
     if n_clusters < 2:
         return None, f"an interval needs at least 2 clusters, there are {n_clusters}"
     defined = resampled[~np.isnan(resampled)]
-    # A few resamples without a value, such as those without a right answer, are left out. Many of them would make the
-    # interval one of another quantity: the value given that there is one.
+    # A few undefined resamples, such as those without a right answer, are left out. With many, the interval would be
+    # that of another quantity: the value on condition that it is defined.
     undefined_rate = 1 - len(defined) / len(resampled)
     if undefined_rate > _MAX_UNDEFINED:
         return None, f"undefined on {undefined_rate:.0%} of the resamples"
@@ -240,7 +240,7 @@ def interval_of(
     if method == PERCENTILE:
         low, high = quantiles(defined, (tail, 1 - tail))
     else:
-        # Loading scipy takes longer than most commands that load this module need in all.
+        # Imported here because scipy takes longer to load than most commands that import this module take in all.
         from scipy.special import ndtri
 
         half_width = -float(ndtri(tail)) * float(np.std(defined, ddof=1))
@@ -257,7 +257,7 @@ def interval_of(
 
 
 def quantiles(values: FloatArray, shares: Sequence[float]) -> list[float]:
-    """Return quantiles of values, interpolated linearly, to the bit as ``numpy.quantile`` does in ten times the time.
+    """Return linearly interpolated quantiles, bitwise equal to those of ``numpy.quantile`` in a tenth of its time.
 
     Args:
         values: Finite values, shape (n,), n >= 1.
@@ -271,7 +271,7 @@ def quantiles(values: FloatArray, shares: Sequence[float]) -> list[float]:
         low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
         weight = position - below
         step = high - low
-        # numpy interpolates from the nearer end, and rounds differently from each.
+        # Like numpy, interpolate from the nearer end: the two formulas round differently.
         results.append(low + step * weight if weight < 0.5 else high - step * (1 - weight))
     return results
 

@@ -1,7 +1,7 @@
 """Measures of how evenly a classifier is right over its classes, as functions of the accuracy of each class.
 
-All functions take arrays of shape (..., n_classes) and reduce the last axis. An accuracy of nan marks a class without
-items, which is left out. A measure that is undefined, such as the Gini index where nothing is right, is nan.
+All functions take arrays of shape (..., n_classes) and reduce the last axis. Classes without items have the accuracy
+nan and are left out. Undefined measures, such as the Gini index where nothing is right, are nan.
 
 With N classes of accuracies A, mean Ā and the mean difference D (half of the mean of abs(A_i - A_j) over all ordered
 pairs, equal ones included), the measures are related: Gini = D / Ā, COBias = D · 2N / (N - 1), Sen welfare = Ā - D.
@@ -22,7 +22,7 @@ from evaluators.statistics.bootstrap import ratio
 
 
 class ClassAccuracies(NamedTuple):
-    """The accuracy of each class, and the number of items that it rests on."""
+    """The accuracy of each class, and its number of items."""
 
     accuracies: FloatArray
     """Share of the items of each class that are predicted right, shape (n_classes,); nan for a class without items."""
@@ -59,8 +59,8 @@ def mean_difference(accuracies: npt.ArrayLike) -> FloatArray:
     >>> mean_difference([1.0, 0.0, 0.0, 0.0]).round(4)
     np.float64(0.1875)
     """
-    # Sorting puts nan last. The i-th smallest of N values is the larger one of i - 1 pairs, the smaller one of N - i.
-    # The sum over all pairs takes N² steps instead, 10,000 for each of 2,000 resamples with 100 classes.
+    # The i-th smallest of N values is the larger one in i - 1 pairs and the smaller one in N - i. A sum over all pairs
+    # would take N² steps: 10,000 for each of 2,000 resamples with 100 classes. Sorting puts nan last.
     values = np.sort(np.asarray(accuracies, dtype=np.float64), axis=-1)
     n = _n_classes(values)
     weights = 2.0 * np.arange(1, values.shape[-1] + 1) - n[..., None] - 1.0
@@ -70,8 +70,8 @@ def mean_difference(accuracies: npt.ArrayLike) -> FloatArray:
 def gini_index(accuracies: npt.ArrayLike) -> FloatArray:
     """Return the Gini index of class accuracies (equation 3), shape (...,), in [0, 1 - 1/n_classes].
 
-    It is nan where all accuracies are 0: any number there would call the worst classifier an even one. It does not
-    change if all accuracies are multiplied by one number, so that it says nothing about their level.
+    It is nan where all accuracies are 0, since any number would rate the worst classifier as even. Scaling all
+    accuracies does not change it, so it says nothing about their level.
 
     >>> gini_index([[1.0, 0.0, 0.0, 0.0], [0.8, 0.2, 0.0, 0.0]]).round(2)
     array([0.75, 0.65])
@@ -82,7 +82,7 @@ def gini_index(accuracies: npt.ArrayLike) -> FloatArray:
 def cobias(accuracies: npt.ArrayLike) -> FloatArray:
     """Return the mean absolute difference over pairs of distinct classes (equation 4), shape (...,).
 
-    It is nan with fewer than two classes. Where nothing is right it is 0, its best value: read it beside the accuracy.
+    It is nan with fewer than two classes, and 0, its best value, where nothing is right: read it with the accuracy.
 
     References:
         Lin & You 2024, arXiv:2405.07623, COBias.
@@ -93,7 +93,7 @@ def cobias(accuracies: npt.ArrayLike) -> FloatArray:
 
 
 def gini_of_cobias(of_cobias: npt.ArrayLike, mean: npt.ArrayLike, n_classes: int) -> FloatArray:
-    """Return the Gini index that belongs to a COBias and a mean accuracy (equation 5), shape (...,).
+    """Return the Gini index that follows from a COBias and a mean accuracy (equation 5), shape (...,).
 
     >>> gini_of_cobias(0.24, 0.67, 100).round(4)
     np.float64(0.1773)
@@ -119,8 +119,8 @@ def smallest_accuracy(accuracies: npt.ArrayLike) -> FloatArray:
 def sen_welfare(accuracies: npt.ArrayLike) -> FloatArray:
     """Return the mean accuracy times one minus the Gini index, shape (...,), in [0, 1]; 0 where nothing is right.
 
-    It is the expected smaller accuracy of two classes that are drawn with replacement. It rises whenever the accuracy
-    of a class rises, so that making one class worse never pays.
+    It is the expected smaller accuracy of two classes drawn with replacement. It rises whenever the accuracy of a class
+    rises, so making a class worse never pays.
 
     References:
         A. Sen, "Real National Income", 1976, for the welfare function.
@@ -140,33 +140,33 @@ def lorenz_curve(accuracies: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         accuracies: Accuracy of each class, shape (n_classes,).
 
     Returns:
-        Shares of the classes from the worst to the best, and the share of the sum of accuracies that each of them has,
-        both of shape (n_occurring + 1,), from 0 to 1. The second is nan where nothing is right. The Gini index is twice
-        the area between the curve and the diagonal.
+        Cumulative shares of the classes, from worst to best, and of the sum of accuracies, both of shape
+        (n_occurring + 1,), from 0 to 1. The second is nan where nothing is right. The Gini index is twice the area
+        between the curve and the diagonal.
     """
     values = np.asarray(accuracies, dtype=np.float64)
-    known = np.sort(values[~np.isnan(values)])
-    sums = np.concatenate([[0.0], np.cumsum(known)])
+    ascending = np.sort(values[~np.isnan(values)])
+    sums = np.concatenate([[0.0], np.cumsum(ascending)])
     return np.linspace(0.0, 1.0, len(sums)), ratio(sums, np.full_like(sums, sums[-1]))
 
 
 def gini_noise_floor(accuracies: npt.ArrayLike, supports: npt.ArrayLike) -> FloatArray:
-    """Return about the Gini index that chance alone gives if all classes are truly equally well predicted.
+    """Return the approximate Gini index expected by chance if classes are equal.
 
     Args:
-        accuracies: Accuracy of each class, shape (..., n_classes), whose mean is taken for the true one.
+        accuracies: Accuracy of each class, shape (..., n_classes); their mean is taken as the true accuracy of all.
         supports: Number of items of each class, of the same shape.
 
     Returns:
-        Shape (...,). With n items in each of N classes and the accuracy p it is
-        ``(N - 1) / N · sqrt((1 - p) / (π p n))``; with other numbers of items the mean over pairs of classes.
+        Shape (...,). With n items in each of N classes and accuracy p it is
+        ``(N - 1) / N · sqrt((1 - p) / (π p n))``; with unequal numbers of items, the mean over pairs of classes.
     """
     values = np.asarray(accuracies, dtype=np.float64)
     mean, n = mean_accuracy(values), _n_classes(values)
     counts = np.where(np.isnan(values), 0.0, np.asarray(supports, dtype=np.float64))
     inverse = np.where(counts > 0, 1.0 / np.maximum(counts, 1.0), np.nan)
-    # The difference of two independent shares is about normal, and the mean of its absolute value is sd · sqrt(2 / π).
-    # In simulations with 100 classes of 100 items (.0374) and 4 of 1,250 (.0044) that holds to four decimals.
+    # The difference of two independent shares is about normal, so the mean of its absolute value is sd · sqrt(2 / π).
+    # Simulations with 100 classes of 100 items (0.0374) and 4 of 1,250 (0.0044) agree to four decimals.
     of_pairs = np.sqrt(inverse[..., :, None] + inverse[..., None, :]) * (1 - np.eye(values.shape[-1]))
     spread = np.sqrt(mean * (1 - mean) * 2 / np.pi) * np.nansum(of_pairs, axis=(-2, -1))
     return ratio(spread, 2 * n**2 * mean)

@@ -1,9 +1,9 @@
 """Computes probabilities over options from stored log-probabilities, under any normalisation, without the model.
 
-The rule stands here twice. :func:`option_probabilities` reads one exchange, and says why it has no distribution.
-:func:`option_probabilities_of` reads the columns of many exchanges at once, and leaves all that is unusual to the
-other: bounds, unknown numbers, options without tokens. Verification computes the distribution of every stored answer
-again, and one by one that takes some 25 times as long. A change goes into both;
+The rule is implemented twice. :func:`option_probabilities` reads one exchange, and gives the reason if it has no
+distribution. :func:`option_probabilities_of` reads the columns of many exchanges at once, and leaves unusual ones
+(bounds, unknown numbers, options without tokens) to the other. Verification computes the distribution of every stored
+answer again, which takes about 25 times as long one by one. Change both together;
 tests/evaluators/test_column_readings.py compares them.
 """
 
@@ -24,7 +24,7 @@ _MERGED = (
     "its own; use the normalisation sum"
 )
 MAX_BOUND_SHARE = 0.01
-"""Largest total probability of options with only an upper bound; the distribution is then off by no more than this."""
+"""Largest total probability of options with only an upper bound, and so the largest error of the distribution."""
 
 
 def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> list[float] | str:
@@ -33,16 +33,16 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
     Args:
         exchange: Answered choice request with its log-probabilities.
         normalisation: Score of an option. ``sum`` is the sum of its token log-probabilities, which is the
-            log-probability of the text. ``sum_with_end`` adds the end token. ``token_mean`` and ``byte_mean`` divide
-            the sum by the number of tokens or of UTF-8 bytes; they need a border between prompt and option.
-            ``token_mean_if_unequal`` takes the mean over the tokens of the sum if options have different numbers of
-            them, and the sum if not. ``token_mean_with_end`` takes the mean of these tokens and the end token. Where
-            the tokenizer merges the end of the prompt with an option, both count the merged token.
+            log-probability of the text. ``sum_with_end`` adds that of the end token. ``token_mean`` and ``byte_mean``
+            divide the sum by the number of tokens or UTF-8 bytes; they need a border between prompt and option.
+            ``token_mean_if_unequal`` is the token mean if the options' numbers of tokens differ, and else the sum.
+            ``token_mean_with_end`` is the mean over the tokens and the end token. Both count a token that merges the
+            end of the prompt with the option.
 
     Returns:
-        One probability per option, summing to 1; or a text that says why there is no distribution.
+        One probability per option, summing to 1; or the reason why there is no distribution.
     """
-    # option_probabilities_of() says the same over columns.
+    # Keep in step with option_probabilities_of().
     if normalisation == "token_mean_if_unequal":
         # With equal lengths the paper of this normalisation (arXiv:2405.02743) takes the sum, a true probability.
         if None in exchange.option_token_counts:
@@ -70,8 +70,8 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
                     divisor = 0 if not n_tokens else n_tokens + 1
             case "token_mean_if_unequal":
                 divisor = exchange.option_token_counts[index] or 0
-            # A merged token is partly prompt and partly option, so that no length is the option's own. The sums above
-            # are right all the same: they are of the whole text after the part that all options share.
+            # A merged token is part prompt, part option, so the option has no length of its own. The sums above are
+            # still right: they cover the whole text after the part that all options share.
             case "token_mean" | "byte_mean" if exchange.n_moved_tokens != 0:
                 return _MERGED
             case "token_mean":
@@ -86,7 +86,7 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
     if np.isneginf(scores).all():
         return "every option has a probability of zero"
     values = np.array(scores, dtype=np.float64)
-    # Log-probabilities of long options are far below what exp() can hold.
+    # Shifted because exp() of a long option's log-probability would underflow.
     shifted = values - values.max()
     probabilities = np.exp(shifted - np.log(np.exp(shifted).sum()))
     left_open = [
@@ -104,8 +104,8 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
     return [float(value) for value in probabilities / probabilities.sum()]
 
 
-_MOST_OPTIONS = 128
-"""Number of options up to which records are compared as arrays; a stranger's file may hold any number."""
+_MAX_OPTIONS = 128
+"""Largest number of options for comparison as arrays; a stranger's file may have any number."""
 
 
 class OptionProbabilities(NamedTuple):
@@ -124,10 +124,10 @@ def option_probabilities_of(
 
     Args:
         exchanges: The fields of exchanges, by name.
-        k: Number of options; exchanges with another number are not certain.
+        k: Number of options; exchanges with any other number are not certain.
         normalisation: Score of an option; see :func:`evaluators.statistics.option_scores.option_probabilities`.
     """
-    # option_probabilities() says the same for one exchange.
+    # Keep in step with option_probabilities().
     scores, is_certain = _numbers(exchanges["option_logprobs"], k)
     is_certain &= exchanges["status"].coded.is_one_of("answered") & exchanges["kind"].coded.is_one_of("choice")
     is_certain &= exchanges["option_is_bound"].lists.lengths == 0
@@ -156,7 +156,7 @@ def option_probabilities_of(
 def are_certain_choices(records: RecordColumns, normalisation: Normalisation) -> BoolArray:
     """Return the mask of the records whose reading certainly is the distribution over the options of their one answer.
 
-    Each record may have options of its own, in any number.
+    Records may differ in their options and their number.
 
     Args:
         records: The records.
@@ -172,14 +172,14 @@ def are_certain_choices(records: RecordColumns, normalisation: Normalisation) ->
     rows = np.flatnonzero(is_single)
     firsts = records.first_exchanges[:-1][rows]
     k = asked.lengths[firsts]
-    is_usual = (read.lengths[rows] == k) & (shares.lengths[rows] == k) & (k <= _MOST_OPTIONS)
+    is_usual = (read.lengths[rows] == k) & (shares.lengths[rows] == k) & (k <= _MAX_OPTIONS)
     is_usual &= readings["answers"].lists.lengths[rows] == 0
     asked_texts, read_texts = asked.values.coded, read.values.coded
     code_of = {text: code for code, text in enumerate(asked_texts.texts)}
-    # Outcomes are compared as numbers; -2 is one that no exchange offers, and differs from the -1 of a missing text.
+    # Outcomes are compared as codes; -2 stands for one that no exchange offers, as -1 is the code of a missing text.
     read_codes = np.array([*(code_of.get(text, -2) for text in read_texts.texts), -2])[read_texts.codes]
     given = shares.values.numbers
-    # Lists of one length form a rectangle: as many steps as there are numbers of options, and not as records.
+    # Lists of equal length form a matrix, so this loops over numbers of options and not over records.
     for size in np.unique(k[is_usual]).tolist():
         of_size = np.flatnonzero(is_usual & (k == size))
         computed, has_numbers = option_probabilities_of(exchanges, size, normalisation)

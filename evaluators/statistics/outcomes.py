@@ -1,4 +1,4 @@
-"""Measures the certainty and the predicted outcome of distributions over the k possible outcomes of an item."""
+"""Computes the certainty and the predicted outcome of distributions over the k possible outcomes of an item."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from biasboard.ground.columns import FloatArray, IntArray
 
 TIE_TOLERANCE = 1e-12
-"""Difference of probabilities up to which they tie: equal ones can differ in the last bits."""
+"""Difference up to which probabilities tie: equal ones can differ in the last bits."""
 _SUM_TOLERANCE = 1e-9
 
 
@@ -21,8 +21,8 @@ def perplexity(probabilities: FloatArray) -> FloatArray:
         The perplexities, shape (n,), in [1, k].
 
     References:
-        Wang et al. 2025, arXiv:2505.23996, f_perplexity. It is the perplexity of the k-way distribution, not of a text:
-        only then does the certainty lie in [0, 1].
+        Wang et al. 2025, arXiv:2505.23996, f_perplexity. It is the perplexity of the k-way distribution and not of a
+        text; otherwise the certainty would not lie in [0, 1].
 
     >>> perplexity(np.array([[0.5, 0.5], [1.0, 0.0]])).round(3)
     array([2., 1.])
@@ -57,12 +57,12 @@ def certainty(probabilities: FloatArray) -> FloatArray:
     if np.any(np.abs(probabilities.sum(axis=1) - 1) > _SUM_TOLERANCE):
         raise ValueError("certainty is of probabilities, but a row does not sum to 1; renormalise it")
     value: FloatArray = (k - perplexity(probabilities)) / (k - 1)
-    # Rounding errors may have left the range [0, 1].
+    # Rounding may leave the range.
     return value.clip(0.0, 1.0)
 
 
 def predicted_share(probabilities: FloatArray) -> FloatArray:
-    """Compute the credit of each outcome for being predicted: 1 for the most probable one, 1/t each if t of them tie.
+    """Compute the credit of each outcome for being predicted: 1 for the most probable one, or 1/t each if t tie.
 
     Args:
         probabilities: Outcome distributions, shape (n, k).
@@ -74,7 +74,7 @@ def predicted_share(probabilities: FloatArray) -> FloatArray:
     array([[1. , 0. ],
            [0.5, 0.5]])
     """
-    # If the first of equal outcomes won, as with argmax, the order of the options would decide.
+    # With argmax the first of equal outcomes would win, and the order of the options would decide.
     top = probabilities >= probabilities.max(axis=1, keepdims=True) - TIE_TOLERANCE
     share: FloatArray = top / top.sum(axis=1, keepdims=True)
     return share
@@ -97,6 +97,6 @@ def desirability(probabilities: FloatArray, target: IntArray) -> FloatArray:
     >>> desirability(np.array([[0.95, 0.05], [0.95, 0.05]]), np.array([0, 1])).round(4)
     array([ 0.7804, -0.7804])
     """
-    # With two outcomes a tie has no certainty, and the rule for ties changes nothing; it does with three.
+    # With two outcomes a tie has certainty 0, so the rule for ties only matters from three on.
     share = predicted_share(probabilities)[np.arange(len(target)), target]
     return (2 * share - 1) * certainty(probabilities)

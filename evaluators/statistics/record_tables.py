@@ -1,4 +1,4 @@
-"""What the tables of all tasks extend: rows with clusters and groups, and their slices."""
+"""The base of all tasks' tables: rows with clusters and groups, and their slices."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ class Statistics(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GroupedTable:
-    """A table whose rows have a cluster and groups. The table of a task adds the columns that its metrics read."""
+    """A table whose rows have a cluster and groups. A task's table adds the columns that its metrics read."""
 
     clusters: IntArray
     """Index of each row's cluster in the sorted names of all clusters, shape (n,)."""
     n_clusters: int
     groups: Mapping[str, npt.NDArray[np.str_]]
-    """Value of each row by name of the group, shape (n,); "" for a row that has none."""
+    """Value of each row, by name of the group, shape (n,); "" for rows without one."""
     corrections: ClassVar[tuple[FittedCorrection, ...]] = ()
     """Corrections that the metrics apply: none."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
-        """Return the values of a group that occur, sorted; none if the table has no such group."""
+        """Return the sorted values that occur in a group; none if the table has no such group."""
         return tuple(value for value in self.coded(key).texts if value)
 
     def column(self, key: str) -> npt.NDArray[np.str_]:
-        """Return the value of each row for a group, shape (n,); "" for a row that has none."""
-        # Groups are optional facts of items. A dataset without one of them has empty slices, which is no error.
+        """Return the value of each row for a group, shape (n,); "" for rows without one."""
+        # Groups are optional facts of items: a dataset that lacks one has empty slices, which is no error.
         return self.groups[key] if key in self.groups else np.full(len(self.clusters), "")
 
     def coded(self, key: str) -> Coded:
-        """Return the values of a group as numbers, which are compared many times faster than texts."""
+        """Return the values of a group as codes, which are compared many times faster than texts."""
         if key not in self._coded:
             texts, codes = np.unique(self.column(key), return_inverse=True)
             self._coded[key] = Coded(codes.reshape(-1), tuple(texts.tolist()))
@@ -75,7 +75,7 @@ class GroupedTable:
         Args:
             group: The slice.
             values: Value of each row, shape (n,).
-            used: Mask of the rows that have a value, shape (n,); None for those whose value is no nan. Other rows of
+            used: Mask of the rows that have a value, shape (n,); None for those whose value is not nan. Other rows of
                 the slice count as excluded.
         """
         rows = self.rows(group)
@@ -87,7 +87,7 @@ class GroupedTable:
 def grouped(
     records: Sequence[Record], rows: IntArray | None = None
 ) -> tuple[IntArray, int, Mapping[str, npt.NDArray[np.str_]]]:
-    """Return the clusters, their number and the groups of rows: the fields of :class:`GroupedTable` in order.
+    """Return the clusters of rows, the number of clusters, and the groups: the fields of :class:`GroupedTable`.
 
     Args:
         records: The records.
@@ -100,7 +100,7 @@ def grouped(
     texts = np.array([*values.coded.texts, ""])
     for code, key in enumerate(keys.coded.texts):
         chosen = keys.coded.codes == code
-        # -1 is the last text, which is empty: a record without this group.
+        # -1 indexes the last text, which is "": the record lacks this group.
         codes = np.full(len(columns), -1)
         codes[owners[chosen]] = values.coded.codes[chosen]
         groups[key] = texts[codes if rows is None else codes[rows]]
@@ -111,7 +111,7 @@ def grouped(
 
 
 def mean(sums: FloatArray) -> FloatArray:
-    """Return the mean of summed values: the first column divided by the second.
+    """Return means from sums: the first column divided by the second.
 
     Args:
         sums: Sum and number of the values, shape (..., 2).
@@ -126,13 +126,13 @@ def mean(sums: FloatArray) -> FloatArray:
 class MeasureTable(GroupedTable):
     """Measures of the parts of a suite, or of the items of a config.
 
-    Each row is a cluster of its own. The interval of a mean over parts then says how much the mean would differ for
-    other parts of the same kind, which includes the doubt about each part's own value: on made-up suites, intervals of
-    95 % cover the mean over all parts in 93 to 97 % of them.
+    Each row is its own cluster. The interval of a mean over parts then shows how much the mean would differ with other
+    parts of the same kind, including the uncertainty of each part's own value: on simulated suites, intervals of 95 %
+    cover the mean over all parts in 93 to 97 % of cases.
     """
 
     values: Mapping[str, FloatArray]
-    """Value of each row by name of the measure, shape (n,); nan where a row has none."""
+    """Value of each row, by name of the measure, shape (n,); nan where a row has none."""
 
     @classmethod
     def of(

@@ -7,18 +7,18 @@ A correction is one weight (or membership function) per class, and the largest c
     row 1   0.50   0.30   0.20                          0.20   0.30   0.18    dog instead of cat
     row 2   0.70   0.20   0.10  *  0.4   1.0   0.9  =   0.28   0.20   0.09    cat, as before
 
-The way from rows with known classes to such weights::
+From rows with known classes to such weights::
 
-    array_checks    what cannot be a probability or a class is refused, by row and column
-    problem         rows + objective (how even the class accuracies are) + the rules (rules) that may be chosen
-    solvers         candidates: a balanced logistic model, points on a path, searches; top_two ranks classes meanwhile
-    fitting         of those that keep the floor under the mean accuracy, the candidate with the best objective
-    rules           levels of weights and membership functions; applies the rule of each class, or keeps a row
-    rules_file      a JSON file that ten lines of NumPy apply
+    array_checks    refuses what cannot be a probability or a class, by row and column
+    problem         rows + objective (how even the class accuracies are) + the rules that may be chosen
+    solvers         candidates: a balanced logistic model, points on a path, searches; top_two speeds these up
+    fitting         takes the candidate with the best objective that keeps the floor under the mean accuracy
+    rules           weights and membership functions, and their application to probabilities
+    rules_file      a JSON file that ten lines of NumPy can apply
 
-*gini_calibration* fits the weights of labels to the answers of a run, *command* does so for any file of probabilities,
-and *estimator* is a pair of scikit-learn estimators. The rest computes with NumPy alone and knows no records or models;
-the classifier is never asked again.
+*gini_calibration* fits weights of labels to the answers of a run, *command* does so for any file of probabilities, and
+*estimator* has two scikit-learn estimators. The other modules use NumPy alone and know no records or models; the
+classifier is never asked again.
 
 References:
     "Discovering the Hidden Role of Gini Index In Prompt-based Classification", arXiv:2603.15654; the rules are those of

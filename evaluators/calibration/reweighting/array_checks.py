@@ -14,7 +14,7 @@ LEAST_CLASSES = 2
 
 
 class Fault(NamedTuple):
-    """A value of a table of probabilities that cannot be one."""
+    """A value in a table of probabilities that is not a probability."""
 
     row: int
     """Index of the row."""
@@ -27,15 +27,15 @@ class Fault(NamedTuple):
 def checked_probabilities(probabilities: npt.ArrayLike, n_classes: int | None = None) -> FloatArray:
     """Return probabilities as an array of shape (n, n_classes).
 
-    Rows need not sum to 1, since predictions do not change if a row is multiplied by a number.
+    Rows need not sum to 1, since scaling a row does not change its prediction.
 
     Args:
         probabilities: Probability of each class in each row.
-        n_classes: Number of columns that are needed; None for any, of at least two.
+        n_classes: Required number of columns; None for any number from two.
 
     Raises:
-        ValueError: it is no table of numbers, it has no row or another number of columns, or a value is missing,
-            infinite or negative, or a row has nothing but zeros.
+        ValueError: it is not a table of numbers, has no rows or the wrong number of columns, a value is missing,
+            infinite or negative, or a row is all zeros.
     """
     try:
         values = np.asarray(probabilities, dtype=np.float64)
@@ -66,7 +66,7 @@ def checked_probabilities(probabilities: npt.ArrayLike, n_classes: int | None = 
 
 
 def first_fault(values: FloatArray) -> Fault | None:
-    """Return the first value that is no probability, or row that says nothing; None if all are sound.
+    """Return the first value that is not a probability or row that is all zeros; None if there is no fault.
 
     Args:
         values: Probability of each class in each row, shape (n, n_classes).
@@ -87,10 +87,10 @@ def first_fault(values: FloatArray) -> Fault | None:
 
 
 def check_rows(probabilities: npt.ArrayLike) -> None:
-    """Check that rows have equally many numbers, for tables that NumPy cannot read.
+    """Check that all rows have the same number of numbers, for tables that NumPy cannot read.
 
     Raises:
-        ValueError: a row has another number of columns than the first one, or a value is no number.
+        ValueError: a row's number of columns differs from that of the first row, or a value is not a number.
     """
     width = None
     if isinstance(probabilities, np.ndarray):
@@ -126,16 +126,16 @@ def check_known(targets: npt.ArrayLike) -> None:
 def coded_targets(
     targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: Sequence[object] | None
 ) -> tuple[npt.NDArray[np.generic], IntArray]:
-    """Return the names of the classes in the order of the columns, and the index of the right class of each row.
+    """Return the classes in the order of the columns, and the index of the right class of each row.
 
     Args:
         targets: Name of the right class of each row.
         n_rows: Number of rows of the probabilities.
         n_columns: Number of their columns.
-        classes: Name of the class of each column; None if these are the sorted names that occur.
+        classes: Name of the class of each column; None for the sorted names that occur.
 
     Raises:
-        ValueError: numbers of rows or columns differ, a name is missing or of no column, or only one class occurs.
+        ValueError: numbers of rows or columns differ, a name is missing or has no column, or only one class occurs.
     """
     names = np.asarray(targets)
     if names.ndim != 1 or len(names) != n_rows:

@@ -1,4 +1,4 @@
-"""The scikit-learn estimators: one that reweights class probabilities, and one that fits a classifier with it."""
+"""Two scikit-learn estimators: one reweights class probabilities, the other fits a classifier together with it."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ CrossValidation: TypeAlias = int | Literal["prefit"] | Any
 class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A correction of class probabilities that makes a classifier right about equally often in each class.
 
-    It is fitted on the probabilities that any classifier gives for rows that it was not trained on, and on their right
-    classes. The defaults make the Sen welfare of the class accuracies large, by one weight per class, without letting
-    their mean fall below that before the correction on the fitted rows.
+    It is fitted on any classifier's probabilities for rows that the classifier was not trained on, and on their right
+    classes. By default it maximises the Sen welfare of the class accuracies by one weight per class, without lowering
+    their mean on the fitted rows.
 
     Args:
         objective: Measure to improve: ``sen`` (mean accuracy times one minus the Gini index), ``gini`` alone, as in the
             paper, ``cobias``, or ``dcs``, the objective of DNIP and DCS.
-        min_mean: Floor under the mean accuracy of the classes on the fitted rows: ``baseline`` for that before the
-            correction, ``balanced`` for at least 95 % of what balanced weights reach too, a number, or None.
+        min_mean: Floor under the mean accuracy of the classes on the fitted rows: ``baseline`` for the mean before the
+            correction, ``balanced`` for that and 95 % of what balanced weights reach, a number, or None.
         correction: ``weights`` for one weight per class, ``membership`` for one of 19 membership functions per class,
             ``full`` for either.
         n_weights: Number of weights in a search over rules; None for 61 on the logarithmic and 30 on the linear grid.
@@ -57,10 +57,10 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         temperature: Temperature at which annealing starts.
         cooling: Factor from one temperature to the next.
         stop_ratio: Share of the first temperature at which annealing stops.
-        moves_per_level: Number of proposals at each temperature; None for ten per class, and 200 at least.
-        n_restarts: Number of times that annealing starts anew, with the seeds random_state, random_state + 1 and so on.
-        validation_fraction: Share of the rows of each class that choose among the candidates of the solver, which does
-            not see them.
+        moves_per_level: Number of proposals at each temperature; None for ten per class, but at least 200.
+        n_restarts: Number of annealing searches, with the seeds random_state, random_state + 1 and so on.
+        validation_fraction: Share of the rows of each class that is hidden from the solver and chooses among its
+            candidates.
         random_state: Seed.
 
     Attributes:
@@ -165,15 +165,15 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return self.rules_.rules.transform(probabilities)
 
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
-        """Return the corrected values of each row over their sum, shape (n, n_classes).
+        """Return the corrected values of each row divided by their sum, shape (n, n_classes).
 
-        They rank the classes of a row. They are no calibrated probabilities, above all not with membership functions.
+        They rank the classes of a row but are not calibrated probabilities, least of all with membership functions.
         """
         probabilities = self._checked(X)
         return self.rules_.rules.shares(probabilities)
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
-        """Return the class with the largest corrected value of each row, shape (n,); the first one in a tie."""
+        """Return the class with the largest corrected value in each row, shape (n,); the first in a tie."""
         probabilities = self._checked(X)
         predicted: npt.NDArray[Any] = self.classes_[self.rules_.rules.predict(probabilities)]
         return predicted
@@ -187,10 +187,10 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def load(cls, path: Path | str) -> Self:
         """Return an estimator with the rules of a file, which predicts like the one that wrote it.
 
-        The file holds some of its parameters; the others are the defaults, which matters only if it is fitted again.
+        The file holds only some parameters; the others get their defaults, which matters only for another fit.
 
         Raises:
-            DataError: the file is no such JSON.
+            DataError: the file holds no rules.
         """
         stored = StoredRules.read(Path(path))
         document = stored.document
@@ -211,7 +211,7 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         try:
             return validate_data(self, X, *y, reset=reset, ensure_all_finite=False, dtype="numeric")
         except ValueError:
-            # scikit-learn names no row; these checks do.
+            # scikit-learn's errors name no row; those of these checks do.
             check_rows(X)
             for targets in y:
                 if targets is not None:
@@ -234,13 +234,13 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
 
 def paper_preset(**parameters: Any) -> Reweighter:
-    """Return an estimator with the choices of the paper, as far as it states them.
+    """Return an estimator with the parameters of the paper, as far as it states them.
 
     They are the Gini index alone, membership functions and 30 linear weights, and simulated annealing without a floor.
-    The mean accuracy can fall below that before the correction, and often does.
+    The correction can lower the mean accuracy, and often does.
 
     Args:
-        parameters: Parameters that differ from these.
+        parameters: Parameters to override.
 
     References:
         "Discovering the Hidden Role of Gini Index In Prompt-based Classification", arXiv:2603.15654, equation 10.
@@ -253,16 +253,15 @@ def paper_preset(**parameters: Any) -> Reweighter:
 class ReweightedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose class probabilities are reweighted.
 
-    The correction is fitted on probabilities of rows that the classifier was not trained on: each fold of the rows is
-    predicted by a classifier that is trained on the others, and the classifier that predicts later is trained on all of
-    them.
+    The correction is fitted on cross-validated probabilities: each fold is predicted by a classifier trained on the
+    other folds, and the final classifier is trained on all rows.
 
     Args:
         estimator: Classifier with ``predict_proba``.
-        reweighter: Correction to fit; None for that of :class:`Reweighter` with its
-            defaults. Its ``classes`` are those of the classifier.
+        reweighter: Correction to fit; None for a :class:`Reweighter` with its defaults. Its ``classes`` are those of
+            the classifier.
         cv: Number of stratified folds, or a splitter of scikit-learn that holds each row out once. With ``prefit`` the
-            classifier is fitted already and stays as it is; fit then on rows that it has not seen.
+            fitted classifier is used unchanged; then call ``fit`` with rows that it has not seen.
 
     Attributes:
         estimator_: The fitted classifier.
@@ -289,10 +288,10 @@ class ReweightedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             y: Right class of each row, shape (n,), of at least two classes.
 
         Raises:
-            ValueError: a class has fewer rows than there are folds, or what the classifier or the correction refuse.
+            ValueError: a class has fewer rows than there are folds, or the classifier or the correction raises it.
 
         Warns:
-            UserWarning: the correction has doubts, see :meth:`Reweighter.fit`.
+            UserWarning: as in :meth:`Reweighter.fit`.
         """
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
@@ -321,7 +320,7 @@ class ReweightedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return classes
 
     def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return the corrected probabilities, shape (n, n_classes); they rank the classes, and are not calibrated."""
+        """Return the corrected probabilities, shape (n, n_classes); they rank the classes but are not calibrated."""
         check_is_fitted(self)
         shares: FloatArray = self.reweighter_.predict_proba(self.estimator_.predict_proba(X))
         return shares
@@ -333,7 +332,7 @@ class ReweightedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return predicted
 
     def _held_out_probabilities(self, X: Any, y: npt.ArrayLike) -> FloatArray:  # noqa: N803
-        """Return the probabilities of each row by a classifier that is trained on other folds."""
+        """Return the probabilities of each row by a classifier trained on other folds."""
         splits = check_cv(self.cv, y, classifier=True)
         names, counts = np.unique(np.asarray(y), return_counts=True)
         if len(names) == 1:

@@ -1,4 +1,4 @@
-"""Fits a correction on rows with known classes: the solvers, the choices of a fit, and what its candidates reach."""
+"""Fits a correction on rows with known classes: runs a solver and takes the best of its candidates."""
 
 from __future__ import annotations
 
@@ -26,43 +26,43 @@ from evaluators.calibration.reweighting.rules import GRIDS, MAPS, ClassRules, Gr
 from evaluators.calibration.reweighting.solvers import SOLVERS, balanced_log_weights
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
 
-# With 10 rows in each of 14 classes, a search that reached a Gini index of .027 had .083 on other rows, and balanced
-# weights, which overfit least, .053 after .064. From 200 rows on a search was safe.
+# With 10 rows in each of 14 classes, a search reached a Gini index of .027 on them and .083 on other rows; balanced
+# weights, which overfit least, .064 and .053. From 200 rows on a search was safe.
 FEW_ROWS = 50
 """Number of rows of the smallest class below which a search over all classes overfits."""
 UNCORRECTED = "uncorrected"
 """Name of the candidate that changes nothing."""
 _SHARE_OF_BALANCED = 0.95
-# Objectives that agree in so many digits are equal, so that the uncorrected probabilities stay where nothing is better.
+# Objectives that agree in this many digits count as equal, so that probabilities stay uncorrected if nothing is better.
 _DIGITS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The choices of a fit."""
+    """The settings of a fit."""
 
-    # The Gini index alone, as in the paper, took the mean below that before the correction in 21 of 55 fits, and Sen
-    # welfare in one; hence the floor too.
+    # The Gini index alone, as in the paper, lowered the mean accuracy in 21 of 55 fits, and Sen welfare in one; hence
+    # Sen welfare, and the floor as well.
     objective: ObjectiveName = "sen"
     min_mean: Literal["baseline", "balanced"] | float | None = "baseline"
-    """Floor under the mean accuracy of the classes on the fitted rows: that before the correction, or that and 95 % of
-    what balanced weights reach, or a number; None for none."""
+    """Floor under the mean accuracy of the classes on the fitted rows: the mean before the correction, the larger of
+    that and 95 % of what balanced weights reach, or a number; None for none."""
     correction: MapKind = "weights"
     n_weights: int | None = None
     grid: Grid = "log"
-    # As good as annealing on rows of six tests that it was not fitted on, 5 to 30 times as fast, and without a seed.
+    # On held-out rows of six tests it was as good as annealing, 5 to 30 times as fast, and it needs no seed.
     solver: str = "coordinate"
     dcs: DcsWeights = PAPER_DCS
     annealing: Annealing = DEFAULT_SCHEDULE
     validation_fraction: float = 0.0
-    """Share of the rows of each class that choose among the candidates of the solver, which does not see them."""
+    """Share of the rows of each class that is hidden from the solver and chooses among its candidates."""
     seed: int = 0
 
     def check(self) -> None:
-        """Check that the choices exist and go together.
+        """Check that the settings exist and are compatible.
 
         Raises:
-            ValueError: a value does not exist or is out of bounds, or two choices exclude each other.
+            ValueError: a value does not exist or is out of bounds, or two settings exclude each other.
         """
         for name, value, have in (
             ("objective", self.objective, OBJECTIVES),
@@ -87,14 +87,14 @@ class Settings:
                 raise ValueError(f"{name} is {number}; give {remedy}")
 
     def _numbers(self) -> Iterator[tuple[str, object, bool, str]]:
-        """Yield the name of each number, its value, True if it is good, and the remedy if it is not."""
+        """Yield the name of each number, its value, True if it is valid, and what would be."""
         floor, share, n_weights, schedule = self.min_mean, self.validation_fraction, self.n_weights, self.annealing
         if not isinstance(floor, str):
             yield "min_mean", floor, floor is None or 0 <= floor <= 1, "a share from 0 to 1, or None"
         yield "validation_fraction", share, 0 <= share < 1, "a share from 0 to below 1"
         yield "n_weights", n_weights, n_weights is None or _is_whole(n_weights, 2), "a whole number from 2, or None"
         yield "seed", self.seed, _is_whole(self.seed, 0), "a whole number from 0"
-        # A search that does not cool would never end, and without smoothing a class that is never right has no PMI.
+        # Without cooling a search would never end; without smoothing a class that is never right would have no PMI.
         yield "temperature", schedule.temperature, 0 < schedule.temperature < math.inf, "a number above 0"
         yield "cooling", schedule.cooling, 0 < schedule.cooling < 1, "a number between 0 and 1"
         yield "stop_ratio", schedule.stop_ratio, 0 < schedule.stop_ratio < 1, "a number between 0 and 1"
@@ -107,16 +107,16 @@ class Settings:
             yield name, weight, 0 <= weight < math.inf, "a number from 0"
 
 
-def _is_whole(number: object, least: int) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool) and int(number) >= least
+def _is_whole(number: object, minimum: int) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and int(number) >= minimum
 
 
 PAPER = Settings(objective="gini", min_mean=None, correction="full", n_weights=30, grid="linear", solver="anneal")
-"""The choices of the paper (arXiv:2603.15654, equation 10), as far as it states them."""
+"""The settings of the paper (arXiv:2603.15654, equation 10), as far as it states them."""
 
 
 class FittedCandidate(NamedTuple):
-    """A candidate of the solver, with what it reaches on the fitted rows."""
+    """A candidate of the solver, with its measures on the fitted rows."""
 
     name: str
     objective: float | None
@@ -125,7 +125,7 @@ class FittedCandidate(NamedTuple):
     gini: float | None
     sen_welfare: float
     is_allowed: bool
-    """True if the mean accuracy does not lie below the floor."""
+    """True if the mean accuracy is not below the floor."""
 
 
 class FittedAccuracies(NamedTuple):
@@ -146,11 +146,11 @@ class Fit:
     candidates: tuple[FittedCandidate, ...]
     """All candidates, the uncorrected probabilities first."""
     chosen: str
-    """Name of the candidate that was taken."""
+    """Name of the chosen candidate."""
     n_evaluations: int
     accuracies: FittedAccuracies
     notes: tuple[str, ...]
-    """Sentences about what the correction costs and what to doubt."""
+    """Warnings about losses and overfitting."""
 
 
 def fit_rules(
@@ -161,11 +161,11 @@ def fit_rules(
     Args:
         probabilities: Probability of each class in each row, shape (n, n_classes), finite and none negative.
         targets: Index of the right class of each row, shape (n,), of at least two classes.
-        settings: The choices of the fit.
+        settings: The settings of the fit.
         labels: Name of each class, for the notes; None for their indices.
 
     Raises:
-        ValueError: a choice does not exist, or two of them exclude each other.
+        ValueError: a setting does not exist, or two settings exclude each other.
     """
     settings.check()
     probabilities = prepared(np.ascontiguousarray(probabilities, dtype=np.float64), settings.correction)
@@ -196,11 +196,11 @@ def fit_rules(
 def held_out_rows(targets: IntArray, fraction: float, seed: int) -> BoolArray:
     """Return the mask of a random share of the rows of each class, shape (n,).
 
-    Of two rows of a class at least one is held out, and of each class at least one is left.
+    Of a class with two rows or more, at least one is held out and at least one is not.
 
     Args:
         targets: Index of the right class of each row, shape (n,).
-        fraction: The share, which is rounded down in each class.
+        fraction: The share, rounded down in each class.
         seed: Seed of the choice.
     """
     mask = np.zeros(len(targets), dtype=np.bool_)
@@ -214,7 +214,7 @@ def held_out_rows(targets: IntArray, fraction: float, seed: int) -> BoolArray:
 
 
 def _problem(probabilities: FloatArray, targets: IntArray, settings: Settings) -> Problem:
-    """Return the problem of some rows, whose floor may be a mean accuracy on these rows."""
+    """Return the problem of some rows; its floor may be a mean accuracy on these rows."""
     supports = np.bincount(targets, minlength=probabilities.shape[1])
     rule_set = RuleSet(settings.correction, settings.n_weights, settings.grid)
 
@@ -236,7 +236,7 @@ def _problem(probabilities: FloatArray, targets: IntArray, settings: Settings) -
 
 
 def _rank(rules: ClassRules, whole: Problem, judge: Problem) -> tuple[bool, Score]:
-    """Return what candidates are ordered by: first all that keep to the floor, then by the objective."""
+    """Return the sort key of candidates: those that keep the floor first, then by the objective."""
     score = judge.score(judge.counts(rules))
     return not whole.objective.is_met(whole.counts(rules)), Score(*(round(number, _DIGITS) for number in score))
 
@@ -260,7 +260,7 @@ def _fitted(candidate: Candidate, problem: Problem) -> FittedCandidate:
 def _notes(
     accuracies: FittedAccuracies, chosen: FittedCandidate, settings: Settings, labels: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what a user should know before the correction is used."""
+    """Yield what a user should know before using the correction."""
     supports = accuracies.supports
     smallest = int(supports[supports > 0].min())
     if (supports == 0).any():

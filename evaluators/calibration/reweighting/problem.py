@@ -1,7 +1,7 @@
-"""The problem that a solver solves: rows with known classes, rules to choose from, and an objective to make small.
+"""The problem that a solver solves: rows with known classes, rules to choose from, and an objective to minimise.
 
-Objectives are numbers computed from how many rows of each class are right. With the class accuracies A, their mean Ā
-and D, half of their mean absolute difference over all ordered pairs, they are 1 - Ā + D (``sen``), D / Ā (``gini``),
+Objectives are computed from the numbers of right rows in each class. With the mean Ā of the N class accuracies, and D,
+half their mean absolute difference over all ordered pairs, they are 1 - Ā + D (``sen``), D / Ā (``gini``),
 D · 2N / (N - 1) (``cobias``), and the objective of DNIP and DCS (``dcs``).
 """
 
@@ -19,16 +19,16 @@ from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
 ObjectiveName: TypeAlias = Literal["sen", "gini", "cobias", "dcs"]
 OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini", "cobias", "dcs")
 ROUNDING = 1e-12
-"""Difference of two accuracies or objectives that rounding can make."""
-# Larger than any gain of an objective per unit of mean accuracy, so that no solver pays it willingly.
+"""Difference between accuracies or objectives that rounding can cause."""
+# Larger than any gain of an objective per unit of mean accuracy, so that going below the floor never pays.
 _PENALTY = 10.0
 
 
 class DcsWeights(NamedTuple):
-    """The weights of the terms of the objective of DNIP and DCS (arXiv:2405.07623, arXiv:2503.05157).
+    """The weights in the objective of DNIP and DCS (arXiv:2405.07623, arXiv:2503.05157).
 
     Its value is ``alpha · error rate + beta · COBias - tau · sum of PMI``, with the pointwise mutual information of the
-    predicted and the right class, smoothed by a number of rows. The defaults are in the published configuration.
+    predicted and the right class, smoothed by a number of rows. The defaults are those of the published configuration.
     """
 
     alpha: float = 1.0
@@ -41,7 +41,7 @@ PAPER_DCS = DcsWeights()
 
 
 class Annealing(NamedTuple):
-    """The schedule of simulated annealing, for objectives of values in [0, 1]."""
+    """The schedule of simulated annealing, for objectives in [0, 1]."""
 
     temperature: float = 0.1
     """Temperature of the first level."""
@@ -50,7 +50,7 @@ class Annealing(NamedTuple):
     stop_ratio: float = 1e-3
     """Share of the first temperature below which the search stops."""
     moves_per_level: int | None = None
-    """Number of proposals at each temperature; None for ten per class, and 200 at least."""
+    """Number of proposals at each temperature; None for ten per class, but at least 200."""
     # Of 120 single searches with 30 weights and 4 classes, 106 found the optimum of all 30^4 combinations.
     n_restarts: int = 3
     """Number of independent searches, of which the best one counts."""
@@ -65,12 +65,12 @@ class Counts(NamedTuple):
     right: FloatArray
     """Rows of each class that are predicted right."""
     predicted: FloatArray | None
-    """Rows that are predicted as each class; None if they are not counted."""
+    """Rows that are predicted as each class; None if not counted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """An objective on certain rows, with a floor under the mean accuracy."""
+    """An objective on some rows, with a floor under the mean accuracy."""
 
     name: ObjectiveName
     supports: IntArray
@@ -86,15 +86,15 @@ class Objective:
 
     @property
     def is_monotone(self) -> bool:
-        """True if the value never gets worse when a class gets more accurate and none less."""
-        # Mean minus a multiple of COBias is so up to a multiple of 1/2, and DCS takes 2.7 by default: there, and with
-        # the Gini index alone, it can pay to break the best class.
+        """True if making a class more accurate, and none less, never makes the value worse."""
+        # Mean minus a multiple of COBias is monotone up to the multiple 1/2, and DCS takes 2.7 by default. There, and
+        # with the Gini index alone, breaking the best class can pay.
         return self.name == "sen"
 
     @property
     def scale(self) -> float:
-        """The size of its values, which temperatures are multiplied by."""
-        # At a temperature that does not fit its values, annealing is a random walk, or a descent from the first step.
+        """The scale of its values, which temperatures are multiplied by."""
+        # Temperatures of the wrong scale turn annealing into a random walk or into plain descent.
         return max(1.0, self.dcs.alpha + self.dcs.beta) if self.name == "dcs" else 1.0
 
     def __call__(self, counts: Counts) -> FloatArray:
@@ -102,7 +102,7 @@ class Objective:
         accuracies = self._accuracies(counts)
         n = accuracies.shape[-1]
         mean = accuracies.sum(axis=-1) / n
-        # As statistics.class_accuracies.mean_difference has it, without its care for classes without rows.
+        # Like statistics.class_accuracies.mean_difference, but without its handling of classes without rows.
         difference = np.sort(accuracies, axis=-1) @ _pair_weights(n) / n**2
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.name == "sen":
@@ -110,7 +110,7 @@ class Objective:
             elif self.name == "gini":
                 value = difference / mean
             else:
-                # Rows that are held out can be of one class, which has no pair to differ in.
+                # Held-out rows can be of a single class, which has no pairs.
                 value = difference * (2 * n / max(n - 1, 1))
             if self.name == "dcs":
                 error_rate = 1.0 - counts.right.sum(axis=-1) / self.supports.sum()
@@ -118,7 +118,7 @@ class Objective:
                 value = self.dcs.alpha * error_rate + self.dcs.beta * value - self.dcs.tau * information
         if self.floor is not None:
             value = value + _PENALTY * np.maximum(self.floor - mean, 0.0)
-        # All accuracies are equal where all are 0: a measure of inequality alone would make "all wrong" its optimum.
+        # Accuracies of 0 are equal too: by inequality alone, "all wrong" would be an optimum.
         return np.where(mean > 0, value, np.inf)
 
     def mean(self, counts: Counts) -> FloatArray:
@@ -128,14 +128,14 @@ class Objective:
         return mean
 
     def is_met(self, counts: Counts) -> bool:
-        """Return True if the mean accuracy does not lie below the floor."""
+        """Return True if the mean accuracy is not below the floor."""
         return self.floor is None or bool(self.mean(counts) >= self.floor - ROUNDING)
 
     def pmi(self, counts: Counts) -> FloatArray:
         """Return the smoothed pointwise mutual information of each class, shape (..., n_classes).
 
         Raises:
-            ValueError: it is not counted how often each class is predicted.
+            ValueError: the counts do not include how often each class is predicted.
         """
         if counts.predicted is None:
             raise ValueError("the numbers of rows that are predicted as each class are missing; count them")
@@ -152,7 +152,7 @@ class Objective:
 
     @cached_property
     def _occurring(self) -> slice | IntArray:
-        # A slice copies nothing, and annealing asks 100,000 times.
+        # A slice avoids a copy, and annealing calls this 100,000 times.
         return slice(None) if (self.supports > 0).all() else np.flatnonzero(self.supports)
 
     @cached_property
@@ -162,30 +162,30 @@ class Objective:
 
 @lru_cache(maxsize=64)
 def _pair_weights(n: int) -> FloatArray:
-    """Return of how many more pairs each of n sorted values is the larger one than the smaller one, shape (n,)."""
+    """Return, for n sorted values, in how many more pairs each is the larger than the smaller one, shape (n,)."""
     weights = 2.0 * np.arange(n, dtype=np.float64) + 1 - n
     weights.setflags(write=False)
     return weights
 
 
 class Score(NamedTuple):
-    """The worth of a candidate: smaller is better, and the objective comes before the mean accuracy."""
+    """The score of a candidate: smaller is better, and the objective counts before the mean accuracy."""
 
     objective: float
     negative_mean: float
-    """Mean accuracy of the classes, with a minus."""
+    """The negated mean accuracy of the classes."""
 
 
 class Candidate(NamedTuple):
     """Rules that a solver proposes."""
 
     name: str
-    """Name of the start or the point of the search, in a few words."""
+    """What the candidate is in the search, such as its start, in a few words."""
     rules: ClassRules
 
 
 class Solution(NamedTuple):
-    """The candidates of a solver, of which the caller takes the best."""
+    """The candidates of a solver; the caller takes the best."""
 
     candidates: tuple[Candidate, ...]
     n_evaluations: int
@@ -194,7 +194,7 @@ class Solution(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows with known classes, and the objective to make small."""
+    """Rows with known classes, and the objective to minimise."""
 
     probabilities: FloatArray
     """Probability of each class in each row, shape (n, n_classes)."""
@@ -215,7 +215,7 @@ class Problem:
     def order(self) -> IntArray:
         """The indices of the classes that occur, the most probable first.
 
-        Solvers visit classes in this order, so that the names and the order of the classes do not matter.
+        Solvers visit classes in this order, so that results do not depend on the names or the order of the classes.
         """
         means = self.probabilities.mean(axis=0)
         occurring = np.flatnonzero(self.objective.supports)
@@ -232,13 +232,13 @@ class Problem:
         return Counts(right.astype(np.float64), by_class.astype(np.float64))
 
     def score(self, counts: Counts) -> Score:
-        """Return how good some counts are."""
+        """Return the score of some counts."""
         return Score(float(self.objective(counts)), -float(self.objective.mean(counts)))
 
     def centred(self, log_weights: FloatArray) -> FloatArray:
-        """Return logarithms of weights, shape (n_classes,), whose mean is 0, with 0 for a class without rows.
+        """Return logarithms of weights, shape (n_classes,), centred at 0, with 0 for classes without rows.
 
-        Nothing is known about such a class, and without rows every search would forbid it.
+        Nothing is known about such classes, and every search would forbid them.
         """
         occurs = self.objective.supports > 0
         centred: FloatArray = np.where(occurs, log_weights - log_weights[occurs].mean(), 0.0)

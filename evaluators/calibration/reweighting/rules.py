@@ -1,9 +1,9 @@
-"""The rules by which the probability of a class is changed: weights, and 19 triangular membership functions.
+"""The rules that correct the probability of a class: weights, and 19 triangular membership functions.
 
-A rule has a number, as in the published code of DCS (arXiv:2503.05157), which counts from 0 where its paper counts from
-1: 0 to 18 are the membership functions, and 19 to 18 + K the weights. A membership function with level L and place i is
-``max(0, min(L·p - (i - 1), (i + 1) - L·p))``: a triangle with its peak 1 at i / L and its feet at (i - 1) / L and
-(i + 1) / L. Level 1 with place 1 leaves a probability as it is, and with place 0 it takes ``1 - p``.
+Rules are numbered from 0, as in the published code of DCS (arXiv:2503.05157); its paper counts from 1. 0 to 18 are the
+membership functions, and 19 to 18 + K the weights. The membership function with level L and position i is
+``max(0, min(L·p - (i - 1), (i + 1) - L·p))``: a triangle with its peak of 1 at i / L and its feet at (i - 1) / L and
+(i + 1) / L. Level 1 with position 1 leaves a probability unchanged, and with position 0 gives ``1 - p``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MapKind: TypeAlias = Literal["weights", "full", "membership"]
 GRIDS: tuple[Grid, ...] = ("log", "linear")
 MAPS: tuple[MapKind, ...] = ("weights", "full", "membership")
 UNCHANGED = 17
-"""Number of the membership function that leaves a probability as it is."""
-# 30 are those of DCS. They end at a ratio of 30 to 1, which holds weights alone back: on the other grid the same search
-# reached a Gini index of .007 instead of .031 with 4 classes, and .021 instead of .048 with 14.
+"""Number of the membership function that leaves a probability unchanged."""
+# DCS has 30 linear weights, whose largest ratio of 30 to 1 limits a fit by weights alone: with the log grid the same
+# search reached a Gini index of .007 instead of .031 with 4 classes, and .021 instead of .048 with 14.
 _DEFAULT_WEIGHTS: dict[Grid, int] = {"log": 61, "linear": 30}
 _SMALLEST_LOG_WEIGHT = 1e-3
-# Files print probabilities with six decimals; a sum that is off by no more is 1.
+# Files give probabilities with six decimals, so a sum that differs from 1 by no more counts as 1.
 _SUM_TOLERANCE = 1e-6
 
 
@@ -34,25 +34,25 @@ class Triangle(NamedTuple):
     """A membership function."""
 
     level: int
-    place: int
+    position: int
 
     @property
     def corners(self) -> tuple[float, float, float]:
-        """The probabilities of its left foot, its peak and its right foot, cut to [0, 1]."""
-        low, peak, high = (self.place + step for step in (-1, 0, 1))
+        """The probabilities at its left foot, peak and right foot, clipped to [0, 1]."""
+        low, peak, high = (self.position + step for step in (-1, 0, 1))
         return max(low, 0) / self.level, peak / self.level, min(high, self.level) / self.level
 
     def __call__(self, probabilities: FloatArray) -> FloatArray:
         """Return the membership of each probability, of the same shape, in [0, 1]."""
         scaled = probabilities * self.level
-        rising = scaled - (self.place - 1)
-        falling = np.subtract(self.place + 1, scaled, out=scaled)
+        rising = scaled - (self.position - 1)
+        falling = np.subtract(self.position + 1, scaled, out=scaled)
         membership: FloatArray = np.maximum(np.minimum(rising, falling, out=rising), 0.0, out=rising)
         return membership
 
 
 TRIANGLES = (
-    *(Triangle(level, place) for level in (2, 4, 8) for place in range(level + 1)),
+    *(Triangle(level, position) for level in (2, 4, 8) for position in range(level + 1)),
     Triangle(1, 1),
     Triangle(1, 0),
 )
@@ -62,14 +62,14 @@ N_FUNCTIONS = len(TRIANGLES)
 
 @dataclass(frozen=True)
 class RuleSet:
-    """The rules that each class may get in a search over rules."""
+    """The rules that a search may give to a class."""
 
     kind: MapKind = "weights"
     n_weights: int | None = None
     """Number of weights; None for 61 on the logarithmic and 30 on the linear grid."""
     grid: Grid = "log"
-    """``linear`` for the weights k / K of the papers, whose ratios end at K; ``log`` for weights from 0.001 to 1 in
-    equal ratios."""
+    """``linear`` for the papers' weights k / K, with ratios of at most K; ``log`` for weights from 0.001 to 1 in equal
+    ratios."""
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -87,11 +87,11 @@ class RuleSet:
 
     @property
     def identity(self) -> int:
-        """The number of a rule that changes nothing: the weight 1, where there are weights."""
+        """The number of a rule that changes nothing: the weight 1 if there are weights."""
         return N_FUNCTIONS + len(self.weights) - 1 if len(self.weights) else UNCHANGED
 
     def value(self, number: int, probabilities: FloatArray) -> FloatArray:
-        """Return what a rule makes of the probabilities of one class, of the same shape."""
+        """Apply a rule to the probabilities of a class."""
         if number < N_FUNCTIONS:
             return TRIANGLES[number](probabilities)
         corrected: FloatArray = probabilities * self.weights[number - N_FUNCTIONS]
@@ -107,7 +107,7 @@ class RuleSet:
 
 @dataclass(frozen=True, eq=False)
 class ClassRules:
-    """The rule of each class of a fitted correction."""
+    """The rule of each class in a fitted correction."""
 
     functions: IntArray
     """Number of the membership function of each class, shape (n_classes,); -1 for a class with a weight."""
@@ -116,7 +116,7 @@ class ClassRules:
 
     @classmethod
     def of_weights(cls, weights: FloatArray) -> ClassRules:
-        """Return rules that are weights, of which the largest is made 1."""
+        """Return weights as rules, scaled so that the largest is 1."""
         return cls(np.full(len(weights), -1), weights / weights.max())
 
     @property
@@ -125,26 +125,26 @@ class ClassRules:
         return bool((self.functions >= 0).any())
 
     def transform(self, probabilities: FloatArray) -> FloatArray:
-        """Return the corrected values, shape (n, n_classes). They are no probabilities, and rows need not sum to 1."""
+        """Return the corrected values, shape (n, n_classes), which are not probabilities: rows need not sum to 1."""
         values: FloatArray = probabilities * np.where(np.isnan(self.weights), 0.0, self.weights)
         for column in np.flatnonzero(self.functions >= 0):
             values[:, column] = TRIANGLES[self.functions[column]](probabilities[:, column])
         return values
 
     def shares(self, probabilities: FloatArray) -> FloatArray:
-        """Return the corrected values of each row over their sum, shape (n, n_classes)."""
+        """Return the corrected values of each row divided by their sum, shape (n, n_classes)."""
         values = self._decisive(probabilities)
         sums = values.sum(axis=1, keepdims=True)
         shares: FloatArray = np.divide(values, sums, out=np.full_like(values, 1 / values.shape[1]), where=sums > 0)
         return shares
 
     def predict(self, probabilities: FloatArray) -> IntArray:
-        """Return the index of the predicted class of each row, shape (n,): the first one with the largest value."""
+        """Return the index of the predicted class of each row, shape (n,): the first with the largest value."""
         predicted: IntArray = self._decisive(probabilities).argmax(axis=1)
         return predicted
 
     def _decisive(self, probabilities: FloatArray) -> FloatArray:
-        # Membership functions are 0 in wide ranges: a row that none of them reaches is decided by its probabilities.
+        # Membership functions are 0 over wide ranges; a row in which all are 0 is decided by its probabilities.
         values = self.transform(probabilities)
         is_empty = ~values.any(axis=1)
         values[is_empty] = probabilities[is_empty]
@@ -152,9 +152,9 @@ class ClassRules:
 
 
 def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
-    """Return the probabilities that rules are applied to: rows that sum to 1, if there are membership functions.
+    """Return the probabilities to apply rules to: normalised if there are membership functions.
 
-    Each row is treated by itself. One whose sum differs from 1 by rounding alone stays as it is.
+    Each row is treated by itself. One whose sum differs from 1 only by rounding stays unchanged.
 
     Args:
         probabilities: Probability of each class in each row, shape (n, n_classes), none negative.

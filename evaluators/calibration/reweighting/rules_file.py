@@ -20,7 +20,7 @@ from schemas.documents.reweighting import FitReport, Reweighting
 
 @dataclass(frozen=True)
 class StoredRules:
-    """Fitted rules with everything that their file holds."""
+    """Fitted rules with all contents of their file."""
 
     document: Reweighting
 
@@ -30,9 +30,9 @@ class StoredRules:
 
         Args:
             fit: The fit.
-            settings: Its choices.
-            classes: Name of the class of each column. Truth values and numbers like 1.0 become whole numbers, which
-                equal them; other names become texts.
+            settings: Its settings.
+            classes: Name of the class of each column. Booleans and numbers like 1.0 become equal integers; other names
+                become texts.
         """
         whole = [_whole(name) for name in classes]
         has_integer_classes = None not in whole
@@ -74,7 +74,7 @@ class StoredRules:
         """
         if not path.is_file():
             raise DataError(f"{path}: no such file; fit rules first, and name the file that was written")
-        from schemas.files import contract  # It brings every document of ours, which a fit in Python has no use for.
+        from schemas.files import contract  # Imported here because it loads all documents, which a fit does not need.
 
         return cls(contract.read(path, Reweighting))
 
@@ -82,7 +82,7 @@ class StoredRules:
         """Write the file.
 
         Raises:
-            DataError: the rules break the contract of the file; nothing is written.
+            DataError: the rules violate the schema of the file; nothing is written.
         """
         from schemas.files import contract
 
@@ -91,28 +91,28 @@ class StoredRules:
 
     @property
     def classes(self) -> list[str] | list[int]:
-        """The names of the classes, as they were given."""
+        """The names of the classes."""
         names = list(self.document.classes)
         return [int(name) for name in names] if self.document.has_integer_classes else names
 
     @cached_property
     def rules(self) -> ClassRules:
-        """The rules, to be applied."""
+        """The rules."""
         weights = np.array([np.nan if weight is None else weight for weight in self.document.weights], dtype=np.float64)
-        # A file may leave the number of a weight open; a class without a weight has that of its membership function.
+        # A weight may have no rule number; a class without a weight always has that of its membership function.
         numbers = np.array([-1 if number is None else number for number in self.document.rules])
         return ClassRules(np.where(np.isnan(weights), numbers, -1), weights)
 
 
 def _numbers(rules: ClassRules, rule_set: RuleSet | None) -> Iterator[int | None]:
-    """Yield the number of each class's rule; None for a weight that is of no grid."""
+    """Yield the rule number of each class; None for a weight that is on no grid."""
     on_grid = {} if rule_set is None else {weight: number for number, weight in enumerate(rule_set.weights.tolist())}
     for function, weight in zip(rules.functions.tolist(), rules.weights.tolist(), strict=True):
         yield function if function >= 0 else N_FUNCTIONS + on_grid[weight] if weight in on_grid else None
 
 
 def _whole(name: object) -> int | None:
-    """Return a class as a whole number; None if it is none."""
+    """Return a class name as an integer; None if it is none."""
     if isinstance(name, int):
         return int(name)
     return int(name) if isinstance(name, float) and name.is_integer() else None

@@ -1,16 +1,16 @@
 """The solvers: four ways to find the rules of all classes, each a function from a problem to candidates.
 
 ``convex``
-    The weights of a balanced logistic model. It follows all rows with few parameters, and overfits least.
+    The weights of a balanced logistic model. It has few parameters for all rows, and overfits least.
 ``path``
-    Points on the way from no correction to *convex*, and on to equal accuracies: a single number is chosen.
+    Points on the way from no correction to *convex*, and on to equal accuracies: only a single number is chosen.
 ``coordinate``
     Exact searches over one weight after the other, from *convex* and from equal accuracies; the default.
 ``anneal``
     Simulated annealing over weights and membership functions, as in the paper, with a schedule that cools.
 
-With the default objective, the last three reach about the same on other rows than the fitted ones; *path* and
-*coordinate* take 5 to 30 times less time than *anneal*, and need no seed.
+With the default objective, the last three do about equally well on held-out rows; *path* and *coordinate* are 5 to 30
+times as fast as *anneal*, and need no seed.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from evaluators.calibration.reweighting.rules import ClassRules
 from evaluators.calibration.reweighting.top_two import TopTwo
 from evaluators.statistics.class_accuracies import mean_accuracy
 
-# Steps towards equal accuracies: their number, the size of the first, and after how many the size is halved.
+# Steps towards equal accuracies: their number, the size of the first, and the step at which the size is halved.
 _N_EQUALISING, _FIRST_STEP, _SLOWING = 400, 2.0, 20.0
-# Share of the largest probability of its row below which a probability counts as this share, as 0 does. It is relative,
-# since rows need not sum to 1: products of token probabilities are far smaller than any absolute bound.
+# Smallest probability, as a share of the largest in its row; smaller ones, such as 0, are raised to it. It is relative
+# because rows need not sum to 1: products of token probabilities can be below any absolute bound.
 _SMALLEST_SHARE = 1e-12
-# Strength with which biases are held near 0, so that classes that the model separates entirely stay finite.
+# Penalty on biases, which keeps those of perfectly separated classes finite.
 _RIDGE = 1e-6
-# Where the right classes are the least probable ones, the likelihood wants a slope of 0 or less, and b / a explodes.
+# If right classes are the least probable, the best slope a is 0 or negative, and b / a explodes.
 _SMALLEST_SLOPE = 0.05
 _MOST_NEWTON_STEPS, _MOST_HALVINGS, _SUFFICIENT = 100, 40, 1e-10
 _N_PATH_POINTS = 20
 _MOST_SWEEPS = 50
-# Relative distance of thresholds below which they are one, so that rounding cannot decide on which side a row is.
+# Relative distance below which thresholds count as equal, so that rounding cannot decide on which side a row is.
 _SAME = 1e-9
-# Weights between which the search looks; a row that needs more is never won, and one that needs less is never lost.
+# Range of the weights that are tried; a row with a higher threshold is never won, and one with a lower never lost.
 _LEAST, _MOST = 1e-13, 1e13
 _MOVES_PER_CLASS, _LEAST_MOVES = 10, 200
-# Share of proposals that are a rule with a similar number, and not any other rule as in the papers.
+# Share of proposals that are a rule with a similar number; the others are any rule, as in the papers.
 _SHARE_OF_STEPS = 0.5
-# Probability that such a step goes to the next rule; each further rule is less probable by the same share.
+# Probability that such a step goes to the next rule; it falls by the same share with each further rule.
 _NEARNESS = 0.3
 
 
@@ -55,9 +55,9 @@ class Solver(NamedTuple):
 
     solve: Callable[[Problem], Solution]
     chooses_rules: bool = False
-    """True if it searches among the rules of a set; False if its weights may be any numbers."""
+    """True if it chooses from a set of rules; False if its weights may be any numbers."""
     follows_rows: bool = True
-    """True if single rows decide, whose noise it then fits in small classes."""
+    """True if single rows can decide, so that it fits noise in small classes."""
 
 
 class Equalised(NamedTuple):
@@ -69,10 +69,10 @@ class Equalised(NamedTuple):
 
 
 def equalised_log_weights(problem: Problem) -> Equalised:
-    """Return weights under which classes are about equally accurate.
+    """Return weights that make classes about equally accurate.
 
-    The logarithm of a class's weight rises by ``2 / (1 + t / 20)`` times the distance of its accuracy below the mean
-    accuracy in step t, in the manner of multiplicative weights.
+    In step t the logarithm of a class's weight rises by ``2 / (1 + t / 20)`` times the distance of its accuracy below
+    the mean, as in multiplicative weights.
     """
     supports = problem.objective.supports
     log_weights = np.zeros(problem.n_classes)
@@ -90,11 +90,11 @@ def equalised_log_weights(problem: Problem) -> Equalised:
 
 
 def balanced_log_weights(problem: Problem) -> FloatArray:
-    """Return the logarithms of the weights of classes that a balanced logistic model gives, shape (n_classes,).
+    """Return the logarithms of the class weights of a balanced logistic model, shape (n_classes,).
 
     The model is ``softmax(a · log p + b)``, fitted by Newton's method to the mean over classes of the mean
-    log-likelihood of their rows. Its largest value is that of ``log p + b / a``, hence the weights ``exp(b / a)``. It
-    is convex, so that its solution is unique.
+    log-likelihood of their rows. It predicts the class with the largest ``log p + b / a``, hence the weights
+    ``exp(b / a)``. The problem is convex, so the solution is unique.
     """
     occurs = problem.objective.supports > 0
     probabilities = problem.probabilities[:, occurs]
@@ -136,7 +136,7 @@ class _Logistic(NamedTuple):
         """Return the parameters after a step of Newton's method that does not raise the loss, and their loss."""
         gradient, curvature = self._derivatives(parameters)
         if parameters[-1] <= _SMALLEST_SLOPE and gradient[-1] > 0:
-            # The bound holds the slope, and only the biases can move. A step that still moved the slope would be
+            # The slope is at its bound, so only the biases may move: a step that also moved the slope would be
             # shortened to nothing.
             gradient[-1] = curvature[-1, :-1] = curvature[:-1, -1] = 0.0
         move = np.linalg.solve(curvature, -gradient)
@@ -149,7 +149,7 @@ class _Logistic(NamedTuple):
         return parameters, loss
 
     def _scores(self, parameters: FloatArray) -> FloatArray:
-        """Return the logarithms of odds of each row, shape (n, n_classes), of which the largest is 0."""
+        """Return the logits of each row, shape (n, n_classes), shifted so that the largest is 0."""
         scores: FloatArray = parameters[-1] * self.log_odds + parameters[:-1]
         scores -= scores.max(axis=1, keepdims=True)
         return scores
@@ -192,7 +192,7 @@ def path(problem: Problem) -> Solution:
 
 
 def coordinate(problem: Problem) -> Solution:
-    """Return both starts, and where line searches over the weights of single classes end from each of them."""
+    """Return both starting points, and the end points of line searches over single weights from each."""
     starts = {"equal accuracies": equalised_log_weights(problem).best, "convex": balanced_log_weights(problem)}
     candidates, n_evaluations = [], _N_EQUALISING
     for name, log_weights in starts.items():
@@ -204,7 +204,7 @@ def coordinate(problem: Problem) -> Solution:
 
 
 def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
-    """Return weights of which no single one can be improved, and the number of weights that were tried."""
+    """Return weights that no change of a single one improves, and the number of weights tried."""
     objective, weights, n_tried = problem.objective, start.copy(), 0
     top = TopTwo(problem.probabilities, problem.targets, problem.probabilities * weights)
 
@@ -220,7 +220,7 @@ def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
             n_tried += len(line.weights)
             values = objective(line.counts)
             best = np.flatnonzero(values <= values.min() + ROUNDING)
-            # Of equally good weights that of higher mean accuracy, then the one nearest to the present weight.
+            # Of equally good weights take that with the higher mean accuracy, then the one nearest to the current.
             means = objective.mean(Counts(line.counts.right[best], None))
             best = best[means >= means.max() - ROUNDING]
             distances = np.abs(np.log(line.weights[best] / weights[class_index]))
@@ -234,7 +234,7 @@ def _improved(problem: Problem, start: FloatArray) -> tuple[FloatArray, int]:
 
 
 class _Line(NamedTuple):
-    """The counts at all weights of one class that can be best."""
+    """The counts at all weights of a class that can be optimal."""
 
     weights: FloatArray
     """Weights, shape (n_points,)."""
@@ -243,25 +243,24 @@ class _Line(NamedTuple):
 
 
 def _line(top: TopTwo, class_index: int, is_monotone: bool, *, with_predicted: bool) -> _Line | None:
-    """Return the line of a class; None if no weight changes anything.
+    """Return the line of a class; None if its weight changes nothing.
 
-    A class wins a row as soon as its weight exceeds the row's threshold, the best other value over its own probability.
-    Between two thresholds nothing changes, so that sorting them gives the counts at every weight::
+    A class wins a row when its weight exceeds the row's threshold: the best other value divided by its own probability.
+    Between two thresholds nothing changes, so sorting them gives the counts at every weight::
 
         thresholds     0.2        0.5   0.6             1.4       rows in which it is the right class: 0.2 and 1.4
         weights   w0  -o-   w1   -x-   -x-     w2      -o-   w3   right rows of the class: 0 at w0, 1 at w1, w2, 2 at w3
 
-    For a monotone objective only w0, w1 and w3 can be best: between w1 and w2 the class wins rows of others, and none
-    of its own.
+    For a monotone objective only w0, w1 and w3 can be optimal: from w1 to w2 the class wins only rows of other classes.
     """
     probabilities, others = top.probabilities[class_index], top.others(class_index)
     own = np.zeros(len(probabilities), dtype=np.bool_)
     own[top.own_rows(class_index)] = True
-    # A row in which neither this class nor the best other one is right changes no count of right rows.
+    # A row where neither this class nor the best other one is right does not change the number of right rows.
     matters = np.ones_like(own) if with_predicted else own | others.are_right
     rows = np.flatnonzero(matters & (probabilities > 0) & (others.values > 0))
     with np.errstate(over="ignore"):
-        # A row in which the class has next to no probability needs an infinite weight.
+        # A row where the class has almost no probability needs an infinite weight.
         thresholds = others.values[rows] / probabilities[rows]
     order = np.argsort(thresholds, kind="stable")
     order = order[(thresholds[order] > _LEAST) & (thresholds[order] < _MOST)]
@@ -270,7 +269,7 @@ def _line(top: TopTwo, class_index: int, is_monotone: bool, *, with_predicted: b
     rows, thresholds = rows[order], thresholds[order]
     groups = np.concatenate([[0], np.cumsum(thresholds[1:] > thresholds[:-1] * (1 + _SAME))])
     stops = np.unique(groups[own[rows]]) if is_monotone else np.arange(groups[-1] + 1)
-    # A weight below all thresholds, and one between the group of thresholds of each stop and the next group.
+    # One weight below all thresholds, and one between each stop's group of thresholds and the next group.
     firsts = thresholds[np.searchsorted(groups, np.arange(groups[-1] + 1))]
     lasts = thresholds[np.searchsorted(groups, np.arange(groups[-1] + 1), side="right") - 1]
     nexts = np.append(firsts[1:], _MOST)
@@ -283,10 +282,10 @@ def _counts_at(top: TopTwo, class_index: int, rows: IntArray, stops: IntArray, n
     """Return the counts below all thresholds and after each stop.
 
     Args:
-        top: The present values.
+        top: The current values.
         class_index: Index of the class.
         rows: Rows in the order in which the class wins them.
-        stops: Number of the first stop at which each of these rows is won; ``n_stops`` if it is won after all.
+        stops: First stop at which each of these rows is won; ``n_stops`` if it is won after all stops.
         n_stops: Number of stops.
         lowest: Counts at a weight at which none of these rows is won.
     """
@@ -295,7 +294,7 @@ def _counts_at(top: TopTwo, class_index: int, rows: IntArray, stops: IntArray, n
     targets, others = top.targets[won], top.others(class_index)
 
     def lost(at_stops: IntArray, classes: IntArray) -> FloatArray:
-        """Return minus the number of rows that each class loses at each stop, shape (n_stops, n_classes)."""
+        """Return the negated number of rows that each class loses at each stop, shape (n_stops, n_classes)."""
         numbers = np.bincount(at_stops * n_classes + classes, minlength=n_stops * n_classes)
         return -numbers.reshape(n_stops, n_classes).astype(np.float64)
 
@@ -311,15 +310,15 @@ def _counts_at(top: TopTwo, class_index: int, rows: IntArray, stops: IntArray, n
 
 
 def anneal(problem: Problem) -> Solution:
-    """Return the best rules of each restart, which is annealing followed by single improvements.
+    """Return the best rules of each restart: annealing, followed by improvements of single rules.
 
-    The published schedule of DCS (arXiv:2503.05157) ends at a temperature of 200 for an objective that counts rows: it
-    accepted 51 % of the worsening moves with 4 classes, and 90 % with 14. Here objectives lie in [0, 1], the
+    The published schedule of DCS (arXiv:2503.05157) ends at a temperature of 200 for an objective that counts rows, and
+    still accepted 51 % of worsening moves with 4 classes, and 90 % with 14. Here objectives lie in [0, 1], the
     temperature falls from 0.1 to a thousandth of that, and a search over single changes follows.
 
     Half of the proposals are any other rule, as in the papers, and half a rule with a similar number, such as a similar
-    weight. Of 100 single searches on five problems with four classes, 1,000 rows and 30 weights, 95 then found the
-    optimum that trying all 30⁴ combinations finds; with any rule alone and ten proposals per class it were 51.
+    weight. Of 100 single searches on five problems with four classes, 1,000 rows and 30 weights, 95 found the optimum
+    of all 30⁴ combinations; with only the first kind and ten proposals per class, 51 did.
     """
     candidates, n_evaluations = [], 0
     for restart in range(problem.annealing.n_restarts):
@@ -338,7 +337,7 @@ class _Annealing:
         self.problem, self.n_evaluations = problem, 0
         self._numbers = problem.rule_set.numbers
         start = int(np.flatnonzero(self._numbers == problem.rule_set.identity)[0])
-        # The rule of each class, as an index into the numbers.
+        # The rule of each class, as an index into the numbers of the rules.
         self._chosen = np.full(problem.n_classes, start)
         rules = problem.rule_set.rules(self._numbers[self._chosen])
         self._top = TopTwo(problem.probabilities, problem.targets, rules.transform(problem.probabilities))
@@ -353,7 +352,7 @@ class _Annealing:
         return numbers
 
     def anneal(self, rng: np.random.Generator) -> None:
-        """Try random changes, of which worsening ones are accepted ever more rarely."""
+        """Try random changes; worsening ones are accepted ever more rarely."""
         schedule, order, n_rules = self.problem.annealing, self.problem.order, len(self._numbers)
         n_moves = schedule.moves_per_level or max(_MOVES_PER_CLASS * len(order), _LEAST_MOVES)
         first = temperature = schedule.temperature * self.problem.objective.scale
@@ -366,14 +365,14 @@ class _Annealing:
             for class_index, other, step, chance in zip(classes, others, steps, chances, strict=True):
                 rule = int(self._chosen[class_index]) + step
                 if step == 0 or not 0 <= rule < n_rules:
-                    # A proposal never equals the present rule. The released code compares with the start instead, so
-                    # that no class ever gets its first rule again.
+                    # A proposal never equals the current rule. The released code compares with the start instead, so no
+                    # class ever gets its first rule back.
                     rule = other + (other >= self._chosen[class_index])
                 self._propose(class_index, rule, chance, temperature)
             temperature *= schedule.cooling
 
     def improve(self) -> None:
-        """Try every rule of every class from the best rules on, until nothing gets better."""
+        """Try every rule of every class, starting from the best rules, until nothing improves."""
         for class_index in np.flatnonzero(self._chosen != self._best_chosen).tolist():
             self._chosen[class_index] = self._best_chosen[class_index]
             self._top.accept(class_index, self._values(class_index, self._chosen[class_index]))
@@ -388,12 +387,12 @@ class _Annealing:
             is_better = self._best_score.objective < before.objective - ROUNDING
 
     def _propose(self, class_index: int, rule: int, chance: float, temperature: float) -> None:
-        """Try a change, and accept it if it is no worse, or by chance; at temperature 0 only if it is better."""
+        """Try a change, and accept it if it is no worse or by chance; at temperature 0 only if it is better."""
         objective, values = self.problem.objective, self._values(class_index, rule)
         counts = self._top.trial(class_index, values, with_predicted=objective.needs_predicted)
         new = float(objective(counts))
         self.n_evaluations += 1
-        # Both can be infinite, where nothing is right, and infinity minus itself is no number.
+        # Both are infinite where nothing is right, and infinity minus infinity is nan.
         worse_by = new - self._score.objective if new > self._score.objective else 0.0
         if worse_by > 0 and (temperature <= 0 or chance >= math.exp(-worse_by / temperature)):
             return

@@ -1,12 +1,12 @@
 """The two largest corrected values of each row, kept up to date while the values of single classes change.
 
-A changed value of one class decides a row by a comparison with the larger value of another class::
+When the value of a class changes, comparing it with the largest other value decides the row::
 
     row    largest       second        class 2 gets 0.5      class 0 gets 0.2
     17     0.6 (class 0) 0.4 (class 1) 0.5 < 0.6: loses      0.2 < 0.4: class 1 wins, and the second is ranked anew
 
-A trial therefore costs a few passes over the rows, whatever the number of classes: with 10,000 rows of 100 classes it
-takes 1/100 of the time of computing all values again. Whole searches would gain less than a factor of two by numba.
+A trial thus takes a few passes over the rows, whatever the number of classes: with 10,000 rows of 100 classes, 1/100 of
+the time of computing all values again. Numba would speed up whole searches by less than a factor of two.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Ranked(NamedTuple):
-    """The class that holds one place in each row."""
+    """The class of a certain rank in each row."""
 
     values: FloatArray
     """Its corrected value, shape (n,)."""
@@ -43,7 +43,7 @@ class TopTwo:
     """
 
     def __init__(self, probabilities: FloatArray, targets: IntArray, values: FloatArray) -> None:
-        # Ordered by their right class, the rows of a class are a slice, and its right rows one sum.
+        # Rows are ordered by their right class, so those of a class are a slice, and its right rows a single sum.
         order = np.argsort(targets, kind="stable")
         self.targets = targets[order]
         self.probabilities = np.ascontiguousarray(probabilities[order].T)
@@ -54,7 +54,7 @@ class TopTwo:
         self._slices = [slice(end - n, end) for end, n in zip(ends.tolist(), self.supports.tolist(), strict=True)]
         self._occurring = np.flatnonzero(self.supports)
         self._starts = (ends - self.supports)[self._occurring]
-        # What decides a row without a positive corrected value.
+        # These classes win rows without a positive corrected value.
         self._unchanged = self.probabilities.argmax(axis=0)
         self._unchanged_right = self._unchanged == self.targets
         n = len(targets)
@@ -64,18 +64,18 @@ class TopTwo:
         self._rank(np.arange(n))
 
     def own_rows(self, class_index: int) -> slice:
-        """Return the rows of which a class is the right one."""
+        """Return the rows whose right class this is."""
         return self._slices[class_index]
 
     def counts(self, *, with_predicted: bool = False) -> Counts:
-        """Return the counts by class under the present values."""
+        """Return the counts by class under the current values."""
         is_empty = self._first.values <= 0
         right = np.where(is_empty, self._unchanged_right, self._first.are_right)
         predicted = np.where(is_empty, self._unchanged, self._first.classes) if with_predicted else None
         return self._counted(right, predicted)
 
     def others(self, class_index: int) -> Ranked:
-        """Return the best of all classes but one in each row."""
+        """Return the best of all other classes in each row."""
         rows = np.flatnonzero(self._first.classes == class_index)
         first, second = self._first, self._second
         return Ranked(
@@ -85,14 +85,14 @@ class TopTwo:
         )
 
     def trial(self, class_index: int, values: FloatArray, *, with_predicted: bool = False) -> Counts:
-        """Return the counts by class if the corrected values of one class were others.
+        """Return the counts by class if a class had other corrected values.
 
         Args:
             class_index: Index of the class.
             values: Its corrected values, shape (n,), in the order of :attr:`probabilities`.
             with_predicted: True to count how often each class is predicted.
         """
-        # As in others(), but without the classes where nobody asks for them.
+        # Like others(), but computes classes only if needed.
         rows = np.flatnonzero(self._first.classes == class_index)
         best_other = _with(self._first.values, self._second.values, rows)
         right = _with(self._first.are_right, self._second.are_right, rows)
@@ -106,7 +106,7 @@ class TopTwo:
         right &= ~wins
         own = self._slices[class_index]
         right[own] = wins[own]
-        # Corrected values are never negative, so that a row without a positive one has a tie at 0.
+        # Corrected values are never negative, so a row without a positive one has a tie at 0.
         is_empty = ties & (values <= 0) if has_ties else ties
         if has_ties:
             np.copyto(right, self._unchanged_right, where=is_empty)
@@ -117,7 +117,7 @@ class TopTwo:
         return self._counted(right, predicted)
 
     def accept(self, class_index: int, values: FloatArray) -> None:
-        """Give one class other corrected values.
+        """Replace the corrected values of a class.
 
         Args:
             class_index: Index of the class.
@@ -128,13 +128,12 @@ class TopTwo:
         is_above_second = _beats(values, class_index, self._second)
         rises = ~is_first & _beats(values, class_index, self._first)
         enters = ~is_first & ~rises & is_above_second
-        # A class that falls behind the second may be passed by a third one, which is unknown: such rows are ranked
-        # anew.
+        # A class that falls behind the second may also fall behind an unknown third: such rows are ranked anew.
         falls = is_first & ~is_above_second
         falls |= (self._second.classes == class_index) & ~rises & (values < self._second.values)
         own = np.zeros(len(values), dtype=np.bool_)
         own[self._slices[class_index]] = True
-        # A class that stays the first has a new value, and nothing else changes.
+        # If a class stays first, only its value changes.
         changes: tuple[tuple[npt.ArrayLike, BoolArray], ...] = (
             (values, rises | is_first),
             (class_index, rises),
@@ -148,7 +147,7 @@ class TopTwo:
             self._rank(np.flatnonzero(falls))
 
     def _rank(self, rows: IntArray) -> None:
-        """Find the first and second class of some rows anew."""
+        """Determine the first and second class of some rows from all values."""
         values, targets = self._values[:, rows], self.targets[rows]
         columns = np.arange(len(rows))
         for ranked in (self._first, self._second):
@@ -167,13 +166,13 @@ class TopTwo:
 
 
 def _beats(values: FloatArray, class_index: int, ranked: Ranked) -> BoolArray:
-    """Return the mask of the rows where a class comes before another: by its value, or by its index in a tie."""
+    """Return the mask of the rows where a class ranks above another: by its value, or in a tie by its index."""
     before: BoolArray = (values > ranked.values) | ((values == ranked.values) & (ranked.classes > class_index))
     return before
 
 
 def _with(values: npt.NDArray[Scalar], others: npt.NDArray[Scalar], rows: IntArray) -> npt.NDArray[Scalar]:
-    """Return values of which those of some rows are replaced. Few are, so that no choice is made in the other rows."""
+    """Return a copy of values with some rows replaced; few are, so this is faster than a choice in every row."""
     mixed = values.copy()
     mixed[rows] = others[rows]
     return mixed

@@ -54,7 +54,7 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
         _check_folder(out, setup)
         adapters = _complete(out)
         n_complete = 0
-        # Check all contexts before training the first, so that a refusal comes before hours of training.
+        # Check all contexts before training the first, so that a refusal costs no training.
         for context in _contexts(plans, trainer):
             adapter = adapters.get(context.name)
             if adapter is None:

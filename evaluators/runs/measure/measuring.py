@@ -198,7 +198,7 @@ class Computed(NamedTuple):
 
     metrics: tuple[Metric, ...]
     scores: ScoresFile | None
-    """File of the texts' scores beside the records; None if the task reads no scores or nothing was scored."""
+    """File of the texts' scores in the folder of the run; None if the task reads no scores or nothing was scored."""
     corrections: CorrectionsFile | None = None
     """File of the corrections of calibrated metrics; None if no metric of the task needs one."""
 

@@ -122,7 +122,7 @@ def rescore(
 
 
 def _checked(folder: Path, result: Result, task: Task, max_failure_rate: float) -> WrittenRecords:
-    """Check that all readings of a run follow from its answers, and return its records as they lie in its folder.
+    """Check that all readings of a run follow from its answers, and return its stored records.
 
     Raises:
         DataError: the records are damaged, or a reading does not follow from its answers.

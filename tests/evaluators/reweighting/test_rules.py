@@ -20,7 +20,7 @@ FULL = RuleSet("full", 30, "linear")
 
 
 def test_there_are_nineteen_functions_in_the_published_order() -> None:
-    assert [(one.level, one.place) for one in TRIANGLES] == oracle.TRIANGLES
+    assert [(one.level, one.position) for one in TRIANGLES] == oracle.TRIANGLES
     assert N_FUNCTIONS == 19
     assert TRIANGLES[UNCHANGED] == (1, 1)
     assert TRIANGLES[1].corners == (0.0, 0.5, 1.0)

@@ -1,8 +1,8 @@
 """The commands ``python -m evaluators reweight evaluate|fit|apply``: *commands*.
 
-*readers* finds out what it is given: files of class probabilities (*tables*) or finished runs (*run_rows*), either of
-which becomes *rows*. *class_report* measures and prints them before and after a correction, *class_charts* draws them,
-and *prediction_files* writes them.
+*readers* recognises the input: a file of class probabilities (*tables*) or a finished run (*run_rows*), either of which
+becomes *rows*. *class_report* measures and prints them before and after a correction, *class_charts* draws charts, and
+*prediction_files* writes the predictions.
 """
 
 from __future__ import annotations

@@ -25,19 +25,19 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.calibration.reweighting.command.class_report import Measured
 from evaluators.calibration.reweighting.fitting import Fit
 
-# Height of a class, and that in charts of so many classes.
+# Height of a class in pixels, and the smaller one in charts with more than _MANY classes.
 _STEP, _SMALL_STEP, _MANY = 22, 14, 30
-# Distance of a mark from the middle of its class, as a share of the height, so that before and after stay apart.
+# Distance of a mark from the middle of its class, as a share of the height, so that before and after do not overlap.
 _SHIFT = 0.17
 _WIDTH, _PLANE = 420, 360
 _MARGIN = 0.12
 _COLOURS = (MUTED, "#2457a6", "#b3541e", "#3c7d3f", "#7a4fa3", "#a8324a", "#0f7c84", "#8a6d1d")
-# The numbers of shapes and of colours have no common divisor, so that 40 marks differ.
+# The numbers of shapes and colours have no common divisor, so that 40 marks differ.
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 
 
 def check_plots(folder: Path | None) -> None:
-    """Check that charts can be drawn into a folder, before anything else is done.
+    """Check that charts can be drawn into a folder.
 
     Raises:
         ConfigError: the folder is a file.
@@ -80,13 +80,13 @@ def _written(path: Path, title: str, spec: Mapping[str, JsonValue]) -> Path:
 
 
 def _classes(report: Measured) -> dict[str, JsonValue]:
-    """Return a dot with its interval for each class, before and after, and a line between the two."""
-    known = [row for row in report.before.classes if row.value is not None]
-    if len(known) > _MANY:
-        known = sorted(known, key=lambda row: row.value or 0.0)
-    names = _distinct([shortened(row.label) for row in known])
-    name_of = dict(zip((row.label for row in known), names, strict=True))
-    step = _SMALL_STEP if len(known) > _MANY else _STEP
+    """Chart a dot with its interval for each class, before and after, and a line between the two."""
+    with_rows = [row for row in report.before.classes if row.value is not None]
+    if len(with_rows) > _MANY:
+        with_rows = sorted(with_rows, key=lambda row: row.value or 0.0)
+    names = _distinct([shortened(row.label) for row in with_rows])
+    name_of = dict(zip((row.label for row in with_rows), names, strict=True))
+    step = _SMALL_STEP if len(with_rows) > _MANY else _STEP
     is_alone = report.after is None
     y: JsonValue = {
         "field": "label",
@@ -114,7 +114,7 @@ def _classes(report: Measured) -> dict[str, JsonValue]:
     if report.after is not None:
         after = {row.label: row.value for row in report.after.classes}
         changes: list[JsonValue] = [
-            {"label": name_of[row.label], "from": row.value, "to": after[row.label]} for row in known
+            {"label": name_of[row.label], "from": row.value, "to": after[row.label]} for row in with_rows
         ]
         layers.append(
             {
@@ -140,7 +140,7 @@ def _classes(report: Measured) -> dict[str, JsonValue]:
 
 
 def _lorenz(report: Measured) -> dict[str, JsonValue]:
-    """Return the share of the sum of accuracies that the least accurate classes have together."""
+    """Chart the share of the sum of accuracies that the least accurate classes have together."""
     values: list[JsonValue] = []
     names: list[JsonValue] = []
     for state, summary in report.states.items():
@@ -171,7 +171,7 @@ def _lorenz(report: Measured) -> dict[str, JsonValue]:
 
 
 def _candidates(fit: Fit) -> dict[str, JsonValue]:
-    """Return the mean class accuracy of candidates against their Gini index, where it exists."""
+    """Chart the mean class accuracy of candidates against their Gini index, where it is defined."""
     names: list[JsonValue] = [shortened(candidate.name) for candidate in fit.candidates]
     known = [(candidate, candidate.gini) for candidate in fit.candidates if candidate.gini is not None]
     values: list[JsonValue] = [
@@ -221,5 +221,5 @@ def _around(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
-    """Return labels of which shortened ones may be equal, each with its place behind it where another is the same."""
+    """Return labels with their numbers appended to those that are equal, as shortened labels can be."""
     return [label if labels.count(label) == 1 else f"{label} ({number})" for number, label in enumerate(labels, 1)]

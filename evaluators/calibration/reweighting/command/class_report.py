@@ -1,4 +1,4 @@
-"""Measures predictions before and after a correction, with intervals, and prints what it gives and what it costs."""
+"""Measures predictions before and after a correction, with intervals, and prints the gains and losses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ClassRow(NamedTuple):
     label: str
     n_rows: int
     n_predicted: int
-    """Number of rows that are predicted as this class, right or wrong."""
+    """Number of rows predicted as this class, right or wrong."""
     value: float | None
     """Accuracy: the share of the rows of this class that are predicted right; None without rows."""
     interval: Range | None
@@ -65,9 +65,8 @@ class Measure(NamedTuple):
     reason: str | None
     """Reason why there is no value; None if there is one."""
     interval: Range | None
-    """Interval from resampled rows; None without a value, without resamples, or for a noise floor. It covers the value
-    that as many rows give on average, which for a measure of inequality lies above that of infinitely many: what chance
-    adds is in the value and in the noise floor, and is not added again."""
+    """Interval around the expected value at this number of rows; for inequality it lies above the large-sample value.
+    It comes from resampled rows, and is None without a value or resamples, and for the noise floor."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ TITLES = {
     "top_class_dominance": "largest over mean accuracy",
     "smallest_class_accuracy": "smallest class accuracy",
 }
-"""Titles of the measures for readers, by name, in their order."""
+"""Titles of the measures in tables, by name, in the order of the rows."""
 _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "mean_class_accuracy": mean_accuracy,
     "gini": gini_index,
@@ -115,7 +114,7 @@ _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 # The largest accuracy over their mean is 1 or more; all other measures lie in [0, 1].
 _RANGES = {"top_class_dominance": (1.0, math.inf)}
-# The measures in the line of changes. Larger is better, except for the Gini index, whose rise shows in the Sen welfare.
+# The measures in the line of changes. A fall is a loss, except of the Gini index, whose rise shows in the Sen welfare.
 _MAIN = ("mean_class_accuracy", "accuracy", "gini", "sen_welfare", "smallest_class_accuracy")
 
 
@@ -145,7 +144,7 @@ def summarise(
     interval = wilson(sum(n_right), len(targets)) if n_resamples else None
     measures["accuracy"] = Measure("accuracy", overall, None, interval)
     floor = float(gini_noise_floor(accuracies, supports))
-    measures["gini_noise_floor"] = _defined_or_not("gini_noise_floor", floor, None, accuracies)
+    measures["gini_noise_floor"] = _measure_or_reason("gini_noise_floor", floor, None, accuracies)
     return Summary(len(targets), rows, tuple(measures[name] for name in TITLES))
 
 
@@ -167,7 +166,7 @@ def wilson(n_right: int, n: int) -> Range:
 def _resampled(accuracies: FloatArray, supports: IntArray, n_resamples: int, seed: int) -> FloatArray:
     """Return class accuracies on resamples of the rows of each class, shape (n_resamples, n_classes)."""
     rng = np.random.default_rng(seed)
-    # Half a right and half a wrong row more: a class of which all rows are right, or none, leaves some doubt too.
+    # Add half a right and half a wrong row, so that a class with all or no rows right varies too.
     shares = (np.nan_to_num(accuracies) * supports + 0.5) / (supports + 1)
     right = rng.binomial(supports, shares, size=(n_resamples, len(supports)))
     return np.where(supports > 0, right / np.maximum(supports, 1), np.nan)
@@ -178,17 +177,17 @@ def _measure(name: str, accuracies: FloatArray, resampled: FloatArray | None) ->
     interval = None
     if resampled is not None and not math.isnan(value):
         values = _MEASURES[name](resampled)
-        known = np.sort(values[~np.isnan(values)])
-        if len(known):
-            # Resampled classes differ by chance once more: with 100 classes of 40 rows, all resamples have a larger
-            # Gini index than the predictions that they are drawn from. Moved, their mean is the value itself.
-            low, high = quantiles(known, (0.025, 0.975)) - known.mean() + value
-            least, most = _RANGES.get(name, (0.0, 1.0))
-            interval = Range(float(max(low, least)), float(min(high, most)))
-    return _defined_or_not(name, value, interval, accuracies)
+        defined = np.sort(values[~np.isnan(values)])
+        if len(defined):
+            # Resampling adds chance differences between classes: with 100 classes of 40 rows, every resample has a
+            # larger Gini index than the predictions. Shift the resamples so that their mean equals the value.
+            low, high = quantiles(defined, (0.025, 0.975)) - defined.mean() + value
+            minimum, maximum = _RANGES.get(name, (0.0, 1.0))
+            interval = Range(float(max(low, minimum)), float(min(high, maximum)))
+    return _measure_or_reason(name, value, interval, accuracies)
 
 
-def _defined_or_not(name: str, value: float, interval: Range | None, accuracies: FloatArray) -> Measure:
+def _measure_or_reason(name: str, value: float, interval: Range | None, accuracies: FloatArray) -> Measure:
     if not math.isnan(value):
         return Measure(name, value, None, interval)
     is_single = int((~np.isnan(accuracies)).sum()) < 2
@@ -201,46 +200,46 @@ def changes(before: Summary, after: Summary) -> str:
 
 
 def losses(before: Summary, after: Summary) -> Iterator[str]:
-    """Yield a sentence for each measure that falls, and one about the classes that are less accurate than before.
+    """Yield a sentence for each measure that falls, and one about classes that lose accuracy.
 
     Args:
-        before: The predictions of the uncorrected probabilities.
-        after: Those of the corrected ones, on the same rows.
+        before: Summary of the uncorrected predictions.
+        after: Summary of the corrected predictions on the same rows.
     """
     for name in _MAIN:
         old, new = before.value(name), after.value(name)
         if name != "gini" and old is not None and new is not None and new < old:
             yield f"the {TITLES[name]} falls by {old - new:.4f}, from {old:.4f} to {new:.4f}"
-    known = [
+    with_rows = [
         (old.label, old.value, new.value)
         for old, new in zip(before.classes, after.classes, strict=True)
         if old.value is not None and new.value is not None
     ]
-    worse = [(label, old, new) for label, old, new in known if new < old]
+    worse = [(label, old, new) for label, old, new in with_rows if new < old]
     if worse:
         label, old, new = max(worse, key=lambda row: row[1] - row[2])
-        n_better = sum(new > old for _, old, new in known)
+        n_better = sum(new > old for _, old, new in with_rows)
         yield (
-            f"{len(worse)} of {len(known)} classes lose and {n_better} gain; '{label}' loses most, from {old:.4f} to "
-            f"{new:.4f}"
+            f"{len(worse)} of {len(with_rows)} classes lose and {n_better} gain; '{label}' loses most, from {old:.4f} "
+            f"to {new:.4f}"
         )
 
 
 def shown(value: float | None) -> str:
-    """Return a value as tables and sentences show it."""
+    """Format a value for tables and sentences."""
     return "none" if value is None else f"{value:.4f}"
 
 
 _N_RESAMPLES = 1000
-# Of more classes the table shows the least accurate ones and some of the most accurate.
-_MOST_CLASSES, _N_LEAST, _N_MOST = 30, 15, 5
-# Width of tables where standard output is no terminal, and that of a terminal below which tables have fewer columns.
+# With more classes, the table shows the least accurate and some of the most accurate ones.
+_MAX_CLASSES, _N_LEAST, _N_MOST = 30, 15, 5
+# Width of tables if standard output is not a terminal, and the terminal width below which tables have fewer columns.
 _WIDTH, _LEAST_WIDTH = 160, 130
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The predictions on some rows, before and, if there are rules, after the correction."""
+    """Summaries of the predictions on some rows, before and, if there are rules, after the correction."""
 
     title: str
     before: Summary
@@ -253,11 +252,11 @@ class Measured:
 
     @property
     def warnings(self) -> list[str]:
-        """Sentences about what the correction costs; none without a correction."""
+        """Sentences about the losses; none without a correction."""
         return [] if self.after is None else list(losses(self.before, self.after))
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return what is measured as JSON."""
+        """Return the summaries and warnings as JSON."""
         document: dict[str, JsonValue] = {"source": self.title, "n_rows": self.before.n_rows}
         for name, summary in self.states.items():
             classes: list[JsonValue] = [_as_json(row) for row in summary.classes]
@@ -283,17 +282,17 @@ def measured(title: str, rows: Rows, stored: StoredRules | None = None) -> Measu
 
 
 def print_measured(report: Measured, warnings: Iterable[str] | None = None) -> None:
-    """Print the table of classes, the table of measures, and what the correction gives and costs.
+    """Print the table of classes, the table of measures, and the gains and losses.
 
     Args:
         report: The measured predictions.
-        warnings: Sentences to warn with; None for those that follow from the predictions.
+        warnings: Warnings to print; None for those of the report.
     """
     console = Console()
     if not console.is_terminal:
         console = Console(width=max(console.width, _WIDTH))
     console.print(_class_table(report, is_narrow=console.width < _LEAST_WIDTH))
-    if len(report.before.classes) > _MOST_CLASSES:
+    if len(report.before.classes) > _MAX_CLASSES:
         print(f"{len(report.before.classes)} classes; --json prints all of them")
     console.print(_measure_table(report))
     for measure in (report.after or report.before).measures:
@@ -306,7 +305,7 @@ def print_measured(report: Measured, warnings: Iterable[str] | None = None) -> N
 
 
 def print_notes(rows: Rows) -> None:
-    """Print the number of rows and classes of an input, and what was taken of it."""
+    """Print the number of rows and classes of an input, and notes about rows that were left out."""
     print(f"{visible(rows.source)}: {len(rows):,} rows, {len(rows.classes)} classes")
     for note in rows.notes:
         print(f"  {note}")
@@ -319,7 +318,7 @@ def print_notes(rows: Rows) -> None:
 
 
 def _class_table(report: Measured, *, is_narrow: bool) -> Table:
-    """Return the table of classes; a narrow one does not say how often each is predicted."""
+    """Return the table of classes; a narrow one omits how often each is predicted."""
     table = Table(title=Text(visible(report.title)), title_justify="left")
     table.add_column("class", overflow="fold")
     table.add_column("rows", justify="right", no_wrap=True)
@@ -329,19 +328,19 @@ def _class_table(report: Measured, *, is_narrow: bool) -> Table:
     for name in names:
         table.add_column(name if is_narrow and name else f"accuracy {name}".strip(), justify="right", no_wrap=True)
         table.add_column("95 % interval", justify="right", no_wrap=True)
-    for rows in _some(list(zip(*(summary.classes for summary in report.states.values()), strict=True))):
+    for rows in _shown_classes(list(zip(*(summary.classes for summary in report.states.values()), strict=True))):
         cells = [] if is_narrow else [f"{row.n_predicted:,}" for row in rows]
         cells += [cell for row in rows for cell in _value_and_interval(row)]
         table.add_row(Text(visible(rows[0].label)), f"{rows[0].n_rows:,}", *cells)
     return table
 
 
-def _some(classes: Sequence[tuple[ClassRow, ...]]) -> Sequence[tuple[ClassRow, ...]]:
-    """Return the rows of all classes, or of many those of the least and the most accurate ones."""
-    if len(classes) <= _MOST_CLASSES:
+def _shown_classes(classes: Sequence[tuple[ClassRow, ...]]) -> Sequence[tuple[ClassRow, ...]]:
+    """Return all classes, or, if there are many, the least and the most accurate ones."""
+    if len(classes) <= _MAX_CLASSES:
         return classes
-    known = [rows for rows in classes if rows[0].value is not None]
-    ranked = sorted(known, key=lambda rows: rows[0].value or 0.0)
+    with_rows = [rows for rows in classes if rows[0].value is not None]
+    ranked = sorted(with_rows, key=lambda rows: rows[0].value or 0.0)
     return [*ranked[:_N_LEAST], *ranked[max(_N_LEAST, len(ranked) - _N_MOST) :]]
 
 

@@ -45,7 +45,7 @@ Plots: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class FitChoice:
-    """The choices of a fit, as the command line names them; None leaves a choice to the defaults, or to the paper."""
+    """The options of a fit; None takes the default, or with ``--paper`` the choice of the paper."""
 
     objective: str | None = option(f"Measure to improve: {', '.join(OBJECTIVES)}. Default: {Settings.objective}.")
     min_mean: str | None = option(
@@ -68,7 +68,7 @@ class FitChoice:
     seed: int = option("Seed of the annealing and of the choice of these rows.", default=0, min=0)
 
     def settings(self, *, paper: bool) -> Settings:
-        """Return the settings of the fit: what is chosen, and for the rest the defaults or the choices of the paper.
+        """Return the settings of the fit: the chosen ones, and for the rest the defaults or the choices of the paper.
 
         Raises:
             ConfigError: a choice does not exist, or two exclude each other.
@@ -154,7 +154,7 @@ def fit_command(
         test_rows = None if of_test is None else read_rows(of_test, rows.classes)
     with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
         fit = fit_rules(rows.probabilities, rows.targets, settings, rows.classes)
-        # As numbers, if all are, so that Python compares them with such labels.
+        # Stored as numbers if all names are, so that they equal numeric labels in Python.
         names = [int(name) for name in rows.classes] if are_numbers(rows.classes) else rows.classes
         stored = StoredRules.of(fit, settings, names)
         fitted = measured(f"fitted on {rows.title}", rows, stored)
@@ -235,10 +235,10 @@ def apply_command(
 
 
 def _test_choice(choice: InputChoice, test: Path | None, splits: tuple[str, ...]) -> InputChoice | None:
-    """Return the choices of the rows to measure on, which are no rows that are fitted on; None if none are named."""
+    """Return the input to measure on, which shares no rows with the fit; None if none is named."""
     if test is None and not splits:
         return None
-    # Another file may be of another kind.
+    # Another file may be of another kind, which is recognised anew.
     of_test = replace(choice, splits=splits) if test is None else replace(choice, path=test, kind=None, splits=splits)
     if of_test.path.exists() and choice.path.exists() and of_test.path.samefile(choice.path):
         common = [name for name in splits if name in choice.splits]

@@ -48,7 +48,7 @@ def _write_npz(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatAr
     for name, values in rows.columns.items():
         if name not in arrays:
             arrays[name] = np.array(["" if value is None else value for value in values])
-    # numpy.savez takes names as keywords, so that no column could be called 'file', and writes the time of day.
+    # Not numpy.savez: it takes names as keywords, so no column could be called 'file', and it writes the time of day.
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for name, array in arrays.items():
             with file.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
@@ -60,4 +60,4 @@ WRITERS: dict[str, Callable[[Path, Rows, Sequence[str], FloatArray], None]] = {
     ".parquet": _write_parquet,
     ".npz": _write_npz,
 }
-"""The writer of rows with their predicted classes and corrected shares, by the ending of the file."""
+"""The writer for each file name ending."""

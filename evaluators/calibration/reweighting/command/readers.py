@@ -1,6 +1,6 @@
-"""Reads class probabilities with their right classes, from files of four kinds and from the folders of finished runs.
+"""Reads class probabilities with their right classes, from four kinds of files and from finished runs.
 
-A file becomes a :class:`Table`, and a table or a run becomes :class:`Rows`, whose faults are then the same::
+A file becomes a :class:`Table`, and a table or a run becomes :class:`Rows`, which are checked in the same way::
 
     CSV, Parquet   columns with names, some of them classes   ─┐
     NPZ, DCS       columns without names: these come from     ─┴─ Table ── classes named ──┐
@@ -21,7 +21,7 @@ from evaluators.calibration.reweighting.command.tables import READERS, is_dcs, r
 from schemas.folders.run_folder import RESULT
 
 _N_SNIFFED = 65_536
-# Of the control characters, texts have tabs, line breaks and form feeds.
+# The control characters that no text has: all but tabs, line breaks and form feeds.
 _CONTROLS = frozenset(range(32)) - {9, 10, 12, 13}
 _KINDS = (*READERS, "run")
 
@@ -33,12 +33,12 @@ def read_rows(
 
     Args:
         choice: The input and its choices.
-        wanted: Classes that rules have, or other rows, in their order; None for any.
+        wanted: Classes of rules or of other rows, in their order, that these rows must have; None for any.
         needs_labels: True if every row needs its right class.
-        gets_rules: True if rules are to be applied, so that no column may bear the name of a corrected one.
+        gets_rules: True if rules will be applied, so that no column may have the name of a corrected one.
 
     Raises:
-        ConfigError: a choice does not exist, or does not fit the kind of the input.
+        ConfigError: an option does not exist, or does not fit the kind of the input.
         DataError: the input cannot be read, or a value in it is wrong.
     """
     kind = _kind(choice)
@@ -58,7 +58,7 @@ def read_rows(
 
 
 def _kind(choice: InputChoice) -> str:
-    """Return the kind of an input, which is named or recognised from its content."""
+    """Return the kind of an input: the named one, or the one recognised from its content."""
     path = choice.path
     if choice.kind is not None and choice.kind not in _KINDS:
         raise ConfigError(f"--format {choice.kind} does not exist; have: {', '.join(_KINDS)}")

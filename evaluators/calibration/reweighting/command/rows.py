@@ -1,4 +1,4 @@
-"""Rows of class probabilities, from whatever file or run: how a user names them, and what is refused of them."""
+"""Rows of class probabilities from any file or run: the options that describe them, and their checks."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from biasboard.ground.options import option
 from evaluators.calibration.reweighting.array_checks import LEAST_CLASSES, first_fault
 
 PREFIX = "p_"
-"""Beginning of the names of columns with probabilities, in files that are written and, by default, that are read."""
+"""Beginning of the names of columns with probabilities, in written files and, by default, in read ones."""
 PREDICTED = "predicted"
-"""Name of the column with the predicted class, in files that are written."""
+"""Name of the column with the predicted class in written files."""
 PROBABILITIES, LABELS, CLASSES = "probabilities", "labels", "classes"
 """Names of the arrays of an NPZ file."""
 listed = partial(plain_text.listed, most=12)
-"""Function that joins names for messages, of many only the first ones."""
+"""Function that joins names for messages, at most the first 12."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InputChoice:
-    """The choices of an input: its kind, its columns, and of a run its records."""
+    """The options of an input: its kind, its columns, and for a run its config and splits."""
 
     path: Path = Path()
     kind: str | None = option("csv, parquet, npz, dcs or run; by default recognised from the content.", flag="--format")
@@ -50,7 +50,7 @@ class InputChoice:
     splits: tuple[str, ...] = option("Split of a run; by default all. Repeatable.", flag="--split", default=())
 
     def __post_init__(self) -> None:
-        """Check that the list names classes, each once.
+        """Check that the list of classes names each class once.
 
         Raises:
             ConfigError: it does not.
@@ -63,7 +63,7 @@ class InputChoice:
 
     @cached_property
     def classes(self) -> tuple[str, ...] | None:
-        """The names of the classes in their order; None for those that the input has."""
+        """The names of the classes in order; None for the input's own."""
         if self.class_list is None:
             return None
         return tuple(name for name in next(csv.reader([self.class_list], skipinitialspace=True), []) if name)
@@ -83,11 +83,11 @@ class Rows:
     labels: Sequence[str | None] | None
     """Name of the right class of each row; None for a row without one, or for an input without any."""
     where_of: Callable[[int], str]
-    """Function from the index of a row to the words by which a person finds it, such as ``line 4``."""
+    """Function from the index of a row to words that locate it, such as ``line 4``."""
     columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
-    """Values of each row that are no probabilities, such as ids, by the name of their column."""
+    """Other values of each row, such as ids, by the name of their column."""
     notes: tuple[str, ...] = ()
-    """Sentences about what was taken and what was left out."""
+    """Sentences about which rows were taken and which were left out."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -102,17 +102,17 @@ class Rows:
 
     @property
     def without_rows(self) -> tuple[str, ...]:
-        """The classes without a row, whose columns may hold other numbers than probabilities; none without labels."""
+        """The classes without a row, whose columns may not be probabilities at all; none if there are no labels."""
         occurring = {*(self.classes if self.labels is None else self.labels)}
         return tuple(name for name in self.classes if name not in occurring)
 
     def faults(self, wanted: Sequence[str] | None, *, needs_labels: bool, gets_rules: bool) -> Iterator[str]:
-        """Yield what is wrong, with its place and the way out. All but the first may follow from the first.
+        """Yield faults, each with its location and remedy. All but the first may be consequences of the first.
 
         Args:
-            wanted: Classes that rules have, or other rows; None for any.
+            wanted: Classes of rules or of other rows that these rows must have; None for any.
             needs_labels: True if every row needs its right class.
-            gets_rules: True if rules are to be applied.
+            gets_rules: True if rules will be applied.
         """
         if not len(self):
             yield "holds no row; give at least one"
@@ -134,7 +134,7 @@ class Rows:
                 f"has the classes {listed(self.classes)}, and these are wanted: {listed(classes)}; give probabilities "
                 "of the same classes, or name them with --classes"
             )
-        # Weights that are applied twice are squared, and nothing in the file would tell.
+        # Applying weights twice squares them, and nothing in the written file would show it.
         if gets_rules and (again := {PREDICTED, *share_names(self.classes)}.intersection(self.columns)):
             yield (
                 f"has a column '{next(name for name in self.columns if name in again)}' already, as corrected rows "
@@ -150,7 +150,7 @@ class Rows:
 
 
 def first_twice(names: Sequence[str]) -> str | None:
-    """Return the first name that occurs several times; None if each occurs once."""
+    """Return the first name that occurs more than once; None if each occurs once."""
     return next((name for name, n in Counter(names).items() if n > 1), None)
 
 
@@ -160,12 +160,12 @@ def share_names(classes: Sequence[str]) -> list[str]:
 
 
 def are_numbers(names: Iterable[str]) -> bool:
-    """Return True if all names are whole numbers, written without anything else."""
+    """Return True if all names are whole numbers in plain decimal form."""
     return all(name.lstrip("-").isdecimal() and str(int(name)) == name for name in names)
 
 
 def sorted_names(names: Iterable[str]) -> list[str]:
-    """Return names in their order, whole numbers by their size.
+    """Return names sorted as texts, or by size if all are whole numbers.
 
     >>> sorted_names(["10", "9"]), sorted_names(["b", "10", "9"])
     (['9', '10'], ['10', '9', 'b'])

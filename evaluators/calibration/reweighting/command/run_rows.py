@@ -1,4 +1,4 @@
-"""Reads the distributions over answers in a finished run as rows of class probabilities."""
+"""Reads the answer distributions in a finished run as rows of class probabilities."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from schemas.folders.run_folder import finished_runs, read_complete_result, read
 
 
 def read_run(choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> Rows:
-    """Read the distributions over answers of one config of a run, whatever its task and its answers are.
+    """Read the answer distributions of one config of a run of any task.
 
-    Records without a distribution are left out, where labels are wanted those without a right answer, and always those
-    of items that the model has seen with their labels: examples of its prompts, and items of its training.
+    Records without a distribution are left out and, if labels are needed, those without a right answer. So are items
+    whose labels the model has seen: examples of its prompts, and items that it was trained on.
     """
     folders = finished_runs(choice.path)
     if len(folders) > 1:
@@ -87,7 +87,7 @@ def _where(records: RecordColumns, mask: BoolArray) -> RecordColumns:
 
 
 def _distributions(records: RecordColumns, names: Sequence[str]) -> FloatArray:
-    """Return the probability of each outcome, shape (n, n_classes); 0 for those that an item does not offer."""
+    """Return the probability of each outcome, shape (n, n_classes); 0 where an item does not offer it."""
     outcomes, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
     if not np.array_equal(outcomes.lengths, shares.lengths):
         raise DataError("a reading has not one probability for each of its outcomes; run the model again")

@@ -1,7 +1,7 @@
 """Reads files of class probabilities: CSV, Parquet, NPZ and the vectors of DCS.
 
-The columns of a CSV or Parquet file have names, some of which are classes. Those of the other two have none: their
-classes are named by ``--classes``, by the file, by rules that are applied, or by the labels.
+The columns of CSV and Parquet files have names, some of which are classes. Those of NPZ and DCS files do not: their
+classes are named by ``--classes``, the file, the rules to apply, or the labels.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from schemas.files import arrow_files
 
 _N_SHOWN = 60
 _DELIMITERS = ",;\t"
-# Names of columns that number the rows; pandas calls an index without a name "Unnamed: 0" when it reads it again.
+# Names of columns that number the rows; "Unnamed: 0" is how pandas reads back an unnamed index.
 _NO_CLASS = {"", "id", "idx", "index", "row", "unnamed: 0"}
-# Files print probabilities with six decimals, so that one may be larger than 1 by rounding.
+# Files give probabilities with six decimals, so rounding may lift one above 1.
 _MOST_SHARE = 1.0 + 1e-6
-# Cells before the probabilities in a line of DCS: id, label and prediction.
+# Cells before the probabilities in a DCS line.
 _DCS_CELLS = ("id", "label", "pred")
 
 
 class Table(NamedTuple):
-    """The cells of a file, whose classes are not known yet."""
+    """The cells of a file, before its classes are determined."""
 
     columns: dict[str, Sequence[object]]
     """Values of each row, by the name of their column."""
     label_column: str
-    """Name of the column with the right classes, which may be missing."""
+    """Name of the column with the right classes; the column may be missing."""
     where_of: Callable[[int], str]
-    """Function from the index of a row to the words by which a person finds it, such as ``line 4``."""
+    """Function from the index of a row to words that locate it, such as ``line 4``."""
     shares: FloatArray | None = None
     """Probabilities whose columns have no names, shape (n, n_columns); None if they are among the columns."""
     classes: tuple[str, ...] | None = None
-    """Names of their classes, if the file holds them."""
+    """Classes of the unnamed columns, if the file names them."""
     are_sorted: bool = False
     """True if unnamed columns are in the order of the sorted labels, as scikit-learn writes them."""
 
@@ -82,13 +82,13 @@ def _text(path: Path) -> str:
 def _read_csv(choice: InputChoice) -> Table:
     """Read a CSV file with a header; its separator is a comma, a semicolon or a tab.
 
-    pandas would fill short lines up, rename a column that is there twice, and not give the line of a faulty cell. It
-    takes 0.6 s to load, nearly as long as the whole command.
+    pandas would pad short lines, rename duplicate columns, and not report the line of a faulty cell. It also takes
+    0.6 s to load, nearly as long as the whole command.
     """
     path, text = choice.path, _text(choice.path)
     delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    # A quoted cell can hold line breaks, so that the line of a row does not follow from its number.
+    # Quoted cells can contain line breaks, so the line of a row does not follow from its number.
     lines: list[int] = []
     cells: list[list[str]] = []
     try:
@@ -121,7 +121,7 @@ def _read_parquet(choice: InputChoice) -> Table:
     columns: dict[str, Sequence[object]] = {}
     try:
         for name, column in zip(names, pq.read_table(path).columns, strict=True):
-            # A missing number is nan, and everything else that is missing None.
+            # Missing numbers become nan, and other missing values None.
             is_real = pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)
             columns[name] = column.cast(pa.float64()).to_numpy() if is_real else column.to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -214,7 +214,7 @@ def _as_numbers(path: Path, where_of: Callable[[int], str], columns: Mapping[str
     """Return columns of cells as numbers, shape (n, n_columns).
 
     Raises:
-        DataError: a cell is no number.
+        DataError: a cell is not a number.
     """
     numbers = []
     for name, cells in columns.items():
@@ -239,12 +239,12 @@ def _label(value: object) -> str | None:
     if value is None or value == "" or (isinstance(value, float) and np.isnan(value)):
         return None
     if isinstance(value, float) and value.is_integer():
-        return str(int(value))  # A column of whole numbers with a missing one becomes one of floats in some programs.
+        return str(int(value))  # Some programs turn a column of whole numbers with a missing value into floats.
     return str(value)
 
 
 def rows_of(table: Table, choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> Rows:
-    """Return the rows of a table; the choice, the file, the rules or the labels name its classes."""
+    """Return the rows of a table, whose classes are named by the options, the file, the rules or the labels."""
     path, columns = choice.path, dict(table.columns)
     if table.shares is None and not len(next(iter(columns.values()))):
         raise DataError(f"{path}: has a header and no row; give at least one row")
@@ -312,10 +312,10 @@ def _class_columns(
 
 
 def _holds_probabilities(source: str, name: str, values: Sequence[object]) -> bool:
-    """Return True if a column that no label names holds probabilities; it is then a class without rows.
+    """Return True if a column that no label names holds probabilities, and so is a class without rows.
 
     Raises:
-        DataError: the column holds numbers that are no probabilities.
+        DataError: the column holds numbers that are not probabilities.
     """
     if name.lower() in _NO_CLASS or name.lower().endswith("_id"):
         return False
@@ -335,29 +335,29 @@ def _holds_probabilities(source: str, name: str, values: Sequence[object]) -> bo
 def _named_columns(
     table: Table, choice: InputChoice, wanted: Sequence[str] | None, labels: Sequence[str | None] | None
 ) -> tuple[str, ...]:
-    """Return the class of each column without a name: a given one, or one that the labels imply.
+    """Return the classes of unnamed columns: those that were named, or those that the labels imply.
 
-    Labels that are numbers below the number of columns count from 0.
+    Labels that are all numbers below the number of columns are column indices from 0.
     """
     assert table.shares is not None
     path, n = choice.path, table.shares.shape[1]
-    given = choice.classes or table.classes or wanted
-    if given is not None:
-        if len(given) != n:
+    classes = choice.classes or table.classes or wanted
+    if classes is not None:
+        if len(classes) != n:
             raise DataError(
-                f"{path}: has {n} columns of probabilities, and there are {len(given)} classes: {listed(given)}; "
+                f"{path}: has {n} columns of probabilities, and there are {len(classes)} classes: {listed(classes)}; "
                 "give one column per class, in this order"
             )
-        return tuple(given)
+        return tuple(classes)
     occurring, numbers = {label for label in labels or () if label is not None}, tuple(map(str, range(n)))
     if occurring and occurring <= {*numbers}:
         return numbers
     if table.are_sorted and len(occurring) == n:
         return tuple(sorted_names(occurring))
-    known = listed(sorted_names(occurring)) or "unknown"
+    labels_shown = listed(sorted_names(occurring)) or "unknown"
     raise DataError(
-        f"{path}: has {n} columns of probabilities, and the labels are {known}; name the class of each column with "
-        "--classes a,b,c"
+        f"{path}: has {n} columns of probabilities, and the labels are {labels_shown}; name the class of each column "
+        "with --classes a,b,c"
     )
 
 
