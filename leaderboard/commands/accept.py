@@ -48,28 +48,28 @@ def accept(
     if (decision == "accepted") != (reason is None):
         raise ConfigError("--reason belongs to --decision preferred and withdrawn, and each of them needs one")
     register = read_register(results)
-    known = dict(acceptances(register))
+    decisions = dict(acceptances(register))
     today = datetime.date.today().isoformat()
-    told = {} if report is None else _told(report)
-    for one in place:
-        path = results / one / RESULT
+    reported = {} if report is None else _read_report(report)
+    for folder in place:
+        path = results / folder / RESULT
         if not path.is_file():
             raise DataError(f"{path}: no such file; name a folder below {results}")
-        before = known.get(one)
+        before = decisions.get(folder)
         account = owner or (None if before is None else before.owner)
         if account is None:
-            raise ConfigError(f"{one}: is not in the register yet; name its --owner")
+            raise ConfigError(f"{folder}: is not in the register yet; name its --owner")
         if before is None:
-            check_owner(register, one, account)
+            check_owner(register, folder, account)
         is_new = before is None or (before.decision, before.reason) != (decision, reason)
         result_sha256 = sha256_file(path)
         # What was asked again or compared says nothing about a result that changed since then.
         same = None if before is None or before.result_sha256 != result_sha256 else before
-        if report is not None and result_sha256 not in told:
+        if report is not None and result_sha256 not in reported:
             raise DataError(f"{report}: says nothing about {path} as it is now; verify it again with --report")
-        now = told.get(result_sha256, _Told(None, False))
-        known[one] = Acceptance(
-            place=one,
+        now = reported.get(result_sha256, _Reported(None, False))
+        decisions[folder] = Acceptance(
+            place=folder,
             result_sha256=result_sha256,
             accepted=today if before is None else before.accepted,
             owner=account,
@@ -79,36 +79,36 @@ def accept(
             rerun=now.rerun or (None if same is None else same.rerun),
             texts_compared=today if now.texts_compared else None if same is None else same.texts_compared,
         )
-    write_register(results, replace(register, results=tuple(known.values())))
+    write_register(results, replace(register, results=tuple(decisions.values())))
     print(f"entered {len(place)} {'result' if len(place) == 1 else 'results'} into the register of {results}")
 
 
-class _Told(NamedTuple):
+class _Reported(NamedTuple):
     """The contents of a report about one result, besides its verdict."""
 
     rerun: Rerun | None
     texts_compared: bool
 
 
-def _told(report: Path) -> dict[str, _Told]:
+def _read_report(report: Path) -> dict[str, _Reported]:
     """Return the contents of a report, by the hash of the ``result.json`` that they are about.
 
     Raises:
         DataError: the file is no report, or nothing was asked again or compared.
     """
     verdicts = strict_json.read(report)
-    found = {}
+    by_result = {}
     for verdict in verdicts if isinstance(verdicts, list) else []:
         if isinstance(verdict, dict) and verdict.get("reason") is None:
-            told = _Told(_rerun(report, verdict.get("rerun")), verdict.get("texts_compared") is True)
-            if told != _Told(None, False):
-                found[str(verdict.get("result_sha256"))] = told
-    if not found:
+            reported = _Reported(_rerun(report, verdict.get("rerun")), verdict.get("texts_compared") is True)
+            if reported != _Reported(None, False):
+                by_result[str(verdict.get("result_sha256"))] = reported
+    if not by_result:
         raise DataError(
             f"{report}: nothing in it was asked again or compared; write it with: biasboard verify --rerun N "
             "--report FILE, or with --texts FOLDER"
         )
-    return found
+    return by_result
 
 
 def _rerun(report: Path, value: JsonValue) -> Rerun | None:
@@ -116,5 +116,5 @@ def _rerun(report: Path, value: JsonValue) -> Rerun | None:
         return None if value is None else from_values(value, Rerun)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise DataError(f"{report}: rerun.{place}: {first['msg']}; let biasboard verify write the report") from error
+        field = ".".join(map(str, first["loc"]))
+        raise DataError(f"{report}: rerun.{field}: {first['msg']}; let biasboard verify write the report") from error

@@ -43,8 +43,8 @@ def comment(
 
 def _line(verdict: dict[str, JsonValue]) -> str:
     warnings = verdict.get("warnings")
-    told = warnings if isinstance(warnings, list) else []
-    reasons = [verdict["reason"]] if verdict.get("reason") else told
+    warned = warnings if isinstance(warnings, list) else []
+    reasons = [verdict["reason"]] if verdict.get("reason") else warned
     parts = [verdict.get("state"), verdict.get("place"), verdict.get("model"), *reasons]
     shown = [str(plain_markdown(printable(str(part), most=_MOST_CHARACTERS))) for part in parts if part]
     return f"- **{shown[0]}**: {'; '.join(shown[1:])}" if shown else "- **unknown**"

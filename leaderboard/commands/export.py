@@ -152,15 +152,15 @@ def _found(place: Path, results: Path) -> Iterator[tuple[Path, Root] | Refusal]:
         return
     is_accepted = folder.resolve().is_relative_to(results.resolve())
     n_found = 0
-    for one in results_in(folder):
+    for searched in results_in(folder):
         n_found += 1
-        if one.problem is not None:
-            yield Refusal(str(one.path), one.problem)
+        if searched.problem is not None:
+            yield Refusal(str(searched.path), searched.problem)
         elif is_accepted:
             # The register names places relative to the folder of all accepted results.
-            yield results / one.path.resolve().relative_to(results.resolve()), Root(results, "accepted")
+            yield results / searched.path.resolve().relative_to(results.resolve()), Root(results, "accepted")
         else:
-            yield one.path, Root(folder, "local")
+            yield searched.path, Root(folder, "local")
     if not n_found:
         yield Refusal(str(place), f"no {RESULT} here; name the folder of a finished run")
 

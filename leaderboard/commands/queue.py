@@ -80,8 +80,8 @@ def list_command(
         if every or request.state == "open":
             model = request.model if request.revision is None else f"{request.model}@{request.revision}"
             needs = "" if request.memory_gb is None else f", {request.memory_gb:g} GB"
-            told = request.reason or ", ".join(request.places)
-            ended = "" if request.state == "open" else f", {request.state} {request.closed}: {told}"
+            outcome = request.reason or ", ".join(request.places)
+            ended = "" if request.state == "open" else f", {request.state} {request.closed}: {outcome}"
             print(f"{name}  {request.requested}  {model}  {request.backend}{needs}{ended}")
 
 
@@ -121,12 +121,12 @@ def done_command(
     """Close a request: with the places of its results, or with the reason why there are none."""
     if (declined is None) != bool(place):
         raise ConfigError("a request is closed by --place, which may be repeated, or by --declined REASON")
-    found = next((one for one in _read(queue) if one.name == name), None)
+    found = next((queued for queued in _read(queue) if queued.name == name), None)
     if found is None or found.request.state != "open":
         raise ConfigError(f"{queue}: has no open request {name}; see them with: biasboard queue list")
-    for one in place or ():
-        if not (results / one / RESULT).is_file():
-            raise DataError(f"{results / one}: no {RESULT} here; submit the run first")
+    for folder in place or ():
+        if not (results / folder / RESULT).is_file():
+            raise DataError(f"{results / folder}: no {RESULT} here; submit the run first")
     closed = replace(
         found.request,
         state="declined" if declined is not None else "done",
@@ -144,7 +144,7 @@ def _read(queue: Path) -> list[_Queued]:
     Raises:
         DataError: a file is no request.
     """
-    return sorted(_requests(queue), key=lambda one: (one.request.requested, one.name))
+    return sorted(_requests(queue), key=lambda queued: (queued.request.requested, queued.name))
 
 
 def _requests(queue: Path) -> Iterator[_Queued]:

@@ -115,8 +115,11 @@ def _show(prepared: Prepared) -> None:
         print(f"  hashes in place of the texts: {prepared.withheld}")
     for file in prepared.files:
         print(f"  {file.name}: {file.stat().st_size / 1000:,.0f} kB")
-    said = prepared.submission
-    print(f"  submission.json: contact {said.contact}, model card {said.model_card}, run on {said.run_date}")
+    submission = prepared.submission
+    print(
+        f"  submission.json: contact {submission.contact}, model card {submission.model_card}, "
+        f"run on {submission.run_date}"
+    )
 
 
 def _git_commands(prepared: Sequence[Prepared], results: Path) -> list[str]:

@@ -38,61 +38,63 @@ class HubResults:
 
     def refused(self, results: Sequence[VerifiedResult]) -> Mapping[Path, str]:
         """Return the reason for each result that the board would not rank, or that is of no single task."""
-        gates = Gates([one.entry for one in results])
+        gates = Gates([verified.entry for verified in results])
         reasons = {}
-        told: dict[tuple[str, str], Path] = {}
-        for one in results:
-            reason = _why_refused(one, gates)
+        first_folders: dict[tuple[str, str], Path] = {}
+        for verified in results:
+            reason = _why_refused(verified, gates)
             if reason is None:
-                first = told.setdefault((one.result.model.id, one.result.signature.config), one.folder)
-                if first != one.folder:
+                first = first_folders.setdefault(
+                    (verified.result.model.id, verified.result.signature.config), verified.folder
+                )
+                if first != verified.folder:
                     reason = f"{first} is of the same model and task, and the Hub takes one value; name one of them"
             if reason is not None:
-                reasons[one.folder] = reason
+                reasons[verified.folder] = reason
         return reasons
 
     def write(self, results: Sequence[VerifiedResult], addresses: Addresses, out: Path) -> Iterator[Path]:
         """Write one file for each model and dataset, with one value for each config."""
         files: dict[Path, list[VerifiedResult]] = {}
-        for one in results:
-            folder = out / one.result.model.id.replace("/", "__") / _FOLDER
-            files.setdefault(folder / f"{one.result.signature.dataset}.yaml", []).append(one)
-        for path, found in files.items():
-            text = _file(sorted(found, key=lambda one: one.result.signature.config), addresses)
+        for verified in results:
+            folder = out / verified.result.model.id.replace("/", "__") / _FOLDER
+            files.setdefault(folder / f"{verified.result.signature.dataset}.yaml", []).append(verified)
+        for path, of_file in files.items():
+            text = _file(sorted(of_file, key=lambda verified: verified.result.signature.config), addresses)
             with replacing(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
             yield path
 
 
-def _why_refused(one: VerifiedResult, gates: Gates) -> str | None:
-    signature, model = one.result.signature, one.result.model
-    if (reason := why_unranked(one.entry)) is not None:
+def _why_refused(verified: VerifiedResult, gates: Gates) -> str | None:
+    signature, model = verified.result.signature, verified.result.model
+    if (reason := why_unranked(verified.entry)) is not None:
         return f"has no rank: {reason}"
     if "/" not in model.id:
         return f"model '{model.id}' has no repository on the Hub, which is called ORG/NAME"
     if signature.parts or len(signature.splits) != 1:
         return "a task of the Hub is one config and one split, and this result is of several"
-    metric = ranking_metric(one)
+    metric = ranking_metric(verified)
     if metric is None:
         return f"benchmark {signature.benchmark} names no single metric that ranks task {signature.task}"
     if metric.value is None:
         return f"{metric.name} has no value: {metric.reason}"
-    shut = gates.why_shut(one.entry)
+    shut = gates.why_shut(verified.entry)
     return None if shut is None else f"has no rank: {shut}"
 
 
-def ranking_metric(one: VerifiedResult) -> Metric | None:
+def ranking_metric(verified: VerifiedResult) -> Metric | None:
     """Return the metric of a result that ranks models.
 
     It is the primary metric of the benchmark. If an index ranks the models instead, it is the only metric of the result
     that the index averages; None if there are several or none.
     """
-    benchmark, signature = load_benchmark(one.result.signature.benchmark), one.result.signature
+    benchmark, signature = load_benchmark(verified.result.signature.benchmark), verified.result.signature
     if benchmark.primary_metric is not None:
-        return one.metric(benchmark.primary_metric)
+        return verified.metric(benchmark.primary_metric)
     parts = benchmark.indices[0].parts if benchmark.indices else ()
-    found = [part.metric for part in parts if part.source.fits(signature)]
-    return one.metric(found[0]) if len(found) == 1 else None
+    names = [part.metric for part in parts if part.source.fits(signature)]
+    return verified.metric(names[0]) if len(names) == 1 else None
 
 
 def _file(results: Sequence[VerifiedResult], addresses: Addresses) -> str:
@@ -101,38 +103,38 @@ def _file(results: Sequence[VerifiedResult], addresses: Addresses) -> str:
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     entries = []
-    for one in results:
-        metric = ranking_metric(one)
+    for verified in results:
+        metric = ranking_metric(verified)
         assert metric is not None, "such results are refused"
         entries.append(
             EvalResultEntry(
                 dataset_id=str(addresses.dataset_repo),
-                task_id=one.result.signature.config,
+                task_id=verified.result.signature.config,
                 value=metric.value,
                 dataset_revision=addresses.dataset_revision,
-                date=None if one.submission is None else one.submission.run_date,
-                source_url=one.permalink(addresses),
-                notes=_notes(one, metric),
+                date=None if verified.submission is None else verified.submission.run_date,
+                source_url=verified.permalink(addresses),
+                notes=_notes(verified, metric),
             )
         )
-    told: str = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
-    return told
+    text: str = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
+    return text
 
 
-def _notes(one: VerifiedResult, metric: Metric) -> str:
+def _notes(verified: VerifiedResult, metric: Metric) -> str:
     """Return what the value is and how certain, since the format has no fields for it."""
-    signature, interval = one.result.signature, metric.interval
+    signature, interval = verified.result.signature, metric.interval
     ideal = "no ideal value" if metric.ideal is None else f"ideal {metric.ideal:g}"
     mode = signature.scoring if signature.normalisation is None else f"{signature.scoring}, {signature.normalisation}"
-    told = [
+    notes = [
         f"{load_pages(signature.benchmark).label(metric.name)} ({metric.name} {metric.version}, {ideal})",
         f"n = {metric.n} {metric.unit}",
         f"scoring {mode}, prompt {signature.prompt}",
         f"dataset version {signature.dataset_version}",
     ]
     if interval is not None:
-        told.insert(1, f"{interval.level:.0%} interval [{interval.low:.4f}, {interval.high:.4f}] ({interval.method})")
-    return "; ".join(told)
+        notes.insert(1, f"{interval.level:.0%} interval [{interval.low:.4f}, {interval.high:.4f}] ({interval.method})")
+    return "; ".join(notes)
 
 
 FORMAT = HubResults()

@@ -138,10 +138,10 @@ def assemble(entries: Sequence[Entry]) -> Board:
     by_signature: dict[str, list[Entry]] = {}
     checked = _with_the_same_items(with_own_identities(entries))
     apart = tuple(entry for entry in checked if entry.match.extent == "unknown")
-    known = [entry for entry in checked if entry.match.extent != "unknown"]
-    for entry in sorted(known, key=precedence):
+    matched = [entry for entry in checked if entry.match.extent != "unknown"]
+    for entry in sorted(matched, key=precedence):
         by_signature.setdefault(entry.result.signature_sha256, []).append(entry)
-    answers = FirstAnswers(known)
+    answers = FirstAnswers(matched)
     found = [singled(of_table, answers) for of_table in by_signature.values()]
     # Of results that contradict each other, one stands for all of them where results are put together.
     alone = {(entry.result.signature_sha256, _identity(entry)): entry for one in found for entry in one.shown[::-1]}
@@ -165,7 +165,7 @@ def _with_the_same_items(entries: Sequence[Entry]) -> list[Entry]:
     for entry in sorted(entries, key=precedence):
         if entry.match.extent == "slice":
             first.setdefault(entry.result.signature_sha256, entry)
-    found = []
+    checked = []
     for entry in entries:
         other = first.get(entry.result.signature_sha256, entry)
         if other.items_sha256 != entry.items_sha256:
@@ -173,8 +173,8 @@ def _with_the_same_items(entries: Sequence[Entry]) -> list[Entry]:
                 f"its items are not those of {other.place}, though the signature is the same; run one of them again"
             )
             entry = replace(entry, match=Match("unknown", reason))
-        found.append(entry)
-    return found
+        checked.append(entry)
+    return checked
 
 
 def _table_order(table: ResultTable) -> tuple[str, str, tuple[int, ...], str, str, int, str]:

@@ -54,18 +54,18 @@ def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
     claims: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=precedence):
         claims.setdefault(entry.result.model.identity_sha256, []).append(entry)
-    found = []
+    checked = []
     for entry in entries:
         first = claims[entry.result.model.identity_sha256][0]
-        others = [one for one in claims[entry.result.model.identity_sha256] if _name(one) != _name(entry)]
+        others = [claim for claim in claims[entry.result.model.identity_sha256] if _name(claim) != _name(entry)]
         is_settled = first.origin == "local" or first.acceptance is not None
         if others and not (is_settled and _name(first) == _name(entry)):
             reason = (
                 f"claims the identity of {model_label(others[0])} in {others[0].place}; a maintainer has to settle it"
             )
             entry = replace(entry, match=Match("unknown", reason))
-        found.append(entry)
-    return found
+        checked.append(entry)
+    return checked
 
 
 def _name(entry: Entry) -> tuple[str, str | None]:
@@ -133,32 +133,40 @@ def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
 
 def _disputed(entries: Sequence[Entry]) -> list[Entry]:
     """Return results of one model that contradict each other, each with the place of another one."""
-    accepted = [one for one in entries if one.acceptance is not None and one.acceptance.decision != "withdrawn"]
-    preferred = [one for one in accepted if one.acceptance is not None and one.acceptance.decision == "preferred"]
+    accepted = [
+        candidate
+        for candidate in entries
+        if candidate.acceptance is not None and candidate.acceptance.decision != "withdrawn"
+    ]
+    preferred = [
+        candidate
+        for candidate in accepted
+        if candidate.acceptance is not None and candidate.acceptance.decision == "preferred"
+    ]
     # Nobody loses a rank to a result that no maintainer has seen.
     for chosen, why in ((preferred, "which a maintainer prefers"), (accepted, "which was accepted before")):
         if len(chosen) == 1:
             reason = f"has other answers than {chosen[0].place}, {why}"
             return [entry if entry is chosen[0] else replace(entry, double=reason) for entry in entries]
-    found = []
+    disputed = []
     for entry in entries:
-        other = next(one for one in entries if one is not entry)
+        other = next(candidate for candidate in entries if candidate is not entry)
         reason = f"disputed: {other.place} has other answers of the same model; a maintainer has to settle it"
-        found.append(replace(entry, double=reason))
-    return found
+        disputed.append(replace(entry, double=reason))
+    return disputed
 
 
 def _marked(entries: Sequence[Entry], answers: FirstAnswers) -> Iterator[Entry]:
     """Yield the results, and mark those that repeat another one or another result of the same model revision."""
     ordered = sorted(entries, key=_replayed_last)
-    seen: list[Entry] = []
+    before: list[Entry] = []
     for entry in ordered:
         reason = entry.double
         if reason is None and not entry.is_baseline:
-            reason = _unsettled(entry, entries) or answers.why_copied(entry) or _why_double(entry, seen)
+            reason = _unsettled(entry, entries) or answers.why_copied(entry) or _why_double(entry, before)
         marked = replace(entry, double=reason)
         if not entry.is_baseline:
-            seen.append(marked)
+            before.append(marked)
         yield marked
 
 

@@ -82,9 +82,9 @@ class IndexRow:
         """The values of the index with the missing answers of its parts at their worst and best; None if none are."""
         if not any(part.n_excluded for part in self.parts):
             return None
-        found = [(bounds_of(part), part.value or 0.0) for part in self.parts]
-        down = sum(bounds.worst - value for bounds, value in found if bounds is not None) / len(found)
-        up = sum(bounds.best - value for bounds, value in found if bounds is not None) / len(found)
+        parts = [(bounds_of(part), part.value or 0.0) for part in self.parts]
+        down = sum(bounds.worst - value for bounds, value in parts if bounds is not None) / len(parts)
+        up = sum(bounds.best - value for bounds, value in parts if bounds is not None) / len(parts)
         value = self.primary.value or 0.0
         return Bounds(worst=value + down, best=value + up)
 
@@ -186,23 +186,25 @@ def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
     rows: dict[_Key, list[IndexRow]] = defaultdict(list)
     incomplete: dict[IndexPlace, list[Incomplete]] = defaultdict(list)
     for of_model in results_by_model([_scored(entry) for entry in entries]):
-        place = IndexPlace(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.asked)
-        found = [by_result[_identity(result)] for result in of_model.results]
+        scope = IndexPlace(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.asked)
+        of_model_entries = [by_result[_identity(result)] for result in of_model.results]
         if of_model.missing:
             reason = f"no result of {', '.join(map(str, of_model.missing))}"
-            incomplete[place].append(Incomplete(model_label(found[0]), reason, found[0].result.model.id))
+            incomplete[scope].append(
+                Incomplete(model_label(of_model_entries[0]), reason, of_model_entries[0].result.model.id)
+            )
             continue
         sources = of_model.definitions[0].sources
         combined = tuple(by_result[_identity(of_model.scored[source].result)] for source in sources)
         row = _row(of_model, combined, gates)
         if row.primary.value is None:
-            incomplete[place].append(Incomplete(row.label, row.primary.reason or "unknown", row.model.id))
+            incomplete[scope].append(Incomplete(row.label, row.primary.reason or "unknown", row.model.id))
             continue
         signatures = tuple(str(entry.result.signature) for entry in row.entries)
-        rows[_Key(*place, row.primary.version, signatures)].append(row)
+        rows[_Key(*scope, row.primary.version, signatures)].append(row)
     return Indices(
         tuple(_table(key, rows[key]) for key in sorted(rows)),
-        {place: tuple(incomplete[place]) for place in sorted(incomplete)},
+        {scope: tuple(incomplete[scope]) for scope in sorted(incomplete)},
     )
 
 
@@ -219,10 +221,10 @@ def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> In
     indices = tuple(index_of(definition, of_model.scored) for definition in of_model.definitions)
     reasons = {_name(entry, entries): why_unranked(entry) or _why_uncovered(entry, indices[0]) for entry in entries}
     judged = [(entry, gates.why_shut(entry)) for entry in entries if entry.standing is not None]
-    found = {config: reason for config, reason in reasons.items() if reason is not None}
+    unranked_reasons = {config: reason for config, reason in reasons.items() if reason is not None}
     unranked = None
-    if found:
-        config, unranked = next(iter(found.items()))
+    if unranked_reasons:
+        config, unranked = next(iter(unranked_reasons.items()))
         if len(set(reasons.values())) > 1:
             unranked = f"{config}: {unranked}"
     shut = next((in_config(entry, reason) for entry, reason in judged if reason is not None), None)

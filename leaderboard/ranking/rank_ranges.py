@@ -158,13 +158,13 @@ def _detectable(pairs: Sequence[_Paired]) -> float | None:
 
     It is that of the first step of Holm's method, where the p-value is multiplied by the number of all pairs.
     """
-    known = [pair for pair in pairs if pair.error is not None and pair.freedom is not None]
-    if not known:
+    with_error = [pair for pair in pairs if pair.error is not None and pair.freedom is not None]
+    if not with_error:
         return None
     from scipy import stats
 
-    error = statistics.median(pair.error or 0.0 for pair in known)
-    freedom = statistics.median(pair.freedom or 0 for pair in known)
+    error = statistics.median(pair.error or 0.0 for pair in with_error)
+    freedom = statistics.median(pair.freedom or 0 for pair in with_error)
     level = (1 - LEVEL) / len(pairs)
     return float(error * (stats.t.ppf(1 - level / 2, freedom) + stats.t.ppf(POWER, freedom)))
 
@@ -179,7 +179,7 @@ def _compared(candidates: Sequence[Candidate], ideal: float) -> list[_Paired]:
     from_ideal = np.abs(np.array([candidate.value for candidate in candidates]) - ideal)
     first, second = np.triu_indices(len(candidates), k=1)
     # All comparisons of one candidate at a time: those of all candidates would take gigabytes.
-    errors = np.concatenate([_errors(row, distances[place + 1 :]) for place, row in enumerate(distances[:-1])])
+    errors = np.concatenate([_errors(row, distances[index + 1 :]) for index, row in enumerate(distances[:-1])])
     freedoms = np.array([candidate.n_clusters or 0 for candidate in candidates]) - 1
     freedom = np.minimum(freedoms[first], freedoms[second])
     differences = from_ideal[first] - from_ideal[second]
@@ -215,8 +215,8 @@ def _errors(distances: FloatArray, others: FloatArray) -> FloatArray:
     if is_defined.all():
         errors: FloatArray = differences.std(axis=1, ddof=1)
         return errors
-    found = [row[mask] for row, mask in zip(differences, is_defined, strict=True)]
-    return np.array([row.std(ddof=1) if len(row) > 1 else np.nan for row in found])
+    defined = [row[mask] for row, mask in zip(differences, is_defined, strict=True)]
+    return np.array([row.std(ddof=1) if len(row) > 1 else np.nan for row in defined])
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -225,10 +225,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
-    known = sorted((p_value, index) for index, p_value in enumerate(p_values) if p_value is not None)
+    defined = sorted((p_value, index) for index, p_value in enumerate(p_values) if p_value is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     running = 0.0
-    for step, (p_value, index) in enumerate(known):
+    for step, (p_value, index) in enumerate(defined):
         running = max(running, min(1.0, (len(p_values) - step) * p_value))
         adjusted[index] = running
     return adjusted

@@ -38,25 +38,25 @@ def choose(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
 
 def _of_one_version(columns: Sequence[Column], entries: Sequence[Entry]) -> tuple[Column, ...]:
     """Split each column whose rows have several versions, such as those of two scorers, into one column per version."""
-    found: list[Column] = []
+    split: list[Column] = []
     for column in columns:
         metrics = [metric for entry in entries if (metric := column.of(entry)) is not None]
         versions = sorted({metric.version for metric in metrics if metric.value is not None})
         if len(versions) == 1:
-            found.append(column)
+            split.append(column)
         else:
-            found += [replace(column, key=f"{column.key}@{version}", version=version) for version in versions]
-    return tuple(found)
+            split += [replace(column, key=f"{column.key}@{version}", version=version) for version in versions]
+    return tuple(split)
 
 
 def undefined(entries: Sequence[Entry]) -> tuple[Undefined, ...]:
     """Return the metrics on all items that have no value in any of the results, with the reason from the first."""
-    found = {}
+    reasons = {}
     for name, group in dict.fromkeys(key for entry in entries for key in entry.metrics):
         metrics = [metric for entry in entries if (metric := entry.metrics.get((name, group)))]
         if not group and all(metric.value is None for metric in metrics):
-            found[name] = metrics[0].reason or ""
-    return tuple(Undefined(name, reason) for name, reason in found.items())
+            reasons[name] = metrics[0].reason or ""
+    return tuple(Undefined(name, reason) for name, reason in reasons.items())
 
 
 def _has_value(column: Column, entries: Sequence[Entry]) -> bool:

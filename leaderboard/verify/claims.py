@@ -1,4 +1,4 @@
-"""Checks what a result says about its model, its task and its prompt."""
+"""Checks what a result claims about its model, its task and its prompt."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _BASELINE = "baseline/"
 
 
 def check_claims(path: Path, result: Result) -> None:
-    """Check that the names in a result can be told apart, and that task and prompt are those of this code.
+    """Check that the names in a result are unambiguous, and that task and prompt are those of this code.
 
     Args:
         path: Path of the ``result.json``.
         result: The result in it.
 
     Raises:
-        DataError: a name is none that a run gives, the identity does not follow from what it is made of, or the task
-            version or the prompt is not that of this code.
+        DataError: no run gives such a name, the identity does not follow from its parts, or the task version or the
+            prompt is not that of this code.
     """
     _check_model(path, result.model)
     _check_signature(path, result)
@@ -34,7 +34,7 @@ def check_claims(path: Path, result: Result) -> None:
 
 def _check_model(path: Path, model: Model) -> None:
     try:
-        # Baselines are the only models whose ids a user cannot give.
+        # Baselines are the only models whose ids users cannot choose.
         check_model_id(model.id.removeprefix(_BASELINE) if model.endpoint == "baseline" else model.id)
     except ConfigError as error:
         raise DataError(f"{path}: {printable(str(error))}") from error
@@ -48,16 +48,16 @@ def _check_model(path: Path, model: Model) -> None:
         return
     if model_identity(identity) != model.identity_sha256:
         raise DataError(f"{path}: identity_sha256 is not the hash of the identity; run the model again")
-    told = {
+    parts = {
         "backend": model.backend,
         "precision": model.precision,
         "chat_template": model.chat_template_sha256,
         "chat_template_sha256": model.chat_template_sha256,
     }
-    for name, said in told.items():
-        if name in identity and identity[name] != said:
+    for name, value in parts.items():
+        if name in identity and identity[name] != value:
             raise DataError(
-                f"{path}: the identity says {name} '{printable(str(identity[name]))}', the model '{said}'; run the "
+                f"{path}: the identity says {name} '{printable(str(identity[name]))}', the model '{value}'; run the "
                 "model again"
             )
 

@@ -25,14 +25,14 @@ from schemas.documents.run_files import ClusterSums
 from schemas.folders.run_folder import RESULT, SUBMIT_AGAIN, StoredParts, read_result, read_sums
 
 _COMPARED_APART = ("records", "scores", "metrics", "withheld")
-"""Fields of a result that differ between both forms, or whose numbers may differ in the last digits."""
+"""Fields that are not compared for equality: they differ between both forms, or in the last digits of numbers."""
 
 
 class CompleteRuns:
-    """The complete runs in a folder, by the place that their results have on the board."""
+    """The complete runs in a folder, by the folder that their results have on the board."""
 
     def __init__(self, folder: Path, keys: KeyBook, memory: Memory) -> None:
-        """Find the runs; what cannot be read is left out, and named where a run is missing.
+        """Find the runs; unreadable ones are skipped, and named if a run is missing.
 
         Args:
             folder: Folder that holds them at any depth.
@@ -47,22 +47,22 @@ class CompleteRuns:
         self._folder, self._keys, self._memory = folder, keys, memory
         self._runs: dict[Path, list[Path]] = {}
         self._unread: list[str] = []
-        for found in results_in(folder):
+        for searched in results_in(folder):
             try:
-                if found.problem is not None:
-                    raise DataError(found.problem)
-                check_own_file(found.path, MOST_RESULT_BYTES)
-                result = read_result(found.path.parent)
+                if searched.problem is not None:
+                    raise DataError(searched.problem)
+                check_own_file(searched.path, MOST_RESULT_BYTES)
+                result = read_result(searched.path.parent)
             except (BiasboardError, OSError, ValueError, RecursionError) as error:
                 self._unread.append(str(error))
                 continue
             if result.withheld is None:
-                self._runs.setdefault(place_for(result), []).append(found.path.parent)
+                self._runs.setdefault(place_for(result), []).append(searched.path.parent)
 
     def problems(self, places: Sequence[Path]) -> Iterator[str | None]:
-        """Yield what speaks against each of some results; None if it follows from a complete run.
+        """Yield what is wrong with each result; None if it follows from a complete run.
 
-        Each comparison has the limits of work on files from strangers.
+        Each comparison runs within the limits of work on untrusted files.
 
         Args:
             places: Folders of verified results whose texts are kept elsewhere.
@@ -77,25 +77,25 @@ class CompleteRuns:
             place: Folder of a verified result whose texts are kept elsewhere.
 
         Raises:
-            DataError: there is no complete run, it is rejected itself, or something else follows from it.
+            DataError: there is no complete run, it is invalid itself, or the result does not follow from it.
         """
-        said = read_result(place)
-        runs = self._runs.get(place_for(said), [])
+        claimed = read_result(place)
+        runs = self._runs.get(place_for(claimed), [])
         told = f"; {self._unread[0]}" if self._unread else ""
         problem = f"{place}: {self._folder} holds no complete run of this model with this signature{told}"
         for run in runs:
             try:
-                self._compare_with(run, place, said)
+                self._compare_with(run, place, claimed)
                 return
             except (BiasboardError, OSError, ValueError, ArithmeticError, LookupError) as error:
                 problem = str(error)
         raise DataError(problem)
 
-    def _compare_with(self, run: Path, place: Path, said: Result) -> None:
+    def _compare_with(self, run: Path, place: Path, claimed: Result) -> None:
         verified_entry(run / RESULT, Root(run, "accepted"), self._memory, self._keys)
         with tempfile.TemporaryDirectory() as scratch:
-            made = write_without_texts(run, Path(scratch), with_prompts=not hides_prompts(said.signature))
-            for difference in _differences(place, said, Path(scratch), made):
+            made = write_without_texts(run, Path(scratch), with_prompts=not hides_prompts(claimed.signature))
+            for difference in _differences(place, claimed, Path(scratch), made):
                 raise DataError(f"{place}: does not follow from the complete run {run}: {difference}; {SUBMIT_AGAIN}")
 
 
@@ -110,23 +110,23 @@ def _problem(place: Path, complete: CompleteRuns) -> str | None:
     return None
 
 
-def _differences(place: Path, said: Result, scratch: Path, made: Result) -> Iterator[str]:
+def _differences(place: Path, claimed: Result, scratch: Path, made: Result) -> Iterator[str]:
     """Yield every difference between a result and the one that was made again."""
     for name in Result.__dataclass_fields__:
-        if name not in _COMPARED_APART and getattr(said, name) != getattr(made, name):
+        if name not in _COMPARED_APART and getattr(claimed, name) != getattr(made, name):
             yield f"{name} differs"
-    if said.withheld is None or made.withheld is None:
+    if claimed.withheld is None or made.withheld is None:
         raise ValueError("both results must be without their texts")
     for name in ("records", "scores"):
-        if getattr(said.withheld, name) != getattr(made.withheld, name):
+        if getattr(claimed.withheld, name) != getattr(made.withheld, name):
             yield f"withheld.{name} is another file"
-    for difference in differences(said.metrics, made.metrics):
+    for difference in differences(claimed.metrics, made.metrics):
         yield difference.partition(";")[0]
-    for stored, ours in zip(StoredParts(place, said), StoredParts(scratch, made), strict=True):
+    for stored, ours in zip(StoredParts(place, claimed), StoredParts(scratch, made), strict=True):
         if not stored.table.equals(ours.table):
             rows = (number for number in range(len(stored)) if stored[number] != ours[number])
             yield f"row {stored.first_row + next(rows, 0)} of the records differs"
-    yield from _other_sums(read_sums(place, said.withheld.sums), read_sums(scratch, made.withheld.sums))
+    yield from _other_sums(read_sums(place, claimed.withheld.sums), read_sums(scratch, made.withheld.sums))
 
 
 def _other_sums(stored: list[ClusterSums], made: list[ClusterSums]) -> Iterator[str]:

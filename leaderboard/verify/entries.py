@@ -20,13 +20,13 @@ MIN_COVERAGE = 0.95
 """Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked."""
 
 TEXTS_ELSEWHERE = "its texts are kept elsewhere, and no maintainer has compared them with its numbers"
-"""Claim that a result without its texts rests on until they are compared."""
+"""The claim on which a result without its texts rests until they are compared."""
 
 Origin: TypeAlias = Literal["accepted", "local"]
 
 
 class Root(NamedTuple):
-    """A folder that is searched for results, and their origin."""
+    """A folder to search for results, and the origin of these."""
 
     folder: Path
     origin: Origin
@@ -74,22 +74,22 @@ class Entry:
     match: Match
     """The part of a known dataset whose items the records were compared with."""
     items_sha256: str
-    """Hash of what the records say about their items, by which slices of one size are told apart."""
+    """Hash of the items in the records, which distinguishes slices of the same size."""
     answers_sha256: str
-    """Hash of the model's answers; results of different models do not have the same one by chance."""
+    """Hash of the model's answers; different models do not give the same one by chance."""
     acceptance: Acceptance | None = None
     """Decision of a maintainer about exactly this result; None if there is none."""
     double: str | None = None
-    """Reason why another result on the board keeps this one from a rank of its own; None if none does."""
+    """Why this result has no rank because of another result on the board; None if that is not so."""
     earlier: tuple[Metric, ...] = ()
     """Metrics that the result has in other versions than the current code."""
     coverage: tuple[SplitCounts, ...] = ()
-    """Counts of each split of each part, as the records have them."""
+    """Counts of each split of each part, according to the records."""
     standing: Standing | None = None
     """Standing of the model among the baselines of the benchmark; None if the items have no right answers or the task
     has no gate."""
     rescored: tuple[str, ...] = ()
-    """Labels of the scorers of texts whose scores were computed again; those of others were taken as stored."""
+    """Labels of the text scorers whose scores were recomputed; those of others were taken as stored."""
     folder: Path | None = None
     """Folder of the result, from which the site copies its records; None if there is none."""
     examples: Examples = field(default_factory=Examples)
@@ -112,12 +112,12 @@ class Entry:
 
     @property
     def command(self) -> str | None:
-        """The command that gave the answers; None if the stored text is none that a reader may run."""
+        """The command that gave the answers; None if the stored text is not safe for a reader to run."""
         return plain_command(self.result.command)
 
     @property
     def claim(self) -> str | None:
-        """The claim that the numbers rest on and that no computation can confirm; None if there is none."""
+        """The claim on which the numbers rest and which no computation can confirm; None if there is none."""
         if self.result.environment.corruption is not None:
             return f"the answers look changed ({self.result.environment.corruption})"
         if self.is_imported:
@@ -168,7 +168,7 @@ def model_label(entry: Entry) -> str:
 
 
 def why_unranked(entry: Entry) -> str | None:
-    """Return why a result cannot be ranked, whatever its metrics are; None if it can be."""
+    """Return why a result cannot be ranked, regardless of its metrics; None if it can be."""
     if entry.is_baseline:
         return "baselines are shown for comparison and never ranked"
     if entry.match.reason is not None:
@@ -185,8 +185,13 @@ def why_unranked(entry: Entry) -> str | None:
         return f"{counts.scored} of {counts.items} items scored; a rank needs at least {MIN_COVERAGE:.0%}"
     if (lost := _lost_split(entry)) is not None:
         return lost
-    # A few items that support a measurement are a small share of all, and a part that is lost must not raise a mean.
-    lacking = [one for one in entry.coverage if one.counts.scored < MIN_COVERAGE * one.counts.items]
+    # By split, not over all items: the few that support a measurement are a small share of all, and losing a part must
+    # not raise a mean.
+    lacking = [
+        split_counts
+        for split_counts in entry.coverage
+        if split_counts.counts.scored < MIN_COVERAGE * split_counts.counts.items
+    ]
     if lacking:
         first = lacking[0]
         more = f", and {len(lacking) - 1} more splits like it" if len(lacking) > 1 else ""
@@ -201,7 +206,7 @@ def _lost_split(entry: Entry) -> str | None:
     """Return which part of a suite lacks a split that most of its parts have; None if none does."""
     parts = entry.result.signature.parts
     for split in entry.result.signature.splits if parts else ():
-        having = {one.part for one in entry.coverage if one.split == split}
+        having = {counts.part for counts in entry.coverage if counts.split == split}
         if len(parts) / 2 < len(having) < len(parts):
             lacking = next(part for part in parts if part not in having)
             return f"part {lacking} has no items of split {split}, which most parts have; a rank needs every part"

@@ -41,14 +41,14 @@ class Examples(NamedTuple):
 
 
 class ExampleChoice:
-    """A choice of up to ``PER_KIND`` records of each kind: those whose item ids have the smallest SHA-256.
+    """Chooses up to ``PER_KIND`` records of each kind: those whose item ids have the smallest SHA-256.
 
-    The rule knows nothing about the answers, so nobody can choose flattering examples, and the examples of two models
-    are mostly answers to the same items.
+    The rule does not depend on the answers, so nobody can pick flattering examples, and the examples of two models are
+    mostly answers to the same items.
     """
 
     def __init__(self, task: str) -> None:
-        """Begin without records.
+        """Start without records.
 
         Args:
             task: Name of the task that reads the records.
@@ -62,14 +62,14 @@ class ExampleChoice:
         """Take the records of one more part into the choice."""
         columns = RecordColumns.of(records)
         kinds: dict[Kind, list[int]] = {kind: [] for kind in KINDS}
-        for place, kind in enumerate(kinds_of(columns, self._task.name)):
-            kinds[kind].append(place)
+        for index, kind in enumerate(kinds_of(columns, self._task.name)):
+            kinds[kind].append(index)
         hashes = [hashlib.sha256(str(item).encode()).hexdigest() for item in columns.columns["item_id"].texts]
-        for kind, found in kinds.items():
-            self._totals[kind] += len(found)
-            first = sorted(found, key=hashes.__getitem__)[:PER_KIND]
-            new = [(hashes[place], columns[place]) for place in first]
-            # The sort keeps the order of the parts for items of one name.
+        for kind, indices in kinds.items():
+            self._totals[kind] += len(indices)
+            first = sorted(indices, key=hashes.__getitem__)[:PER_KIND]
+            new = [(hashes[index], columns[index]) for index in first]
+            # The sort is stable: items with the same id stay in the order of their parts.
             self._best[kind] = sorted([*self._best[kind], *new], key=itemgetter(0))[:PER_KIND]
         self._hides_prompts |= not columns.exchanges["prompt"].known.all()
 

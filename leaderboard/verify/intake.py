@@ -1,4 +1,4 @@
-"""Looks at folders from strangers before anything in them is opened."""
+"""Checks folders from strangers before any file in them is opened."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_DEPTH = 12
 
 
 class Found(NamedTuple):
-    """A place in a folder that is searched: a result, or something that cannot be one."""
+    """A result in a searched folder, or something there that cannot be searched."""
 
     path: Path
     """Path of the ``result.json``, or of what cannot be searched."""
@@ -83,13 +83,13 @@ def check_own_file(path: Path, most_bytes: int) -> None:
     try:
         if path.is_symlink() and not path.resolve(strict=True).is_relative_to(path.parent.resolve()):
             raise DataError(f"{path}: is a link that leaves this folder; put the file itself there")
-        found = path.stat()
+        status = path.stat()
     except (OSError, RuntimeError) as error:
         raise DataError(f"{path}: cannot be opened ({_reason(error)}); put the file itself there") from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise DataError(f"{path}: is not a regular file; put the file itself there")
-    if found.st_size > most_bytes:
-        raise DataError(f"{path}: has {found.st_size:,} bytes, more than the {most_bytes:,} of any such file")
+    if status.st_size > most_bytes:
+        raise DataError(f"{path}: has {status.st_size:,} bytes, more than the {most_bytes:,} of any such file")
 
 
 def _reason(error: Exception) -> str:
@@ -107,23 +107,23 @@ def check_tables(path: Path, result: Result) -> None:
         DataError: as from :func:`check_own_file`.
     """
     for file in (result.records, result.scores, None if result.withheld is None else result.withheld.sums):
-        # The code that reads a file has the words for one that is missing or lies elsewhere.
+        # A missing file, or one outside the folder, is reported by the code that reads it.
         if file is not None and Path(file.path).name == file.path and os.path.lexists(path.parent / file.path):
             check_own_file(path.parent / file.path, MOST_TABLE_BYTES)
-            _check_told(path.parent / file.path, file.n_rows, _ROW_TYPES[type(file)])
+            _check_metadata(path.parent / file.path, file.n_rows, _ROW_TYPES[type(file)])
     for listed in (result.adapters, result.corrections):
         if listed is not None and os.path.lexists(path.parent / listed.path):
             check_own_file(path.parent / listed.path, MOST_RESULT_BYTES)
 
 
-def _check_told(path: Path, n_rows: int, row_type: type) -> None:
-    """Check what a Parquet file tells about its columns and its size before any of them is read."""
+def _check_metadata(path: Path, n_rows: int, row_type: type) -> None:
+    """Check the columns and the size that a parquet file states in its metadata, before any column is read."""
     metadata = arrow_files.metadata(path)
     wanted = arrow_files.arrow_schema(row_type).names
     strange = [name for name in metadata.schema.to_arrow_schema().names if name not in wanted]
     if strange:
-        told = ", ".join(map(printable, strange[:5]))
-        raise DataError(f"{path}: column {told} is none of {row_type.__name__}; leave it out")
+        names = ", ".join(map(printable, strange[:5]))
+        raise DataError(f"{path}: column {names} is none of {row_type.__name__}; leave it out")
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     n_bytes = sum(group.total_byte_size for group in groups)
     most = _BYTES_OF_ALL + _BYTES_PER_ROW * n_rows
@@ -134,7 +134,7 @@ def _check_told(path: Path, n_rows: int, row_type: type) -> None:
 
 
 def strange_files(path: Path) -> tuple[str, ...]:
-    """Return the names of files beside a result that neither runs nor submissions hold, sorted; without hidden ones.
+    """Return the names of files next to a result that belong to neither runs nor submissions, sorted; no hidden ones.
 
     Args:
         path: Path of the ``result.json``.

@@ -1,4 +1,4 @@
-"""Runs work on files from strangers in processes of their own, which may fail without harm to anything else."""
+"""Runs work on untrusted files in separate processes, whose failure harms nothing else."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Limits(NamedTuple):
 DEFAULT_LIMITS = Limits()
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 _LACKS_MEMORY, _LACKS_MEMORY_ALONE = 77, 78
-"""Exit status of a process that ran out of memory: where earlier pieces had kept much, and otherwise."""
+"""Exit statuses of a process that ran out of memory: after earlier pieces had kept much of it, and otherwise."""
 _MUCH = 176 << 20
-"""Number of bytes above those of a new process from which a piece may fit into a new one. Less says little: the first
-file that is read reserves about 150 MB."""
+"""Bytes kept, beyond those of a new process, from which a piece may fit into a new one. Fewer mean little: reading the
+first file reserves about 150 MB."""
 _HEAVY = frozenset({"sklearn", "torch", "transformers"})
 _is_isolated = False
 _n_at_start = 0
@@ -44,7 +44,7 @@ _n_kept = 0
 
 
 class Stopped(NamedTuple):
-    """A piece of work that did not end by itself, and the reason."""
+    """A piece of work that had to be stopped, and the reason."""
 
     reason: str
     may_fit_alone: bool = False
@@ -76,11 +76,11 @@ def isolated(
             for piece, future in zip(pieces, futures, strict=True):
                 outcome = _outcome(future, limits)
                 if isinstance(outcome, Stopped) and outcome.may_fit_alone and len(pieces) > 1:
-                    wait(futures)  # A further process beside the others would take more memory than they may together.
+                    wait(futures)  # One more process at the same time would exceed the memory of all together.
                     (outcome,) = isolated(work, [piece], limits)
                 yield outcome
         finally:
-            # If the caller stops early, what was not begun is not begun any more.
+            # If the caller stops early, nothing further is started.
             for future in futures:
                 future.cancel()  # type: ignore[no-untyped-call]
 
@@ -100,20 +100,20 @@ def _outcome(future: ProcessFuture[R], limits: Limits) -> R | Stopped:
 
 
 def end_for_lack_of_memory() -> None:
-    """End this process if it is an isolated one: near its limit of memory it could not go on with other work."""
+    """End this process if it is an isolated one: near its memory limit it could not do further work."""
     if _is_isolated:
         os._exit(_LACKS_MEMORY if _n_kept > _MUCH else _LACKS_MEMORY_ALONE)
 
 
 def _done(work: Callable[[T], R], piece: T) -> R:
-    """Run a piece of work, and note how much memory those before it have kept."""
+    """Run a piece of work, and record how much memory earlier pieces have kept."""
     global _n_kept
     _n_kept = _n_bytes_held() - _n_at_start
     return work(piece)
 
 
 def _n_bytes_held() -> int:
-    """Return the size of the memory that this process can write to, as the limit counts it; 0 if nobody says."""
+    """Return the bytes of memory that this process can write to, as the limit counts them; 0 if unknown."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -127,15 +127,15 @@ def _limit(n_bytes: int) -> None:
     if sys.platform == "linux":
         import resource
 
-        # Files and reserved addresses do not count, as they do for RLIMIT_AS, which breaks allocators.
+        # Unlike RLIMIT_AS, it does not count files and reserved addresses, which would break allocators.
         resource.setrlimit(resource.RLIMIT_DATA, (n_bytes, n_bytes))
 
 
 def _start_server(modules: list[str]) -> None:
-    """Start the process that others are copied from, if it does not run yet."""
+    """Start the server process from which workers are forked, unless it runs already."""
     forkserver.set_forkserver_preload(modules)
     before = os.environ.get(_BLAS_THREADS)
-    # With several threads, products of matrices wait forever for memory that a limit denies.
+    # With several threads, matrix products wait forever for memory that the limit denies.
     os.environ[_BLAS_THREADS] = "1"
     try:
         forkserver.ensure_running()

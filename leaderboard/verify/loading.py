@@ -113,7 +113,7 @@ def verified_outcomes(
             is_same = decision is not None and decision.result_sha256 == sha256_file(path)
             outcome = replace(outcome, acceptance=decision) if is_same else outcome
             if outcome.result.withheld is not None and not outcome.has_compared_texts:
-                # Nothing in its files shows that its numbers follow from answers, so they stand beside no others.
+                # Nothing in its files shows that its numbers follow from answers, so it is in no table with others.
                 outcome = replace(outcome, match=outcome.match._replace(extent="unknown", reason=TEXTS_ELSEWHERE))
         decided.append(outcome)
     return decided
@@ -128,15 +128,17 @@ def _remembered_or_verified(
         found: Path and root of each result.
         memory: Memory of the results that were verified before; these are looked up first.
         keys: The answer keys of the datasets that the board knows.
-        advance: Function called when the outcome of one more result is known.
+        advance: Function called after the outcome of each result.
     """
-    known: list[Entry | None] = []
+    remembered: list[Entry | None] = []
     for path, root in found:
-        known.append(remembered_entry(path, root, memory, keys))
-        if known[-1] is not None:
+        remembered.append(remembered_entry(path, root, memory, keys))
+        if remembered[-1] is not None:
             advance()
-    computed = _verified_now([file for file, entry in zip(found, known, strict=True) if entry is None], memory, keys)
-    for entry in known:
+    computed = _verified_now(
+        [file for file, entry in zip(found, remembered, strict=True) if entry is None], memory, keys
+    )
+    for entry in remembered:
         if entry is not None:
             yield entry
         else:

@@ -21,11 +21,11 @@ from schemas.files.record_hashes import is_hashed
 from schemas.folders.run_folder import SUBMIT_AGAIN
 
 _MOST_TOGETHER = 1.02
-"""Maximum sum of the probabilities of options that exclude each other: 1, and what half precision adds."""
+"""Maximum sum of the probabilities of mutually exclusive options: 1, plus the rounding of half precision."""
 
 
 def check_requests(path: Path, result: Result, records: RecordColumns) -> None:
-    """Check that all requests match the texts beside them, and that the readings follow from possible answers.
+    """Check that all requests match their stored texts, and that the readings follow from possible answers.
 
     Args:
         path: Path of the records, for messages.
@@ -84,22 +84,22 @@ def _sound_requests(records: RecordColumns, signature: Signature) -> BoolArray:
 
 
 def _have_distinct(column: Column) -> BoolArray:
-    """Return the mask of the lists of texts in which no text stands twice."""
+    """Return the mask of the lists of texts without repeated texts."""
     lists = column.lists
     n_codes = len(lists.values.coded.texts) + 1
     cells, counts = np.unique(lists.owners * n_codes + lists.values.coded.codes, return_counts=True)
-    found: BoolArray = np.ones(len(lists.lengths), dtype=np.bool_)
-    found[cells[counts > 1] // n_codes] = False
-    return found
+    distinct: BoolArray = np.ones(len(lists.lengths), dtype=np.bool_)
+    distinct[cells[counts > 1] // n_codes] = False
+    return distinct
 
 
 def brings_options(signature: Signature) -> bool:
-    """Return True if each item brings its own options, so that the prompt says nothing about their number."""
+    """Return True if each item brings its own options, so that the prompt does not determine their number."""
     return signature.scoring == "option_logprob" and signature.n_outcomes is None
 
 
 def _possible(records: RecordColumns) -> BoolArray:
-    """Return the mask of the exchanges whose options have probabilities that may stand beside each other."""
+    """Return the mask of the exchanges whose options have probabilities that are possible together."""
     exchanges = records.exchanges
     logprobs, bounds = exchanges["option_logprobs"].lists, exchanges["option_is_bound"].lists
     n = len(records.owners)
@@ -110,7 +110,7 @@ def _possible(records: RecordColumns) -> BoolArray:
 
 
 def _counted(records: RecordColumns, model: Model) -> BoolArray:
-    """Return the mask of the exchanges with the numbers of bytes that their options have."""
+    """Return the mask of the exchanges whose stored numbers of bytes are those of their options."""
     options, counts = records.exchanges["options"].lists, records.exchanges["option_byte_counts"].lists
     n = len(records.owners)
     if not np.array_equal(options.offsets, counts.offsets):
@@ -128,12 +128,12 @@ def _counted(records: RecordColumns, model: Model) -> BoolArray:
 
 
 def _n_bytes(option: str, model: Model) -> int:
-    """Return the number of bytes of an option as a model was shown it: behind a chat template without its space."""
+    """Return the number of bytes of an option as the model got it: without its space after a chat template."""
     return len((option if model.chat_template_sha256 is None else option.lstrip()).encode())
 
 
 def _check_exchange(where: str, result: Result, exchange: Exchange) -> None:
-    """Check that the request of an exchange is that of the texts beside it, and that its answers are possible."""
+    """Check that the request of an exchange matches its stored texts, and that its answers are possible."""
     signature = result.signature
     if exchange.prompt is not None and _request_sha256(exchange.prompt, exchange, signature) != exchange.request_sha256:
         raise DataError(f"{where}: request_sha256 is not the hash of its prompt and options; run the model again")
@@ -153,8 +153,8 @@ def _check_exchange(where: str, result: Result, exchange: Exchange) -> None:
     for n_tokens, n_bytes in zip(exchange.option_token_counts, expected, strict=False):
         if n_tokens is not None and not 0 < n_tokens <= n_bytes + (exchange.n_moved_tokens or 0) + 1:
             raise DataError(f"{where}: an option of {n_bytes} bytes has {n_tokens} tokens; run the model again")
-    known = [value for value in exchange.option_logprobs if value is not None]
-    together = math.fsum(map(math.exp, known))
+    logprobs = [value for value in exchange.option_logprobs if value is not None]
+    together = math.fsum(map(math.exp, logprobs))
     if together > _MOST_TOGETHER and not any(exchange.option_is_bound) and not _one_begins_another(exchange.options):
         raise DataError(
             f"{where}: its options have probabilities that sum to {together:.3g}, and they exclude each other; run the "

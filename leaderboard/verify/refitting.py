@@ -13,7 +13,7 @@ from schemas.documents.run_files import FittedCorrection
 from schemas.folders.run_folder import read_corrections, read_parts, read_result
 
 _SAME = 1e-6
-"""Largest difference of the logarithms of two weights that are one: processors round differently."""
+"""Largest difference of the logarithms of two weights that count as equal: processors round differently."""
 
 
 class Refit(NamedTuple):
@@ -41,11 +41,13 @@ def refit(folder: Path) -> Refit:
     signature = result.signature
     inputs = MetricInputs(trained=trained_items(folder, result))
     parts = read_parts(folder, result, recount=False)
-    found = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts)).corrections
-    fitted = {(one.config, one.calibration): one for one in found}
-    told = [_difference(one, fitted.pop((one.config, one.calibration), None)) for one in stored.corrections]
-    told += [f"{one.calibration} of config {one.config} can be fitted and is not stored" for one in fitted.values()]
-    return Refit(len(told), tuple(one for one in told if one is not None))
+    corrections = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts)).corrections
+    fitted = {(one.config, one.calibration): one for one in corrections}
+    differences = [_difference(one, fitted.pop((one.config, one.calibration), None)) for one in stored.corrections]
+    differences += [
+        f"{one.calibration} of config {one.config} can be fitted and is not stored" for one in fitted.values()
+    ]
+    return Refit(len(differences), tuple(one for one in differences if one is not None))
 
 
 def _difference(stored: FittedCorrection, fitted: FittedCorrection | None) -> str | None:
@@ -60,5 +62,5 @@ def _difference(stored: FittedCorrection, fitted: FittedCorrection | None) -> st
     if (stored.labels, stored.n_items) != (fitted.labels, fitted.n_items):
         return f"{name} is fitted on {fitted.n_items} items, and {stored.n_items} were told"
     pairs = zip(stored.weights, fitted.weights, strict=True)
-    distance = max(abs(math.log(one) - math.log(other)) for one, other in pairs)
+    distance = max(abs(math.log(weight) - math.log(other)) for weight, other in pairs)
     return f"a weight of {name} differs by the factor {math.exp(distance):.4g}" if distance > _SAME else None

@@ -1,4 +1,4 @@
-"""Reads the register of accepted results, which maintainers keep beside them."""
+"""Reads and writes the register of accepted results, which maintainers keep in the same folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_register(results: Path) -> Register:
     """Read the register in a folder of accepted results; without a file it is empty.
 
     Raises:
-        DataError: the file is invalid, or names a place twice.
+        DataError: the file is invalid, or names a folder twice.
     """
     path = results / REGISTER
     if not path.is_file():
@@ -26,36 +26,37 @@ def read_register(results: Path) -> Register:
 
 
 def write_register(results: Path, register: Register) -> None:
-    """Check a register and write it into a folder of accepted results, sorted by place.
+    """Check a register and write it into a folder of accepted results, sorted by the results' folders.
 
     Raises:
         DataError: the register is invalid; nothing is written.
     """
     ordered = Register(
-        schema_version=register.schema_version, results=tuple(sorted(register.results, key=lambda one: one.place))
+        schema_version=register.schema_version,
+        results=tuple(sorted(register.results, key=lambda acceptance: acceptance.place)),
     )
     contract.check(ordered, where=str(results / REGISTER))
     strict_json.write(results / REGISTER, contract.dump(ordered))
 
 
 def acceptances(register: Register) -> Mapping[str, Acceptance]:
-    """Return the decisions by the place of their result."""
-    return {one.place: one for one in register.results}
+    """Return the decisions by the folder of their result."""
+    return {acceptance.place: acceptance for acceptance in register.results}
 
 
 def check_owner(register: Register, place: str, author: str) -> None:
-    """Check that an author may submit a result of a model: nobody has before, or the author has.
+    """Check that an author may submit a result of a model: either nobody has submitted one before, or the author has.
 
     Args:
         register: The register.
-        place: Place of the result, whose second folder is named after the model.
+        place: Folder of the result, relative to that of all results; its second part is named after the model.
         author: Account of the author at the code host.
 
     Raises:
         DataError: the model belongs to somebody else.
     """
     model = _model_folder(place)
-    owners = {one.owner for one in register.results if _model_folder(one.place) == model}
+    owners = {acceptance.owner for acceptance in register.results if _model_folder(acceptance.place) == model}
     if owners and author not in owners:
         raise DataError(
             f"{place}: results of {model.replace('__', '/')} belong to {', '.join(sorted(owners))}, and the author is "

@@ -42,10 +42,10 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
         backend: The model, opened by the caller.
         datasets: Folder of built datasets, which holds that of the result.
         n: Number of items to draw at random; all of them if there are fewer.
-        seed: Seed of the draw, which nobody may know before the result is handed in.
+        seed: Seed of the draw, which must not be known before the result is submitted.
 
     Raises:
-        ConfigError: the opened model is another one than that of the result, or the dataset is not built.
+        ConfigError: the opened model is not that of the result, or the dataset is not built.
         DataError: the result or the dataset is damaged, or the items are not those of the dataset.
         RunError: the model cannot be asked.
     """
@@ -59,11 +59,11 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
     drawn = random.Random(seed).sample(answered, min(n, len(answered)))
     asked = [requests_of(record, requests) for record in drawn]
     flat: list[Request] = [request for of_item in asked for request in of_item]
-    found = iter(answers(backend, flat))  # type: ignore[arg-type]
+    responses = iter(answers(backend, flat))  # type: ignore[arg-type]
     tolerance = max(tolerance_for(result.model.precision), tolerance_for(backend.model.precision))
     differing = []
     for record, of_item in zip(drawn, asked, strict=True):
-        ours = [next(found) for _ in of_item]
+        ours = [next(responses) for _ in of_item]
         if not _agree(record.exchanges, of_item, ours, tolerance):
             differing.append(record.item_id)
     made = Rerun(
@@ -75,19 +75,19 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
     return Rerunning(rerun=made, differing=tuple(differing))
 
 
-def _check_same_model(said: Model, opened: Model) -> None:
-    """Check that an opened model is the one that a result names, as far as both say so."""
+def _check_same_model(claimed: Model, opened: Model) -> None:
+    """Check that an opened model is the one that a result names, by revision, chat template and adapters."""
     for name in ("revision", "chat_template_sha256", "adapters_sha256"):
-        theirs, ours = getattr(said, name), getattr(opened, name)
+        theirs, ours = getattr(claimed, name), getattr(opened, name)
         if theirs != ours:
             raise ConfigError(
-                f"the result is of {said.id} with {name} {theirs}, the opened model has {ours}; open the same one with "
-                "--model, --revision, --chat and --lora"
+                f"the result is of {claimed.id} with {name} {theirs}, the opened model has {ours}; open the same one "
+                "with --model, --revision, --chat and --lora"
             )
 
 
 def _requests(result: Result, datasets: Path, backend: Backend) -> dict[tuple[str, str], Sequence[Request]]:
-    """Return the requests about every item as a backend is asked, by the config and id of the item."""
+    """Return the requests for every item, in the form that the backend is asked, by config and id of the item."""
     signature = result.signature
     for folder in sorted(path.parent for path in datasets.glob(f"*/{MANIFEST}")):
         manifest = read_manifest(folder)
@@ -107,25 +107,27 @@ def _requests(result: Result, datasets: Path, backend: Backend) -> dict[tuple[st
 
 
 def requests_of(record: Record, requests: dict[tuple[str, str], Sequence[Request]]) -> Sequence[Request]:
-    """Return the requests about the item of a record.
+    """Return the requests for the item of a record.
 
     Raises:
-        DataError: the record is about another item, or asks it in another way.
+        DataError: the dataset has no such item, or the record has other requests.
     """
-    found = requests.get((record.config, record.item_id))
-    if found is None or [one.sha256 for one in found] != [one.request_sha256 for one in record.exchanges]:
+    asked = requests.get((record.config, record.item_id))
+    if asked is None or [request.sha256 for request in asked] != [
+        exchange.request_sha256 for exchange in record.exchanges
+    ]:
         raise DataError(f"item '{record.item_id[:60]}' is not asked as in the dataset; verify the result first")
-    return found
+    return asked
 
 
 def _agree(stored: Sequence[Exchange], requests: Sequence[Request], ours: Sequence[Response], tolerance: float) -> bool:
     choices = [request for request in requests if isinstance(request, ChoiceRequest)]
     if len(choices) == len(requests):
         reference = [_as_response(exchange) for exchange in stored]
-        found = compare(choices, ours, reference, tolerance)
-        return found.holds and not found.unanswered
-    told = [(exchange.status, _hash_of(exchange.text)) for exchange in stored]
-    return told == [(response.status, _hash_of(response.text)) for response in ours]
+        comparison = compare(choices, ours, reference, tolerance)
+        return comparison.holds and not comparison.unanswered
+    given = [(exchange.status, _hash_of(exchange.text)) for exchange in stored]
+    return given == [(response.status, _hash_of(response.text)) for response in ours]
 
 
 def _hash_of(text: str | None) -> str | None:

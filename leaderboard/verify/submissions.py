@@ -1,4 +1,4 @@
-"""Prepares results for submission, and checks the statement that lies beside a submitted result."""
+"""Prepares results for submission, and checks the statement in the folder of a submitted result."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class Prepared(NamedTuple):
 
     run: Path
     place: Path
-    """Folder below that of all accepted results, which follows from the dataset, the model and the signature."""
+    """Folder relative to that of all accepted results, determined by the dataset, the model and the signature."""
     files: tuple[Path, ...]
-    """Files that are published; everything else in the folder of the run stays behind."""
+    """Files to publish; everything else in the folder of the run stays behind."""
     submission: Submission
     withheld: str | None
-    """Reason why hashes are published in place of the texts; None if the texts are published."""
+    """Why hashes are published instead of the texts; None if the texts are published."""
 
 
 def prepare(
     run: Path, statement: Statement, scratch: Path, *, today: datetime.date, version: str, withhold: bool = False
 ) -> Prepared:
-    """Choose what of a run is published, and where.
+    """Choose which files of a run to publish, and where.
 
     Args:
         run: Folder of a finished run.
@@ -56,7 +56,7 @@ def prepare(
         scratch: Existing folder for files that are made for the submission; the caller removes it after they are used.
         today: Date of the submission.
         version: Version of biasboard.
-        withhold: True to publish hashes in place of the generated texts, even if the benchmark does not ask for that.
+        withhold: True to publish hashes instead of the generated texts, even if the benchmark does not ask for that.
 
     Raises:
         DataError: the run is incomplete, the statement is invalid, or there are no texts to withhold.
@@ -88,7 +88,7 @@ def prepare(
 
 
 def hides_prompts(signature: Signature) -> bool:
-    """Return True if the prompts of a dataset are published no more than the texts that answer them."""
+    """Return True if the prompts of a dataset must be withheld like the texts that answer them."""
     return signature.dataset in load_benchmark(signature.benchmark).withheld
 
 
@@ -98,13 +98,13 @@ def place_for(result: Result) -> Path:
 
 
 def write_prepared(prepared: Prepared, results: Path) -> Path:
-    """Copy a prepared result into the folder of all accepted results; the folder appears as a whole.
+    """Copy a prepared result atomically into the folder of all accepted results.
 
     Returns:
         The folder of the result.
 
     Raises:
-        DataError: another result lies there.
+        DataError: another result is there.
     """
     target = results / prepared.place
     if target.exists() and sha256_file(target / RESULT) != prepared.submission.result_sha256:
@@ -118,7 +118,7 @@ def write_prepared(prepared: Prepared, results: Path) -> Path:
 
 
 def read_submission(path: Path) -> Submission | None:
-    """Read and check the statement beside a result; None if there is none.
+    """Read and check the statement in the folder of a result; None if there is none.
 
     Args:
         path: Path of the ``result.json``.

@@ -13,7 +13,7 @@ from schemas.folders.run_folder import ADAPTERS, read_adapters
 
 
 class TrainingCheck:
-    """A comparison of the records of a result with the items that its adapters were trained on, part by part."""
+    """Compares the records of a result with the items that its adapters were trained on, part by part."""
 
     def __init__(self, folder: Path, result: Result) -> None:
         """Read the list of the adapters, if the result has one.
@@ -26,26 +26,27 @@ class TrainingCheck:
             DataError: the list is damaged, is about another dataset or task, or lacks a config of the result.
         """
         self._path, self._task = folder / ADAPTERS, load_task(result.signature.task)
-        told = read_adapters(folder, result)
+        adapters = read_adapters(folder, result)
         self._trained = trained_items(folder, result)
-        if told is None:
+        if adapters is None:
             return
         signature = result.signature
         if not self._task.trains_adapters:
             raise DataError(f"{self._path}: task {self._task.name} trains no adapters; run the model without")
         asked = (signature.dataset, signature.dataset_version, signature.task)
-        if (told.data.name, told.data.version, told.data.task) != asked:
+        if (adapters.data.name, adapters.data.version, adapters.data.task) != asked:
             raise DataError(
-                f"{self._path}: was trained on {told.data.name} {told.data.version} for task {told.data.task}, the "
-                f"result is on {' '.join(asked)}; train adapters on that dataset and run the model again"
+                f"{self._path}: was trained on {adapters.data.name} {adapters.data.version} for task "
+                f"{adapters.data.task}, the result is on "
+                f"{' '.join(asked)}; train adapters on that dataset and run the model again"
             )
 
     def __call__(self, records: RecordColumns) -> None:
         """Check the next part.
 
         Raises:
-            DataError: an adapter was trained on an item of another split than that of the examples, on one that stands
-                in no record though the others of its split do, or on an example that the prompt shows.
+            DataError: an adapter was trained on an item outside the split of the examples, on one without a record
+                though the others of its split have one, or on an example that the prompt shows.
         """
         if not self._trained or not self._task.trains_adapters or not len(records):
             return

@@ -1,4 +1,4 @@
-"""Judges results that strangers hand in: accepted, accepted with warnings, or rejected."""
+"""Judges results submitted by strangers: accepted, accepted with warnings, or rejected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNCOMPARED = f"its numbers rest on claims: {TEXTS_ELSEWHERE}"
 """Warning about a result without texts, if it was not compared with the complete run that has them."""
 _LIMITS = Limits(n_bytes=400 << 20, seconds=600)
 _N_WORKERS = 2
-"""Number of results that are verified at a time: hostile ones together take less than a gigabyte."""
+"""Number of results to verify at a time: so hostile ones together take less than a gigabyte."""
 
 State: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
 
@@ -37,13 +37,13 @@ class Verdict:
     """The outcome of the verification of one result."""
 
     place: str
-    """Folder of the result as it was given, which may hold any characters."""
+    """Folder of the result as the user named it, which may hold any characters."""
     reason: str | None = None
     """Reason why the result is rejected; None if it is accepted."""
     warnings: tuple[str, ...] = ()
-    """Facts that a reader of an accepted result should know."""
+    """What readers of an accepted result should know."""
     belongs: str | None = None
-    """Place of the result below the folder of all accepted results; None if it is rejected."""
+    """Folder of the result, relative to the folder of all accepted results; None if it is rejected."""
     model: str | None = None
     signature: str | None = None
     provenance: str | None = None
@@ -56,7 +56,7 @@ class Verdict:
 
     @property
     def state(self) -> State:
-        """The verdict in a word."""
+        """The verdict as one word."""
         if self.reason is not None:
             return "rejected"
         return "accepted with warnings" if self.warnings else "accepted"
@@ -70,26 +70,28 @@ def judge(
     advance: Callable[[int, int], None],
     since: Path | None = None,
 ) -> Iterator[Verdict]:
-    """Verify every result at some paths, each in a process that may fail by itself.
+    """Verify every result at some paths, each in a process whose failure harms no other.
 
     Args:
         paths: Folders of results, folders that contain such folders, or the ``result.json`` of a result.
         keys: The answer keys of the datasets that the board knows.
         memory: The memory of this machine.
         advance: Function called after each result with the number of results done and of all.
-        since: Earlier state of a single path; results that are the same in both are left out, and one that is gone or a
+        since: Earlier state of a single path; results that are the same in both are skipped, and a missing result or a
             changed register is rejected. None to judge every result.
 
     Yields:
         A verdict for each result, and for each path, link or folder without one, in the order of the paths. A result
-        that lies below several of the paths has one verdict.
+        below several of the paths has one verdict.
     """
-    found = _without_repetitions(_found(path) if since is None else list(_changed(path, since)) for path in paths)
-    pieces = [result for results in found for result in results if isinstance(result, Path)]
+    results_of_paths = _without_repetitions(
+        _results_at(path) if since is None else list(_changed(path, since)) for path in paths
+    )
+    pieces = [result for results in results_of_paths for result in results if isinstance(result, Path)]
     work = partial(_verdict, memory=memory, keys=keys)
     outcomes = isolated(work, pieces, _LIMITS, n_workers=max(1, min(_N_WORKERS, len(pieces))))
     n_done = 0
-    for results in found:
+    for results in results_of_paths:
         for result in results:
             if isinstance(result, Verdict):
                 yield result
@@ -104,7 +106,7 @@ def judge(
 
 
 def owned(verdict: Verdict, register: Register, author: str) -> Verdict:
-    """Return the verdict about a result that an author hands in: rejected if the model belongs to somebody else.
+    """Return the verdict about a result that an author submits: rejected if the model belongs to somebody else.
 
     Args:
         verdict: Verdict about the result itself.
@@ -120,47 +122,47 @@ def owned(verdict: Verdict, register: Register, author: str) -> Verdict:
     return verdict
 
 
-def _without_repetitions(found: Iterable[list[Path | Verdict]]) -> list[list[Path | Verdict]]:
-    known: set[Path] = set()
+def _without_repetitions(results_of_paths: Iterable[list[Path | Verdict]]) -> list[list[Path | Verdict]]:
+    seen: set[Path] = set()
     kept: list[list[Path | Verdict]] = []
-    for results in found:
+    for results in results_of_paths:
         kept.append([])
         for result in results:
-            place = result.absolute() if isinstance(result, Path) else None
-            if place is None or place not in known:
+            absolute = result.absolute() if isinstance(result, Path) else None
+            if absolute is None or absolute not in seen:
                 kept[-1].append(result)
-            if place is not None:
-                known.add(place)
+            if absolute is not None:
+                seen.add(absolute)
     return kept
 
 
-def _found(path: Path) -> list[Path | Verdict]:
+def _results_at(path: Path) -> list[Path | Verdict]:
     if path.name == RESULT and os.path.lexists(path):
         return [path]
     if not path.is_dir():
         what = "is a file and no result" if path.exists() else "no such folder"
         return [Verdict(place=str(path), reason=f"{what}; name the folder of a finished run")]
-    found = [
-        one.path if one.problem is None else Verdict(place=str(one.path), reason=one.problem)
-        for one in results_in(path)
+    results = [
+        searched.path if searched.problem is None else Verdict(place=str(searched.path), reason=searched.problem)
+        for searched in results_in(path)
     ]
-    if not found:
+    if not results:
         return [Verdict(place=str(path), reason=f"no {RESULT} here; name the folder of a finished run")]
-    return found
+    return results
 
 
 def _changed(path: Path, since: Path) -> Iterator[Path | Verdict]:
-    """Yield the results at a path that are not the same in its earlier state, and what is wrong with other changes."""
-    places = set()
-    for one in results_in(path):
-        place = one.path.parent.relative_to(path)
-        places.add(place)
-        if one.problem is not None:
-            yield Verdict(place=str(one.path), reason=one.problem)
-        elif not _are_same(one.path.parent, since / place):
-            yield one.path
+    """Yield the results at a path that differ from its earlier state, and verdicts on forbidden changes."""
+    folders = set()
+    for searched in results_in(path):
+        folder = searched.path.parent.relative_to(path)
+        folders.add(folder)
+        if searched.problem is not None:
+            yield Verdict(place=str(searched.path), reason=searched.problem)
+        elif not _are_same(searched.path.parent, since / folder):
+            yield searched.path
     for run in find_runs(since):
-        if run.relative_to(since) not in places:
+        if run.relative_to(since) not in folders:
             reason = (
                 f"{path / run.relative_to(since)}: is gone; to withdraw a result, ask a maintainer, and it stays here"
             )
@@ -182,7 +184,7 @@ def _sha256_of(path: Path) -> str | None:
 
 
 def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
-    # A folder of accepted results is one that strangers write to, so that nothing in it is trusted.
+    # Strangers write to folders of accepted results too, so nothing in them is trusted.
     root = Root(path.parent, "accepted")
     place = str(path.parent)
     outcome = verified_outcome((path, root), memory, keys)
@@ -208,7 +210,7 @@ def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
 
 
 def warnings_of(entry: Entry) -> Iterator[str]:
-    """Yield everything about a sound result that a reader of its numbers should know."""
+    """Yield everything about a valid result that readers of its numbers should know."""
     if entry.match.reason is not None:
         yield entry.match.reason
     if entry.result.model.identity is None:
@@ -222,5 +224,5 @@ def warnings_of(entry: Entry) -> Iterator[str]:
     if lacking:
         yield f"metrics that it leaves out were computed from its records: {', '.join(lacking)}"
     if entry.earlier:
-        told = sorted({f"{metric.name} {metric.version}" for metric in entry.earlier})
-        yield f"metrics of other versions were computed again: {', '.join(told)}"
+        names = sorted({f"{metric.name} {metric.version}" for metric in entry.earlier})
+        yield f"metrics of other versions were computed again: {', '.join(names)}"

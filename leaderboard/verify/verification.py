@@ -32,11 +32,11 @@ from schemas.files.record_hashes import answers_sha256, items_sha256, joined_sha
 from schemas.folders.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result, read_sums
 
 _MOST_UNKNOWN = 5_000
-"""Maximum number of records of a stranger's result on a dataset that the board does not know."""
+"""Maximum number of records of an untrusted result on a dataset without an answer key."""
 _MOST_UNKNOWN_CELLS = 500_000
-"""Maximum number of records times groups of such a result: each metric is computed for each group."""
+"""Maximum number of records times groups of such a result, since each metric is computed for each group."""
 _MOST_LOCKED_GROUPS = 500
-"""Maximum number of groups of a result on a dataset whose secret key tells only how many items there are."""
+"""Maximum number of groups of a result on a dataset with a secret key, of which only the number of items is known."""
 
 
 def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
@@ -65,8 +65,8 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
             raise _too_many(path, f"{result.records.n_rows:,} records")
         most_cells = max(_MOST_UNKNOWN_CELLS, key_check.n_listed * _MOST_LOCKED_GROUPS)
         checked = _bounded(path, checked, result.records.n_rows, most_cells)
-    told = _Told(path, result.signature, scores, key_check)
-    measurement = measurement_of(path.parent, result, told.listening(checked), scores)
+    facts = _PartFacts(path, result.signature, scores, key_check)
+    measurement = measurement_of(path.parent, result, facts.listening(checked), scores)
     computed = measurement.metrics()
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
@@ -87,19 +87,19 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         index_resamples={name: resamples[name] for name in index_names},
         by_part=measurement.by_cluster([*benchmark.compared_over_sets]) if result.signature.parts else {},
         match=key_check.match,
-        items_sha256=joined_sha256(told.items),
-        answers_sha256=joined_sha256(told.answers),
+        items_sha256=joined_sha256(facts.items),
+        answers_sha256=joined_sha256(facts.answers),
         earlier=earlier_metrics(result.metrics, computed),
-        coverage=told.tally.coverage,
-        standing=_standing(benchmark, result, told, measurement, memory),
-        rescored=told.rescored,
+        coverage=facts.tally.coverage,
+        standing=_standing(benchmark, result, facts, measurement, memory),
+        rescored=facts.rescored,
         folder=path.parent,
-        examples=told.examples.chosen,
+        examples=facts.examples.chosen,
     )
 
 
-class _Told:
-    """All that the records of a result tell besides its metrics, gathered in the pass that measures them."""
+class _PartFacts:
+    """Everything derived from the records of a result besides its metrics, in the same pass over its parts."""
 
     def __init__(self, path: Path, signature: Signature, scores: TextScores, key_check: KeyCheck) -> None:
         self._path, self._signature, self._scores, self._key_check = path, signature, scores, key_check
@@ -116,7 +116,7 @@ class _Told:
         """Labels of the scorers whose scores were computed again."""
 
     def listening(self, parts: Iterable[RecordColumns]) -> Iterator[RecordColumns]:
-        """Yield the same parts, and note what each of them tells."""
+        """Yield the same parts, and collect the facts of each."""
         for records in parts:
             self.only = [] if self.items else [records]
             with_options = brings_options(self._signature)
@@ -140,7 +140,7 @@ def _checked_parts(path: Path, result: Result) -> Iterator[RecordColumns]:
 
 
 def _bounded(path: Path, parts: Iterable[RecordColumns], n_rows: int, most_cells: int) -> Iterator[RecordColumns]:
-    """Yield the same parts, as long as their groups are not too many for so many records."""
+    """Yield the same parts, as long as the number of groups times records is within the limit."""
     groups: set[tuple[str, str]] = set()
     for records in parts:
         _, keys, values = records.columns["groups"].entries
@@ -151,9 +151,9 @@ def _bounded(path: Path, parts: Iterable[RecordColumns], n_rows: int, most_cells
         yield records
 
 
-def _too_many(path: Path, told: str) -> DataError:
+def _too_many(path: Path, what: str) -> DataError:
     return DataError(
-        f"{path}: {told} without an answer key are too many to check; add the key with: biasboard keys DATASET, or "
+        f"{path}: {what} without an answer key are too many to check; add the key with: biasboard keys DATASET, or "
         "give the secret of a secret key with --key-secret"
     )
 
@@ -174,29 +174,31 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
         if scores.label(kind) != label:
             continue
         for index, values in scorer.score(texts):
-            said = scores.values[kind].get(text_sha256(texts[index]))
-            if said is None or any(abs(one - other) > TOLERANCE for one, other in zip(said, values, strict=True)):
-                raise DataError(f"{path}: {label} gives a text {values}, the stored scores say {said}; {RESCORE_TEXTS}")
+            stored = scores.values[kind].get(text_sha256(texts[index]))
+            if stored is None or any(abs(one - other) > TOLERANCE for one, other in zip(stored, values, strict=True)):
+                raise DataError(
+                    f"{path}: {label} gives a text {values}, the stored scores say {stored}; {RESCORE_TEXTS}"
+                )
         rescored.append(label)
     return tuple(rescored)
 
 
 def _standing(
-    benchmark: Benchmark, result: Result, told: _Told, measurement: Measurement, memory: Memory
+    benchmark: Benchmark, result: Result, facts: _PartFacts, measurement: Measurement, memory: Memory
 ) -> Standing | None:
     """Return the standing of a model among the baselines; None without a gate or without right answers."""
     signature = result.signature
     gate = benchmark.gate(signature.task)
     if gate is None:
         return None
-    # Statistics that know scores of texts are others than those of the gate.
+    # The gate's statistics are computed without scores of texts.
     knows_scores = load_task(signature.task).reads_scores and result.withheld is None
-    parts = told.only or StoredParts(told.folder, result)
-    items = None if brings_options(signature) else joined_sha256(told.items)
+    parts = facts.only or StoredParts(facts.folder, result)
+    items = None if brings_options(signature) else joined_sha256(facts.items)
     check = GateCheck(benchmark, gate, signature, parts, None if knows_scores else measurement.source, items)
     if not check.applies:
         return None
     if result.withheld is not None:
-        rows = read_sums(told.folder, result.withheld.sums)
+        rows = read_sums(facts.folder, result.withheld.sums)
         return check.standing(stored_references(gate, rows, is_suite=bool(signature.parts)))
     return check.standing(check.references(memory))

@@ -1,4 +1,4 @@
-"""Takes verified results from the memory of this machine where all their files are the same as before."""
+"""Reuses verified results from the memory of this machine if all their files are unchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _VERIFIED = "verified result"
 
 
 def remembered_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry | None:
-    """Return a result that was verified before, if every byte of its files and of the code is the same as then.
+    """Return a result that was verified before, if its files and the code are byte for byte the same as then.
 
     Args:
         path: Path of the ``result.json``.
@@ -81,7 +81,7 @@ def _hashes(path: Path, result: Result) -> dict[str, JsonValue]:
 
 
 def _files(result: Result) -> Mapping[str, FileOfRun]:
-    """Return the files beside a result by what they hold."""
+    """Return the other files of a result, by their contents."""
     sums = None if result.withheld is None else result.withheld.sums
     files = {
         "records": result.records,
@@ -95,7 +95,7 @@ def _files(result: Result) -> Mapping[str, FileOfRun]:
 
 def _key_hash(result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
     known = keys.find(result.signature, memory)
-    # What was verified with a secret is not known without it.
+    # A result that was verified with a secret is not reused without it.
     secret = None if known is None or known.secret is None else known.secret.id
     return {"key": None if known is None else known.sha256, "secret": secret}
 

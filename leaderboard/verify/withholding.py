@@ -1,4 +1,4 @@
-"""Decides whether texts of items and answers may be shown or handed on."""
+"""Decides whether texts of items and answers may be shown or passed on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from schemas.documents.dataset import Manifest
 
 
 def why_withheld(entry: Entry, manifest: Manifest | None) -> str | None:
-    """Return why the texts of a result may be neither shown nor handed on; None if nothing speaks against it.
+    """Return why the texts of a result may be neither shown nor passed on; None if they may.
 
     Args:
         entry: The result.

@@ -21,26 +21,26 @@ _UNKNOWN = "unknown"
 
 
 def evaluation_log(
-    one: VerifiedResult, addresses: Addresses, identity: Identity, samples: Samples
+    verified: VerifiedResult, addresses: Addresses, identity: Identity, samples: Samples
 ) -> dict[str, JsonValue]:
     """Return the document of a result.
 
     Args:
-        one: The result.
+        verified: The result.
         addresses: The places that the document refers to.
         identity: The names of the result.
         samples: The rows of its answers, which are named only if there are any.
     """
-    submission = one.submission
+    submission = verified.submission
     log: dict[str, JsonValue] = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": identity.evaluation_id,
         # The time of an export would make each of them another file.
         "retrieved_timestamp": _UNKNOWN if submission is None else _epoch(submission.submitted),
-        "source_metadata": _source_metadata(one, addresses, samples),
-        "eval_library": _library(one),
-        "model_info": _model_info(one, identity),
-        "evaluation_results": _evaluation_results(one, addresses, identity),
+        "source_metadata": _source_metadata(verified, addresses, samples),
+        "eval_library": _library(verified),
+        "model_info": _model_info(verified, identity),
+        "evaluation_results": _evaluation_results(verified, addresses, identity),
     }
     if submission is not None:
         log["evaluation_timestamp"] = _epoch(submission.run_date)
@@ -51,7 +51,7 @@ def evaluation_log(
             "hash_algorithm": "sha256",
             "checksum": samples.sha256,
             "total_rows": samples.n_rows,
-            "additional_details": _about_samples(one, samples),
+            "additional_details": _about_samples(verified, samples),
         }
     return log
 
@@ -62,34 +62,34 @@ def _epoch(date: str) -> str:
     return str(int(day.timestamp()))
 
 
-def _about_samples(one: VerifiedResult, samples: Samples) -> dict[str, JsonValue]:
-    told: dict[str, str | None] = {
+def _about_samples(verified: VerifiedResult, samples: Samples) -> dict[str, JsonValue]:
+    fields: dict[str, str | None] = {
         "records_without_a_row": compact(dict[str, JsonValue](samples.left_out)) if samples.left_out else None,
-        "texts": "as they are" if one.withheld is None else f"given as SHA-256 only: {one.withheld}",
+        "texts": "as they are" if verified.withheld is None else f"given as SHA-256 only: {verified.withheld}",
     }
-    return _details(told)
+    return _details(fields)
 
 
-def _details(told: Mapping[str, str | None]) -> dict[str, JsonValue]:
+def _details(fields: Mapping[str, str | None]) -> dict[str, JsonValue]:
     """Return details without those that are unknown, since each must be a text."""
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _why_no_rows(entry: Entry) -> str:
     return "none: the right answers are secret" if entry.match.is_held_out else "none: no answer is right or wrong"
 
 
-def _source_metadata(one: VerifiedResult, addresses: Addresses, samples: Samples) -> dict[str, JsonValue]:
-    result, entry, submission = one.result, one.entry, one.submission
-    told = {
-        "board_page": one.permalink(addresses) or one.page,
+def _source_metadata(verified: VerifiedResult, addresses: Addresses, samples: Samples) -> dict[str, JsonValue]:
+    result, entry, submission = verified.result, verified.entry, verified.submission
+    fields = {
+        "board_page": verified.permalink(addresses) or verified.page,
         "evaluator_relationship": "not stated: anybody may run a model and submit its result",
         "origin": entry.origin,
         "provenance": entry.provenance,
         "claim": entry.claim,
         "extent": entry.match.extent,
         "extent_reason": entry.match.reason,
-        "result_sha256": one.result_sha256,
+        "result_sha256": verified.result_sha256,
         "records_sha256": result.records.sha256,
         "records_n_rows": str(result.records.n_rows),
         "scores_sha256": None if result.scores is None else result.scores.sha256,
@@ -101,7 +101,7 @@ def _source_metadata(one: VerifiedResult, addresses: Addresses, samples: Samples
         "usage": compact(_plain(asdict(result.usage))),
         "model_card": None if submission is None else submission.model_card,
         "train_data_disclosure": None if submission is None else submission.train_data_disclosure,
-        "metrics_without_value": compact([_without_value(one, metric) for metric in _unknown(one)]),
+        "metrics_without_value": compact([_without_value(verified, metric) for metric in _unknown(verified)]),
         "metrics_of_other_versions": compact([result_id(metric) for metric in entry.earlier]),
         "instance_rows": "in the samples file" if samples.n_rows else _why_no_rows(entry),
         "instance_records_without_row": compact(dict[str, JsonValue](samples.left_out)),
@@ -111,7 +111,7 @@ def _source_metadata(one: VerifiedResult, addresses: Addresses, samples: Samples
         "source_type": "evaluation_run",
         "source_organization_name": _UNKNOWN,
         "evaluator_relationship": "other",
-        "additional_details": _details(told),
+        "additional_details": _details(fields),
     }
     return source if addresses.site is None else source | {"source_organization_url": addresses.site}
 
@@ -120,31 +120,31 @@ def _plain(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {name: list(item) if isinstance(item, tuple) else item for name, item in value.items()}
 
 
-def _unknown(one: VerifiedResult) -> list[Metric]:
-    return [metric for metric in one.metrics if metric.value is None]
+def _unknown(verified: VerifiedResult) -> list[Metric]:
+    return [metric for metric in verified.metrics if metric.value is None]
 
 
-def _without_value(one: VerifiedResult, metric: Metric) -> dict[str, JsonValue]:
+def _without_value(verified: VerifiedResult, metric: Metric) -> dict[str, JsonValue]:
     return {
         "evaluation_result_id": result_id(metric),
-        "evaluation_name": _evaluation_name(one, metric),
-        "metric_config": _metric_config(one, metric),
+        "evaluation_name": _evaluation_name(verified, metric),
+        "metric_config": _metric_config(verified, metric),
         "reason": metric.reason,
         "n": metric.n,
         "n_excluded": metric.n_excluded,
     }
 
 
-def _library(one: VerifiedResult) -> dict[str, JsonValue]:
-    environment = one.result.environment
-    told = {
+def _library(verified: VerifiedResult) -> dict[str, JsonValue]:
+    environment = verified.result.environment
+    fields = {
         "python": environment.python,
         "platform": environment.platform,
         "device": environment.device,
         "packages": compact(dict[str, JsonValue](environment.packages)),
         "settings": compact(dict[str, JsonValue](environment.settings)),
     }
-    return {"name": _LIBRARY, "version": environment.biasboard, "additional_details": _details(told)}
+    return {"name": _LIBRARY, "version": environment.biasboard, "additional_details": _details(fields)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +159,11 @@ class _ModelInfo:
     additional_details: dict[str, JsonValue]
 
 
-def _model_info(one: VerifiedResult, identity: Identity) -> dict[str, JsonValue]:
-    model, packages = one.result.model, one.result.environment.packages
+def _model_info(verified: VerifiedResult, identity: Identity) -> dict[str, JsonValue]:
+    model, packages = verified.result.model, verified.result.environment.packages
     # A backend whose answers come from elsewhere says nothing about who ran the model.
     is_own = model.endpoint in ("local", "baseline")
-    told = {
+    fields = {
         "deployment_type": "self_deployed" if is_own else _UNKNOWN,
         # A weight file that was read here may still be private.
         "model_availability": _UNKNOWN,
@@ -179,47 +179,47 @@ def _model_info(one: VerifiedResult, identity: Identity) -> dict[str, JsonValue]
         id=model.id,
         developer=identity.developer,
         inference_engine={"name": model.backend, "version": packages.get(model.backend, _UNKNOWN)},
-        additional_details=_details(told),
+        additional_details=_details(fields),
     )
     return {name: value for name, value in asdict(info).items() if value is not None}
 
 
-def _evaluation_results(one: VerifiedResult, addresses: Addresses, identity: Identity) -> list[JsonValue]:
-    source, asked = _source_data(one, addresses), _generation_config(one)
+def _evaluation_results(verified: VerifiedResult, addresses: Addresses, identity: Identity) -> list[JsonValue]:
+    source, asked = _source_data(verified, addresses), _generation_config(verified)
     return [
         {
             "evaluation_result_id": result_id(metric),
-            "evaluation_name": _evaluation_name(one, metric),
+            "evaluation_name": _evaluation_name(verified, metric),
             "source_data": source,
-            "metric_config": _metric_config(one, metric),
+            "metric_config": _metric_config(verified, metric),
             "score_details": _score_details(metric, metric.value),
             "generation_config": asked,
         }
-        for metric in one.metrics
+        for metric in verified.metrics
         if metric.value is not None
     ]
 
 
-def _evaluation_name(one: VerifiedResult, metric: Metric) -> str:
+def _evaluation_name(verified: VerifiedResult, metric: Metric) -> str:
     """Return the name of what was evaluated; a slice has another name, lest it be averaged with the whole."""
-    signature = one.result.signature
+    signature = verified.result.signature
     return name_with_group(f"{signature.dataset}@{signature.dataset_version}/{signature.config}", metric.group)
 
 
-def _source_data(one: VerifiedResult, addresses: Addresses) -> dict[str, JsonValue]:
-    signature, manifest = one.result.signature, one.manifest
-    told = {
+def _source_data(verified: VerifiedResult, addresses: Addresses) -> dict[str, JsonValue]:
+    signature, manifest = verified.result.signature, verified.manifest
+    fields = {
         "version": signature.dataset_version,
         "config": signature.config,
         "parts": compact(list(signature.parts)) if signature.parts else None,
         "splits": compact(list(signature.splits)),
-        "dataset_sha256": one.dataset_sha256,
+        "dataset_sha256": verified.dataset_sha256,
         "items_sha256": signature.items_sha256,
         "revision": addresses.dataset_revision,
         "licence": None if manifest is None else manifest.licence,
         "redistributable": None if manifest is None else compact(manifest.redistributable),
     }
-    source: dict[str, JsonValue] = {"dataset_name": signature.dataset, "additional_details": _details(told)}
+    source: dict[str, JsonValue] = {"dataset_name": signature.dataset, "additional_details": _details(fields)}
     if addresses.dataset_repo is None:
         return source | {"source_type": "other"}
     return source | {
@@ -230,10 +230,10 @@ def _source_data(one: VerifiedResult, addresses: Addresses) -> dict[str, JsonVal
     }
 
 
-def _metric_config(one: VerifiedResult, metric: Metric) -> dict[str, JsonValue]:
-    signature = one.result.signature
+def _metric_config(verified: VerifiedResult, metric: Metric) -> dict[str, JsonValue]:
+    signature = verified.result.signature
     described = {known.name: known.description for known in metric_definitions(signature.task)}
-    told = {
+    fields = {
         "version": metric.version,
         "ideal": None if metric.ideal is None else repr(metric.ideal),
         "direction": _direction(metric),
@@ -249,7 +249,7 @@ def _metric_config(one: VerifiedResult, metric: Metric) -> dict[str, JsonValue]:
         "score_type": "continuous",
         "min_score": metric.minimum,
         "max_score": metric.drawn_maximum,
-        "additional_details": _details(told),
+        "additional_details": _details(fields),
     }
 
 
@@ -267,14 +267,14 @@ def _direction(metric: Metric) -> str:
 
 def _score_details(metric: Metric, value: float) -> dict[str, JsonValue]:
     interval = metric.interval
-    told = {
+    fields = {
         "n": str(metric.n),
         "n_excluded": str(metric.n_excluded),
         "unit": metric.unit,
         "n_clusters": None if interval is None else str(interval.n_clusters),
         "interval_reason": metric.interval_reason,
     }
-    score: dict[str, JsonValue] = {"score": value, "details": _details(told)}
+    score: dict[str, JsonValue] = {"score": value, "details": _details(fields)}
     if interval is not None:
         score["uncertainty"] = {
             "confidence_interval": {
@@ -289,17 +289,17 @@ def _score_details(metric: Metric, value: float) -> dict[str, JsonValue]:
     return score
 
 
-def _generation_config(one: VerifiedResult) -> dict[str, JsonValue]:
-    signature = one.result.signature
+def _generation_config(verified: VerifiedResult) -> dict[str, JsonValue]:
+    signature = verified.result.signature
     prompt = prompt_of(load_task(signature.task), signature.prompt)
-    given: dict[str, JsonValue] = {
+    settings: dict[str, JsonValue] = {
         "temperature": prompt.temperature,
         "top_p": prompt.top_p,
         "max_tokens": prompt.max_tokens,
         "prompt_template": prompt.template,
-        "execution_command": one.entry.command,
+        "execution_command": verified.entry.command,
     }
-    told = {
+    fields = {
         "prompt": prompt.id,
         "prompt_sha256": signature.prompt_sha256,
         "prompt_options": compact(list(prompt.options)) if prompt.options else None,
@@ -309,5 +309,5 @@ def _generation_config(one: VerifiedResult) -> dict[str, JsonValue]:
         "n_samples": None if prompt.n_samples is None else str(prompt.n_samples),
         "examples_sha256": signature.examples_sha256,
     }
-    arguments: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
-    return {"generation_args": arguments, "additional_details": _details(told)}
+    arguments: dict[str, JsonValue] = {name: value for name, value in settings.items() if value is not None}
+    return {"generation_args": arguments, "additional_details": _details(fields)}

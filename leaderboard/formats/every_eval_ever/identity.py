@@ -30,16 +30,16 @@ class Identity(NamedTuple):
     """Id of the metric that is the mean of the verdicts about single answers; None if there is none with a value."""
 
 
-def identity_of(one: VerifiedResult) -> Identity:
+def identity_of(verified: VerifiedResult) -> Identity:
     """Return the names of a result, which follow from its hash alone."""
-    signature, model_id = one.result.signature, one.result.model.id
+    signature, model_id = verified.result.signature, verified.result.model.id
     developer, _, name = model_id.rpartition("/")
-    digest = hashlib.sha256(f"every-eval-ever\0{one.result_sha256}".encode()).digest()
+    digest = hashlib.sha256(f"every-eval-ever\0{verified.result_sha256}".encode()).digest()
     # The datastore takes only names of version 4, which are random elsewhere and a hash here.
     number = uuid.UUID(bytes=digest[:16], version=4)
     evaluation_name = f"{signature.dataset}@{signature.dataset_version}/{signature.config}"
     gate = load_benchmark(signature.benchmark).gate(signature.task)
-    metric = None if gate is None else one.metric(gate.metric)
+    metric = None if gate is None else verified.metric(gate.metric)
     return Identity(
         evaluation_id=f"{evaluation_name}/{model_id}/{number}",
         evaluation_name=evaluation_name,

@@ -29,11 +29,11 @@ class Samples(NamedTuple):
     """Number of records without a row, by the reason."""
 
 
-def write_samples(one: VerifiedResult, identity: Identity, path: Path) -> Samples:
+def write_samples(verified: VerifiedResult, identity: Identity, path: Path) -> Samples:
     """Write a row for each record whose answer is right or wrong, unless the right answers are secret.
 
     Args:
-        one: The result, whose records are read part by part.
+        verified: The result, whose records are read part by part.
         identity: Its names.
         path: File to write.
 
@@ -43,24 +43,24 @@ def write_samples(one: VerifiedResult, identity: Identity, path: Path) -> Sample
     n_rows = 0
     left_out: Counter[str] = Counter()
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for record, is_right in _judged(one):
+        for record, is_right in _judged(verified):
             # Beside a verdict, even the hash of an answer that is one of few gives the right one away.
-            if one.entry.match.is_held_out:
+            if verified.entry.match.is_held_out:
                 left_out["held out"] += 1
                 continue
             if is_right is None or record.reading is None or record.target is None:
                 left_out[_why_left_out(record)] += 1
                 continue
-            row = _row(record, record.reading, record.target, is_right, one, identity)
+            row = _row(record, record.reading, record.target, is_right, verified, identity)
             # Some readers end a line at any separator of Unicode; escapes keep a text that holds one in its row.
             file.write(json.dumps(row, sort_keys=True, allow_nan=False) + "\n")
             n_rows += 1
     return Samples(n_rows, sha256_file(path), dict(sorted(left_out.items())))
 
 
-def _judged(one: VerifiedResult) -> Iterator[tuple[Record, bool | None]]:
-    task = load_task(one.result.signature.task)
-    for records in read_parts(one.folder, one.result):
+def _judged(verified: VerifiedResult) -> Iterator[tuple[Record, bool | None]]:
+    task = load_task(verified.result.signature.task)
+    for records in read_parts(verified.folder, verified.result):
         verdicts = task.are_right(records)
         yield from zip(records, verdicts, strict=True)
 
@@ -72,9 +72,9 @@ def _why_left_out(record: Record) -> str:
 
 
 def _row(
-    record: Record, reading: Reading, target: str, is_right: bool, one: VerifiedResult, identity: Identity
+    record: Record, reading: Reading, target: str, is_right: bool, verified: VerifiedResult, identity: Identity
 ) -> dict[str, JsonValue]:
-    hides = one.withheld is not None
+    hides = verified.withheld is not None
     prompts = list(dict.fromkeys(exchange.prompt or "" for exchange in record.exchanges))
     first = record.exchanges[0]
     raw = f"sha256:{first.request_sha256}" if hides else prompts[0]
@@ -92,8 +92,8 @@ def _row(
             "reference": [reference],
             "choices": list(first.options) if first.options and not hides else None,
         },
-        "output": {"raw": [_said(exchange, hides=hides) for exchange in record.exchanges]},
-        "answer_attribution": _attribution(reading, one, hides=hides),
+        "output": {"raw": [_raw_output(exchange, hides=hides) for exchange in record.exchanges]},
+        "answer_attribution": _attribution(reading, verified, hides=hides),
         "evaluation": {"score": float(is_right), "is_correct": is_right},
         "token_usage": _tokens(record.exchanges),
         "metadata": _metadata(record, reading, target, prompts, hides=hides),
@@ -103,7 +103,7 @@ def _row(
     return row
 
 
-def _said(exchange: Exchange, *, hides: bool) -> str:
+def _raw_output(exchange: Exchange, *, hides: bool) -> str:
     """Return the answer to one request: its text, or the log-probability of each option in their order."""
     if exchange.kind == "choice":
         values = [_finite(value) for value in exchange.option_logprobs]
@@ -117,13 +117,13 @@ def _finite(value: float | None) -> float | str | None:
     return "-inf" if value is not None and math.isinf(value) else value
 
 
-def _attribution(reading: Reading, one: VerifiedResult, *, hides: bool) -> list[JsonValue]:
+def _attribution(reading: Reading, verified: VerifiedResult, *, hides: bool) -> list[JsonValue]:
     """Return what was read as the answer: the most probable outcome, or the answer in each text."""
-    signature = one.result.signature
+    signature = verified.result.signature
     method = f"{signature.task}@{signature.task_version}"
-    found: Sequence[str] = reading.answers
+    answers: Sequence[str] = reading.answers
     if reading.outcomes:
-        found = [reading.outcomes[reading.probabilities.index(max(reading.probabilities))]]
+        answers = [reading.outcomes[reading.probabilities.index(max(reading.probabilities))]]
         method += ", the most probable outcome"
     return [
         {
@@ -133,7 +133,7 @@ def _attribution(reading: Reading, one: VerifiedResult, *, hides: bool) -> list[
             "extraction_method": method,
             "is_terminal": True,
         }
-        for answer in found
+        for answer in answers
     ]
 
 
@@ -150,7 +150,7 @@ def _tokens(exchanges: Sequence[Exchange]) -> JsonValue:
 def _metadata(
     record: Record, reading: Reading, target: str, prompts: Sequence[str], *, hides: bool
 ) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "config": record.config,
         "split": record.split,
         "cluster": hashed(record.cluster) if hides else record.cluster,
@@ -158,14 +158,14 @@ def _metadata(
         "request_sha256": compact([exchange.request_sha256 for exchange in record.exchanges]),
     }
     if record.pair_id is not None:
-        told["pair_id"] = record.pair_id
+        fields["pair_id"] = record.pair_id
     if target in reading.outcomes:
-        told["target_probability"] = repr(reading.probabilities[reading.outcomes.index(target)])
+        fields["target_probability"] = repr(reading.probabilities[reading.outcomes.index(target)])
     if hides:
-        return told
+        return fields
     if reading.outcomes:
         shares = dict(zip(reading.outcomes, reading.probabilities, strict=True))
-        told["probabilities"] = compact(dict[str, JsonValue](shares))
+        fields["probabilities"] = compact(dict[str, JsonValue](shares))
     if len(prompts) > 1:
-        told["further_prompts"] = compact(list[JsonValue](prompts[1:]))
-    return told | {f"group.{name}": value for name, value in sorted(record.groups.items())}
+        fields["further_prompts"] = compact(list[JsonValue](prompts[1:]))
+    return fields | {f"group.{name}": value for name, value in sorted(record.groups.items())}
