@@ -1,7 +1,7 @@
 """The leaderboard: checks results, recomputes their metrics, ranks comparable results and writes the site.
 
-*verify* turns results into entries whose numbers follow from stored answers, *ranking* makes tables of them, and
-*pages* the site; *formats* exports results for others. *benchmark_pages* (``benchmarks/``) and *result_format*
+*verify* turns results into entries whose numbers follow from stored answers, *ranking* makes tables of these, and
+*pages* makes the site; *formats* exports results for others. *benchmark_pages* (``benchmarks/``) and *result_format*
 (``formats/``) are the interfaces of their plug-ins.
 
 Importing the package does nothing; run ``python -m leaderboard``.

@@ -1,8 +1,8 @@
 """The interface that describes the pages of a benchmark: their columns, charts, slices and notes.
 
 Each file in ``leaderboard/benchmarks`` describes the pages of one benchmark. It contains ``PAGES``, a
-:class:`BenchmarkPages`, and has the name that manifests give in their field ``benchmark``. A benchmark without a file
-also gets pages, which show every metric under its own name.
+:class:`BenchmarkPages`, and has the name in the field ``benchmark`` of manifests. A benchmark without a file gets pages
+too, which show every metric under its own name.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SliceFact:
     heading: str
     unit: str
     note: str
-    """Words for the caption of the table that name the fact and its source."""
+    """Words for the caption of the table: the fact and its source."""
     value: Callable[[str], float | None]
     """Function that returns the fact for a value of the group; None if it is unknown."""
 
@@ -128,9 +128,9 @@ class IndexChart(NamedTuple):
     x_title: str
     y_title: str
     places: Mapping[str, str]
-    """Name of the index at each place of the horizontal axis, by the name of the place."""
+    """Index at each position of the horizontal axis, by the name of the position."""
     is_ordered: bool = False
-    """True if the places have an order, so that lines connect the values of a model."""
+    """True if the positions have an order, so that lines connect the values of a model."""
 
 
 class Paper(NamedTuple):
@@ -146,7 +146,7 @@ class Paper(NamedTuple):
     address: str
     """Address of the paper on the web."""
     arxiv: str | None = None
-    """Number at arXiv; None if it is not there."""
+    """Identifier at arXiv; None if it is not there."""
     doi: str | None = None
 
 
@@ -176,7 +176,7 @@ class BenchmarkPages:
     variants: frozenset[str] = frozenset()
     """Metrics that repeat another one by other rules, for comparison; pages show them folded away."""
     headlines: tuple[str, ...] = ()
-    """Metrics that the summary of a model speaks about, in its order; empty for the first columns of each table."""
+    """Metrics that the summary of a model covers, in this order; empty for the first columns of each table."""
     may_offend: Mapping[str, str] = field(default_factory=dict)
     """Warnings, by name of a task, for tasks whose texts may offend readers."""
     layouts: tuple[Layout, ...] = ()
@@ -188,7 +188,7 @@ class BenchmarkPages:
     """Separate charts for some groups; all other groups share one chart for each metric."""
     share_charts: tuple[ShareChart, ...] = ()
     index_columns: tuple[str, ...] = ()
-    """Indices that the table of indices shows beside the one that ranks, in its order; all if empty."""
+    """Indices that the table of indices shows next to the one that ranks, in this order; all if empty."""
     index_charts: tuple[IndexChart, ...] = ()
     """Charts below the table of indices."""
     baseline_note: str | None = None
@@ -231,7 +231,7 @@ def pages_of_benchmarks() -> tuple[BenchmarkPages, ...]:
 
 
 def _check_metrics(pages: BenchmarkPages) -> None:
-    """Check that the pages name metrics that exist: a column of a metric that does not would just be missing."""
+    """Check that the pages name existing metrics: the column of a misspelt one would just be missing."""
     named = {name for layout in pages.layouts for name in (*layout.deciders, *layout.without_column)}
     named |= {column.metric for layout in pages.layouts for column in layout.columns}
     named |= {name for chart in pages.share_charts for name in chart.metrics}
@@ -251,7 +251,7 @@ def _metric_names() -> frozenset[str]:
 
 
 def check_plug_ins() -> None:
-    """Check the plug-ins that every result needs, so that a fault of theirs is not taken for one of a result.
+    """Check the plug-ins that every result needs, so that their faults are not reported as faults of results.
 
     Raises:
         ConfigError: a plug-in has a fault, or a benchmark names a metric that does not exist.

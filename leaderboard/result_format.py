@@ -1,4 +1,4 @@
-"""The interface of a format of somebody else, in which verified results are exported.
+"""The interface of the formats of other projects, to which verified results are exported.
 
 Each file or package in ``leaderboard/formats`` is a format. It holds ``FORMAT``, an object that fits
 :class:`ResultFormat`. On the command line, its name is that of the file with dashes instead of underscores.
@@ -22,10 +22,10 @@ FORMATS = PlugIns("formats", "leaderboard.formats", word="format", defines="FORM
 
 
 class Addresses(NamedTuple):
-    """The places on the web that exports refer to, as far as the user names them."""
+    """The web addresses that exports refer to, as far as the user gives them."""
 
     site: str | None
-    """Address of the board; None if it is not published, or unknown."""
+    """Address of the board; None if it is not published or not given."""
     dataset_repo: str | None
     """Id of the dataset's repository on the Hub."""
     dataset_revision: str | None
@@ -34,7 +34,7 @@ class Addresses(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedResult:
-    """A result that was verified, with everything that an export says about it."""
+    """A verified result, with everything that exports need."""
 
     entry: Entry
     folder: Path
@@ -42,7 +42,7 @@ class VerifiedResult:
     result_sha256: str
     """SHA-256 of the bytes of ``result.json``."""
     page: str
-    """Place of the result on the site of the board: a page and an anchor."""
+    """Address of the result on the site of the board: a page and an anchor."""
     dataset_sha256: str
     """SHA-256 of the contents of the dataset, as the answer key has it."""
     manifest: Manifest | None
@@ -50,7 +50,7 @@ class VerifiedResult:
     submission: Submission | None
     """Statement of the submitter; None if there is none."""
     withheld: str | None
-    """Reason why no text of an item or an answer may go out; None if texts may."""
+    """Reason why no text of an item or an answer may be exported; None if texts may."""
 
     @property
     def result(self) -> Result:
@@ -95,16 +95,16 @@ class ResultFormat(Protocol):
         """
 
     def refused(self, results: Sequence[VerifiedResult]) -> Mapping[Path, str]:
-        """Return the reason for each result that the format cannot tell truly, by the folder of the result."""
+        """Return the reason for each result that the format cannot represent truthfully, by the result's folder."""
 
     def write(self, results: Sequence[VerifiedResult], addresses: Addresses, out: Path) -> Iterator[Path]:
         """Write results below a folder, and yield the path of each file.
 
-        The same results give the same bytes at any time and place.
+        The same results give the same bytes at any time and on any machine.
 
         Args:
             results: Results that the format does not refuse.
-            addresses: The places that the export refers to.
+            addresses: The addresses that the export refers to.
             out: The folder.
 
         Raises:

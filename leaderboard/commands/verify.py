@@ -161,12 +161,12 @@ def refitted(verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
             yield verdict
             continue
         n_same = found.n - len(found.differing)
-        told = f"{n_same} of {found.n} corrections fitted again agree"
-        print(f"{printable(verdict.place)}: {told}", file=sys.stderr)
+        agreement = f"{n_same} of {found.n} corrections fitted again agree"
+        print(f"{printable(verdict.place)}: {agreement}", file=sys.stderr)
         if not found.differing:
             yield verdict
             continue
-        yield replace(verdict, warnings=(*verdict.warnings, f"{told}; {'; '.join(found.differing[:3])}"))
+        yield replace(verdict, warnings=(*verdict.warnings, f"{agreement}; {'; '.join(found.differing[:3])}"))
 
 
 class Again(NamedTuple):
@@ -199,10 +199,10 @@ def rerun_of(verdicts: Sequence[Verdict], again: Again) -> Iterator[Verdict]:
         if name not in opened:
             opened[name] = open_backend(name, again.model, again.options)
         found = repeat(path, opened[name], again.datasets, again.n, seed=again.seed)
-        told = f"{found.rerun.n_agreeing} of {found.rerun.n_items} items asked again (seed {again.seed}) agree"
-        print(f"{printable(verdict.place)}: {told}", file=sys.stderr)
+        agreement = f"{found.rerun.n_agreeing} of {found.rerun.n_items} items asked again (seed {again.seed}) agree"
+        print(f"{printable(verdict.place)}: {agreement}", file=sys.stderr)
         if found.differing:
-            differing = f"{told}; others are {', '.join(found.differing[:3])}"
+            differing = f"{agreement}; others are {', '.join(found.differing[:3])}"
             yield replace(verdict, rerun=found.rerun, warnings=(*verdict.warnings, differing))
         else:
             yield replace(verdict, rerun=found.rerun, provenance="rerun")
@@ -226,8 +226,8 @@ def verdicts_as_json(verdicts: Sequence[Verdict]) -> str:
 
 def _line(verdict: Verdict) -> str:
     reason = verdict.reason or "; ".join(verdict.warnings)
-    told = f"{verdict.state}: {printable(verdict.place)}"
-    return f"{told}: {printable(reason, most=2_000)}" if reason else told
+    line = f"{verdict.state}: {printable(verdict.place)}"
+    return f"{line}: {printable(reason, most=2_000)}" if reason else line
 
 
 def _annotation(verdict: Verdict) -> str:

@@ -1,4 +1,4 @@
-"""The generated pages of the site, and the files for download beside them.
+"""The generated pages of the site, and the files for download next to them.
 
 ::
 
@@ -9,7 +9,7 @@
       |  files for download (see below)                                      ^
       └─────────────>  CSV, JSON, Parquet, LaTeX, SVG  ──────────────────────┘
 
-* Page of a benchmark: *sections* (a table), *index_views* (an index), *set_aside* (results without a place in a table),
+* Page of a benchmark: *sections* (a table), *index_views* (an index), *set_aside* (results without a rank in a table),
   *history* (values over versions), *definitions* (what a metric is).
 * Page of a model: *model_views*, with *digests* and *summaries* (what it does well and badly, in sentences), *answers*
   (examples), *badges*.
@@ -17,7 +17,7 @@
 * Pages of a suite: *suites*, *part_values* (measured), *part_texts*, *part_files* (loaded when a part is chosen).
 * Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers) with
   *item_outcomes*; *choice_keys* names results in their addresses.
-* What is new: *news*, a page and a feed. What hand-written pages show in place of markers: *marker_blocks*.
+* What is new: *news*, a page and a feed. What replaces the markers of hand-written pages: *marker_blocks*.
 * Files: *table_rows* (the rows and columns of every table for download) and *table_files* (the same as JSON, CSV and
   Parquet), *listings* (tables, models and data of the site), *latex*, *citations* (BibTeX).
 * Drawing and text: *plots* and *series* (SVG), *markup* (numbers, intervals, escaped text), *addresses* (of pages).

@@ -1,4 +1,4 @@
-"""Names the places of tables and results on the site, which stay the same from build to build."""
+"""Names the pages and anchors of tables and results, which stay the same from build to build."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def dataset_page(name: str, version: str) -> str:
 
 
 def permalink(result: Result) -> str:
-    """Return the place of a result, relative to the root of the site: the page of its model and the anchor."""
+    """Return the address of a result, relative to the root of the site: the page of its model and the anchor."""
     return f"{model_page(result.model.id)}#{result_anchor(result)}"

@@ -107,13 +107,13 @@ def rule() -> str:
 def _downloads(entry: Entry, stem: str) -> list[Download]:
     if entry.folder is None:
         return []
-    said = [("All records", entry.result.records), ("Scores of the texts", entry.result.scores)]
-    found = []
-    for label, file in said:
+    files = [("All records", entry.result.records), ("Scores of the texts", entry.result.scores)]
+    downloads = []
+    for label, file in files:
         if file is not None and (source := entry.folder / file.path).is_file():
             name = "records" if file is entry.result.records else "scores"
-            found.append(Download(label, f"{stem}-{name}.parquet", source, _size(source.stat().st_size)))
-    return found
+            downloads.append(Download(label, f"{stem}-{name}.parquet", source, _size(source.stat().st_size)))
+    return downloads
 
 
 def _size(n_bytes: int) -> str:

@@ -1,4 +1,4 @@
-"""Draws badges: small SVG pictures that say where a model stands in a benchmark, to be shown elsewhere."""
+"""Draws badges: small SVG pictures that show the rank of a model in a benchmark, for use on other sites."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEFT_COLOUR, _RANKED, _UNRANKED, _BELOW = "#3a4250", "#1f5fbf", "#5f6875", "#8a
 
 
 class Badge(NamedTuple):
-    """A badge of a model, and where it leads."""
+    """A badge of a model, and its link."""
 
     path: str
     """Path of the SVG file, relative to the root of the site."""
@@ -58,7 +58,7 @@ class Badge(NamedTuple):
 
 
 PLACEHOLDER = "https://ADDRESS-OF-THIS-SITE/"
-"""Text in place of the address of a site that has none."""
+"""Text instead of the address of a site without one."""
 
 
 class _Standing(NamedTuple):
@@ -67,7 +67,7 @@ class _Standing(NamedTuple):
     model_id: str
     identity_sha256: str
     detail: str
-    """Words that tell the model from others of the same id; empty if there are none."""
+    """Words that distinguish the model from others with the same id; empty if there are none."""
     table: str
     anchor: str
     right: str
@@ -119,7 +119,7 @@ def _of_indices(views: Iterable[IndexView]) -> Iterator[_Standing]:
 
 def _of_sections(sections: Iterable[Section]) -> Iterator[_Standing]:
     for section in sections:
-        # Of results that contradict each other, the one that a maintainer preferred speaks for the model.
+        # Of results that contradict each other, the one that a maintainer preferred represents the model.
         for row in sorted(section.table.rows, key=lambda row: row.rank is None):
             if row.entry.is_baseline:
                 continue
@@ -140,7 +140,7 @@ def _words(row: Row | IndexRow, label: str, primary: Metric | None) -> tuple[str
     if row.rank is not None and row.rank.n_ranked > 1:
         return f"rank {row.rank} of {row.rank.n_ranked}", _RANKED
     if row.rank is not None and primary is not None:
-        # The only ranked model is the first of one, which says nothing.
+        # The rank of the only ranked model means nothing.
         interval = "" if primary.interval is None else f" {interval_text(primary.interval, signed=primary.minimum < 0)}"
         return f"{label} {metric_number(primary)}{interval}", _RANKED
     if row.is_below and row.unranked == row.shut:
@@ -165,7 +165,7 @@ def _badge(benchmark: str, standing: _Standing, *, is_alone: bool) -> Badge:
 
 
 def _short(text: str, most: int) -> str:
-    """Return a text in which everything is seen, with at most some number of characters."""
+    """Return a text without invisible characters, with at most some number of characters."""
     shown = printable(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
@@ -195,4 +195,6 @@ def _drawn(left: str, right: str, title: str, colour: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a text in which Markdown finds nothing to interpret."""
-    return "".join(one if one.isalnum() or one in " .,:-" else f"\\{one}" if one.isascii() else one for one in text)
+    return "".join(
+        sign if sign.isalnum() or sign in " .,:-" else f"\\{sign}" if sign.isascii() else sign for sign in text
+    )

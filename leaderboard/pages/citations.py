@@ -25,10 +25,10 @@ class Cited(NamedTuple):
     page: str
     """Path of its page, relative to the root of the site."""
     rows: str
-    """Text of its JSON export, whose hash says which numbers are meant."""
+    """Text of its JSON export, whose hash identifies the numbers."""
     rows_path: str
     accepted: str | None
-    """Date on which the newest of its results was accepted; None if the register says nothing about them."""
+    """Date on which the newest of its results was accepted; None if they are not in the register."""
     papers: tuple[Paper, ...]
 
 
@@ -108,7 +108,7 @@ def _escaped(text: str) -> str:
 
 def _address(text: str) -> str:
     """Return an address without characters that would end a field; the rest is taken as it is."""
-    return "".join(f"%{ord(one):02X}" if one in '{}\\"' or ord(one) <= 32 else one for one in text)
+    return "".join(f"%{ord(sign):02X}" if sign in '{}\\"' or ord(sign) <= 32 else sign for sign in text)
 
 
 def _entry(kind: str, key: str, fields: Mapping[str, str]) -> str:

@@ -94,8 +94,8 @@ def _about(section: Section) -> dict[str, JsonValue]:
 def _metrics(section: Section) -> list[str]:
     names = dict.fromkeys(column.metric for column in section.columns if not column.group)
     # Values are handed over as shares of their range, which some metrics do not have.
-    known = {one.name for one in metric_definitions(section.table.signature.task) if one.maximum is not None}
-    return [name for name in names if name in known][:_MOST_METRICS]
+    bounded = {one.name for one in metric_definitions(section.table.signature.task) if one.maximum is not None}
+    return [name for name in names if name in bounded][:_MOST_METRICS]
 
 
 def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:

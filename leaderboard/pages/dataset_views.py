@@ -72,7 +72,7 @@ _MOST_CARD_CHARACTERS = 1_000_000
 _LIMITS, _STATEMENT = "Known limits", "Data statement"
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,_-]*")
 _OPTIONS = ("limit", "bias_per_label", "pool_per_label", "licence", "compat", "dataset_version")
-"""Parameters that a builder's command line takes, beside the source and the seed."""
+"""Parameters that a builder's command line takes besides the source and the seed."""
 
 
 class BuiltDataset(NamedTuple):
@@ -82,7 +82,7 @@ class BuiltDataset(NamedTuple):
     card: str | None
     """Text of its card; None if the folder has none."""
     folder: Path | None = None
-    """Folder that it lies in; None if it is not known."""
+    """Folder of the dataset; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,9 +278,9 @@ def make_datasets(
         report: Callback for progress.
     """
     memory = machine_memory()
-    found = {(one.manifest.name, one.manifest.version): one for one in built}
+    local_builds = {(one.manifest.name, one.manifest.version): one for one in built}
     signatures = [section.table.signature for section in sections]
-    names = sorted({*found, *((one.dataset, one.dataset_version) for one in signatures)})
+    names = sorted({*local_builds, *((one.dataset, one.dataset_version) for one in signatures)})
     placements: dict[tuple[str, str], Placement] = {
         (placement.row.entry.origin, placement.row.entry.place): placement
         for model in models
@@ -290,13 +290,13 @@ def make_datasets(
     for number, (name, version) in enumerate(names):
         report("counting wrong answers", number, len(names))
         own = [one for one in sections if _named(one) == (name, version)]
-        here = found.get((name, version))
-        described = card_sections(here.card) if here is not None and here.card is not None else {}
+        local = local_builds.get((name, version))
+        described = card_sections(local.card) if local is not None and local.card is not None else {}
         views.append(
             DatasetView(
                 name=name,
                 version=version,
-                manifest=None if here is None else here.manifest,
+                manifest=None if local is None else local.manifest,
                 statement=safe_html(described[_STATEMENT]) if _STATEMENT in described else None,
                 limits=safe_html(described[_LIMITS]) if _LIMITS in described else None,
                 keys=tuple(
@@ -332,7 +332,7 @@ def dataset_line(view: DatasetView) -> Line:
 
 
 def _rebuilding(manifest: Manifest) -> str | None:
-    """Return the command that builds a dataset again, as far as its manifest tells it.
+    """Return the command that builds a dataset again, as far as its manifest records it.
 
     A manifest may come from anybody and readers copy commands, so every word must be one that a shell leaves alone.
     """
@@ -346,8 +346,8 @@ def _rebuilding(manifest: Manifest) -> str | None:
         **{name: manifest.parameters.get(name) for name in _OPTIONS},
         "seed": manifest.seed,
     }
-    given = {name: str(value) for name, value in options.items() if value is not None}
-    if not all(map(_PLAIN_WORD.fullmatch, [inner[0], *given.values()])):
+    parts = {name: str(value) for name, value in options.items() if value is not None}
+    if not all(map(_PLAIN_WORD.fullmatch, [inner[0], *parts.values()])):
         return None
-    words = (word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value))
+    words = (word for name, value in parts.items() for word in (f"--{name.replace('_', '-')}", value))
     return shlex.join(["biasboard", "build", inner[0], *words])

@@ -99,9 +99,9 @@ def _remembered(kind: str, entry: Entry, memory: Memory) -> _Pieces:
     """Return what the explorer has about the items or the answers of a result; it follows from the records."""
     task = entry.result.signature.task
     parts: dict[str, JsonValue] = {"records": entry.result.records.sha256, "task": task}
-    known = memory.get(kind, parts)
-    if isinstance(known, dict) and isinstance(known["about"], dict) and isinstance(known["files"], dict):
-        return _Pieces(known["about"], {name: str(text) for name, text in known["files"].items()})
+    stored = memory.get(kind, parts)
+    if isinstance(stored, dict) and isinstance(stored["about"], dict) and isinstance(stored["files"], dict):
+        return _Pieces(stored["about"], {name: str(text) for name, text in stored["files"].items()})
     assert entry.folder is not None
     records = RecordColumns.joined(read_parts(entry.folder, entry.result, recount=False))
     made = _items(records) if kind == _ITEMS else _answers(records, task)
@@ -110,7 +110,7 @@ def _remembered(kind: str, entry: Entry, memory: Memory) -> _Pieces:
 
 
 class _Pieces(NamedTuple):
-    """The items or the answers of a result: what is known about all of them, and their texts in files."""
+    """The items or the answers of a result: their facts in one file, and their texts in others."""
 
     about: dict[str, JsonValue]
     files: Mapping[str, str]
@@ -175,9 +175,11 @@ def _texts(column: Column) -> Sequence[JsonValue]:
 
 
 def _numbers(column: Column) -> Sequence[JsonValue]:
-    # JSON has no infinity; a probability of zero is told apart from an unknown one by a word.
+    # JSON has no infinity; a word distinguishes a probability of zero from an unknown one.
     numbers: list[float | None] = column.array.to_pylist()
-    return [None if one is None else "-inf" if one == float("-inf") else round(one, _DIGITS) for one in numbers]
+    return [
+        None if number is None else "-inf" if number == float("-inf") else round(number, _DIGITS) for number in numbers
+    ]
 
 
 def _by_record(records: RecordColumns, values: Sequence[JsonValue]) -> list[list[JsonValue]]:
@@ -194,7 +196,7 @@ def _cut(name: str, columns: Sequence[str], rows: Sequence[JsonValue]) -> Iterat
 def _missed(kinds: Sequence[str]) -> dict[str, JsonValue]:
     """Return how many models gave a wrong answer to each item, and how many were asked; baselines do not count."""
     wrong = str(KINDS.index("wrong"))
-    n_wrong = [sum(one == wrong for one in of_item) for of_item in zip(*kinds, strict=True)]
+    n_wrong = [sum(kind == wrong for kind in of_item) for of_item in zip(*kinds, strict=True)]
     return {"n_models": len(kinds), "n_wrong": list(n_wrong)}
 
 

@@ -29,7 +29,7 @@ class Version(NamedTuple):
 def history(model: ModelView) -> tuple[Version, ...]:
     """Return the versions of the results of a model: those of one table together, the newest dataset first.
 
-    Each result is told by its ranking metric or, where none ranks, by the first metric of the summaries.
+    Each result is represented by its ranking metric or, if none ranks, by the first metric of the summaries.
     """
     found = [version for placement in model.placements for version in _of_result(placement)]
     return tuple(sorted(found, key=lambda version: version.asked))

@@ -35,7 +35,7 @@ from schemas.documents.result import Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexView:
-    """A table of an index and its place on a page."""
+    """A table of an index and its address on a page."""
 
     table: IndexTable
     title: str
@@ -122,7 +122,7 @@ class IndexView:
         return f"{word.capitalize()} {self.label(metric) if is_metric else metric}"
 
     def others(self, row: IndexRow) -> tuple[Metric, ...]:
-        """Return the indices that the table shows beside the one that ranks."""
+        """Return the indices that the table shows next to the one that ranks."""
         names = load_pages(self.table.benchmark).index_columns
         found = {metric.name: metric for metric in row.others}
         return tuple(found[name] for name in names) or row.others

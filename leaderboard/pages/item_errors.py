@@ -83,7 +83,7 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
 
     Args:
         section: The table.
-        placements: The results on the pages of models, by origin and place.
+        placements: The results on the pages of models, by origin and folder.
         memory: The memory of this machine.
     """
     models = [row for row in section.table.rows if not row.entry.is_baseline]
@@ -143,28 +143,28 @@ class _Shown:
         self.warning = load_pages(section.table.signature.benchmark).may_offend.get(section.table.signature.task)
 
     def items(
-        self, places: Sequence[int], wrong: Sequence[int], unanswered: Sequence[int], memory: Memory
+        self, indices: Sequence[int], wrong: Sequence[int], unanswered: Sequence[int], memory: Memory
     ) -> tuple[MissedItem, ...]:
         """Return some items with the number of wrong and of missing answers."""
-        prompts: list[tuple[str, ...]] = [()] * len(places)
+        prompts: list[tuple[str, ...]] = [()] * len(indices)
         if self._with_texts:
-            prompts = prompts_at(self._with_texts[0].row.entry, places, memory)
+            prompts = prompts_at(self._with_texts[0].row.entry, indices, memory)
         names = self._section.pages.group_names
         return tuple(
             MissedItem(
-                item=self._facts.items[place],
-                config=self._facts.configs[place],
+                item=self._facts.items[index],
+                config=self._facts.configs[index],
                 groups=tuple(
                     f"{names.get(key, key)}: {value}".replace("_", " ")
-                    for key, value in self._facts.groups_of(place).items()
+                    for key, value in self._facts.groups_of(index).items()
                 ),
-                n_wrong=wrong[place],
-                n_unanswered=unanswered[place],
+                n_wrong=wrong[index],
+                n_unanswered=unanswered[index],
                 prompts=asked,
                 is_folded=self.warning is not None or sum(map(len, asked)) > LONG,
-                link=self._link(self._facts.items[place]),
+                link=self._link(self._facts.items[index]),
             )
-            for place, asked in zip(places, prompts, strict=True)
+            for index, asked in zip(indices, prompts, strict=True)
         )
 
     def _link(self, item: str) -> str | None:
@@ -172,12 +172,12 @@ class _Shown:
         return f"{links[0]}&{urlencode({'q': item})}" if links else None
 
 
-def _line(facts: ItemFacts, place: int, n_models: int, n_wrong: int, n_unanswered: int) -> Line:
+def _line(facts: ItemFacts, index: int, n_models: int, n_wrong: int, n_unanswered: int) -> Line:
     return {
-        "item": facts.items[place],
-        "config": facts.configs[place],
-        "split": facts.splits[place],
-        "groups": ", ".join(f"{key}={value}" for key, value in facts.groups_of(place).items()),
+        "item": facts.items[index],
+        "config": facts.configs[index],
+        "split": facts.splits[index],
+        "groups": ", ".join(f"{key}={value}" for key, value in facts.groups_of(index).items()),
         "n_models": n_models,
         "n_wrong": n_wrong,
         "n_unanswered": n_unanswered,

@@ -38,25 +38,25 @@ class ItemFacts(NamedTuple):
     splits: Sequence[str]
     groups: Sequence[GroupColumn]
 
-    def groups_of(self, place: int) -> dict[str, str]:
+    def groups_of(self, index: int) -> dict[str, str]:
         """Return the groups of one item, by name."""
-        return {one.key: one.values[one.codes[place]] for one in self.groups if one.codes[place] >= 0}
+        return {one.key: one.values[one.codes[index]] for one in self.groups if one.codes[index] >= 0}
 
 
 def kind_codes(entry: Entry, memory: Memory) -> Codes:
-    """Return the kind of the answer to each item as its place in ``KINDS``, shape (n_items,).
+    """Return the kind of the answer to each item as its index in ``KINDS``, shape (n_items,).
 
     Args:
         entry: A result whose folder is known.
         memory: The memory of this machine.
     """
     parts: dict[str, JsonValue] = {"records": entry.result.records.sha256, "task": entry.result.signature.task}
-    known = memory.get(_KINDS, parts)
-    if not isinstance(known, str):
-        places = {kind: str(place) for place, kind in enumerate(KINDS)}
-        known = "".join(places[kind] for kind in kinds_of(_records(entry), entry.result.signature.task))
-        memory.put(_KINDS, parts, known)
-    return np.frombuffer(known.encode(), dtype=np.uint8) - ord("0")
+    stored = memory.get(_KINDS, parts)
+    if not isinstance(stored, str):
+        codes = {kind: str(code) for code, kind in enumerate(KINDS)}
+        stored = "".join(codes[kind] for kind in kinds_of(_records(entry), entry.result.signature.task))
+        memory.put(_KINDS, parts, stored)
+    return np.frombuffer(stored.encode(), dtype=np.uint8) - ord("0")
 
 
 def item_facts(entry: Entry, memory: Memory) -> ItemFacts:
@@ -67,31 +67,31 @@ def item_facts(entry: Entry, memory: Memory) -> ItemFacts:
         memory: The memory of this machine.
     """
     parts: dict[str, JsonValue] = {"records": entry.result.records.sha256}
-    known = memory.get(_FACTS, parts)
-    if not isinstance(known, dict):
-        known = _facts(_records(entry))
-        memory.put(_FACTS, parts, known)
-    names = [cast("list[str]", known[name]) for name in ("items", "configs", "splits")]
-    groups = [GroupColumn(*one) for one in cast("list[tuple[str, list[str], list[int]]]", known["groups"])]
+    stored = memory.get(_FACTS, parts)
+    if not isinstance(stored, dict):
+        stored = _facts(_records(entry))
+        memory.put(_FACTS, parts, stored)
+    names = [cast("list[str]", stored[name]) for name in ("items", "configs", "splits")]
+    groups = [GroupColumn(*one) for one in cast("list[tuple[str, list[str], list[int]]]", stored["groups"])]
     return ItemFacts(names[0], names[1], names[2], groups)
 
 
-def prompts_at(entry: Entry, places: Sequence[int], memory: Memory) -> list[tuple[str, ...]]:
+def prompts_at(entry: Entry, indices: Sequence[int], memory: Memory) -> list[tuple[str, ...]]:
     """Return the distinct prompts of some items.
 
     Args:
         entry: A result whose folder is known and whose texts may be shown.
-        places: Places of the items among all.
+        indices: Indices of the items.
         memory: The memory of this machine.
     """
-    parts: dict[str, JsonValue] = {"records": entry.result.records.sha256, "places": list(places)}
-    known = memory.get(_PROMPTS, parts)
-    if not isinstance(known, list):
-        records = _records(entry).rows(np.array(places, dtype=np.int64)) if places else []
+    parts: dict[str, JsonValue] = {"records": entry.result.records.sha256, "places": list(indices)}
+    stored = memory.get(_PROMPTS, parts)
+    if not isinstance(stored, list):
+        records = _records(entry).rows(np.array(indices, dtype=np.int64)) if indices else []
         asked = [dict.fromkeys(one.prompt for one in record.exchanges if one.prompt is not None) for record in records]
-        known = [list(prompts) for prompts in asked]
-        memory.put(_PROMPTS, parts, known)
-    return [tuple(cast("list[str]", prompts)) for prompts in known]
+        stored = [list(prompts) for prompts in asked]
+        memory.put(_PROMPTS, parts, stored)
+    return [tuple(cast("list[str]", prompts)) for prompts in stored]
 
 
 def _records(entry: Entry) -> RecordColumns:

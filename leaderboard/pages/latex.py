@@ -64,12 +64,12 @@ class PaperTable(NamedTuple):
 
 
 def escape(text: str, *, most: int = 400) -> str:
-    r"""Escape a text from outside for LaTeX; characters that are not seen become visible.
+    r"""Escape an untrusted text for LaTeX; invisible characters become visible.
 
     >>> escape("a_b & 50% {x} \\input")
     'a\\_b \\& 50\\% \\{x\\} \\textbackslash{}input'
     """
-    return _SPECIALS.sub(lambda found: _SPECIAL.get(found[0], f"{found[0]}{{}}"), printable(text, most=most))
+    return _SPECIALS.sub(lambda match: _SPECIAL.get(match[0], f"{match[0]}{{}}"), printable(text, most=most))
 
 
 def section_latex(section: Section) -> str:
@@ -136,8 +136,8 @@ def _in_words(signature: Signature) -> str:
 def _versions(columns: Sequence[Column], rows: Sequence[PaperRow]) -> str:
     """Return the sentence that names the version of each metric."""
     found = []
-    for place, column in enumerate(columns):
-        version = next((metric.version for row in rows if (metric := row.metrics[place]) is not None), None)
+    for index, column in enumerate(columns):
+        version = next((metric.version for row in rows if (metric := row.metrics[index]) is not None), None)
         if version is not None:
             found.append(f"{column.label} {version}")
     return f"Metric versions: {', '.join(found)}." if found else ""
@@ -160,14 +160,14 @@ class _Notes:
             yield rf"\textsuperscript{{{mark}}} {escape(reason)}\par"
 
 
-def _letters(place: int) -> str:
-    """Return the letters of a place: a to z, then aa.
+def _letters(index: int) -> str:
+    """Return the letters of an index: a to z, then aa.
 
     >>> _letters(0), _letters(25), _letters(26)
     ('a', 'z', 'aa')
     """
-    first = "" if place < 26 else _letters(place // 26 - 1)
-    return first + chr(ord("a") + place % 26)
+    first = "" if index < 26 else _letters(index // 26 - 1)
+    return first + chr(ord("a") + index % 26)
 
 
 def _written(table: PaperTable) -> str:

@@ -1,4 +1,4 @@
-"""Makes the blocks that hand-written pages of the site show in the place of their markers."""
+"""Makes the blocks that hand-written pages of the site show instead of their markers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def make_blocks(
 ) -> dict[str, str]:
     """Return the blocks that replace the markers of hand-written pages, by name.
 
-    They are the rankings, the panel of baselines of each benchmark, and a link to the results that stand apart.
+    They are the rankings, the panel of baselines of each benchmark, and a link to the results that are set apart.
 
     Args:
         environment: Templates.
         sections: All tables.
         indices: All tables of indices.
-        n_apart: Number of results that stand apart.
+        n_apart: Number of results that are set apart.
 
     Raises:
         ConfigError: two blocks have the same name.
@@ -47,16 +47,16 @@ def make_blocks(
 def _apart_note(n: int) -> str:
     if n == 0:
         return ""
-    found = "1 valid result has" if n == 1 else f"{n:,} valid results have"
+    subject = "1 valid result has" if n == 1 else f"{n:,} valid results have"
     own = "its" if n == 1 else "their"
     link = '<a href="apart.html">results that stand apart</a>'
-    return f'<p class="bb-note">{found} no table or no place of {own} own in one: {link}.</p>'
+    return f'<p class="bb-note">{subject} no table or no place of {own} own in one: {link}.</p>'
 
 
 def _figures(sections: Sequence[Section], indices: Sequence[IndexView]) -> frozenset[str]:
-    """Return the anchors of the tables whose charts stand on the front page, one for each benchmark.
+    """Return the anchors of the tables whose charts are on the front page, one for each benchmark.
 
-    An index sums a benchmark up. Otherwise, a chart that shows which models achieve more than the baselines says most.
+    An index summarises a benchmark. Without one, the most telling chart shows which models beat the baselines.
     """
     chosen: dict[str, str] = {}
     for index in indices:

@@ -87,7 +87,7 @@ def plain_markdown(text: str) -> Markup:
     >>> str(plain_markdown("a_b <i>"))
     'a&#95;b &#60;i&#62;'
     """
-    return Markup(re.sub(r"[^\w .,-]|_", lambda found: f"&#{ord(found.group())};", visible(" ".join(text.split()))))
+    return Markup(re.sub(r"[^\w .,-]|_", lambda match: f"&#{ord(match.group())};", visible(" ".join(text.split()))))
 
 
 def outside_text(text: str, *, most: int = 2_000) -> Markup:
@@ -102,8 +102,8 @@ def outside_text(text: str, *, most: int = 2_000) -> Markup:
     if len(text) > most:
         n_first, n_last = most // 4, most - most // 4
         text = f"{text[:n_first]}\n[… {len(text) - most:,} characters left out …]\n{text[-n_last:]}"
-    pictured = re.sub(r"[\x00-\x08\x0b-\x1f]", lambda found: chr(0x2400 + ord(found.group())), text)
-    return Markup(re.sub(r"[^\w .,-]|_", lambda found: f"&#{ord(found.group())};", visible(pictured)))
+    pictured = re.sub(r"[\x00-\x08\x0b-\x1f]", lambda match: chr(0x2400 + ord(match.group())), text)
+    return Markup(re.sub(r"[^\w .,-]|_", lambda match: f"&#{ord(match.group())};", visible(pictured)))
 
 
 def front_matter(text: str) -> Markup:

@@ -52,7 +52,7 @@ class News(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """A result on the board and its place on the site."""
+    """A result on the board and its address on the site."""
 
     model: ModelView
     placement: Placement
@@ -100,10 +100,10 @@ def make_news(
 
 
 def _not_shown(board: Board, left_out: Sequence[LeftOut]) -> dict[str, str]:
-    """Return why accepted results are in no table, by place."""
-    found = {one.entry.place: f"not shown: repeats {one.shown.place}" for one in board.duplicates}
+    """Return why accepted results are in no table, by folder."""
+    found = {each.entry.place: f"not shown: repeats {each.shown.place}" for each in board.duplicates}
     found |= {entry.place: f"stands apart: {entry.match.reason}" for entry in board.apart}
-    return found | {one.place: f"left out: {one.reason}" for one in left_out if one.origin == "accepted"}
+    return found | {each.place: f"left out: {each.reason}" for each in left_out if each.origin == "accepted"}
 
 
 def _state(row: Row) -> str:
@@ -114,24 +114,28 @@ def _state(row: Row) -> str:
     return f"unranked: {row.unranked}"
 
 
-def _of_result(one: Acceptance, shown: _Shown | None, otherwise: str) -> Iterator[News]:
+def _of_result(acceptance: Acceptance, shown: _Shown | None, otherwise: str) -> Iterator[News]:
     """Yield what the register says about one result."""
 
     def event(date: str, what: Event, text: str) -> News:
         if shown is None:
-            parts = one.place.split("/")
+            parts = acceptance.place.split("/")
             model = parts[min(1, len(parts) - 1)].replace("__", "/")
-            return News(date, what, model, None, text, otherwise, one.place, None)
+            return News(date, what, model, None, text, otherwise, acceptance.place, None)
         title = shown.placement.section.title
-        return News(date, what, shown.model.id, title, text, _state(shown.row), one.place, shown.address)
+        return News(date, what, shown.model.id, title, text, _state(shown.row), acceptance.place, shown.address)
 
-    yield event(one.accepted, "accepted", "")
-    if one.decision != "accepted":
-        undated = "" if one.decided else " The register does not say when: the date is that of the acceptance."
-        yield event(one.decided or one.accepted, one.decision, f"{_sentence(one.reason or '')}{undated}")
-    if one.rerun is not None:
-        agreeing = f"{one.rerun.n_agreeing} of {one.rerun.n_items} answers agree."
-        yield event(one.rerun.date, "asked again", agreeing)
+    yield event(acceptance.accepted, "accepted", "")
+    if acceptance.decision != "accepted":
+        undated = "" if acceptance.decided else " The register does not say when: the date is that of the acceptance."
+        yield event(
+            acceptance.decided or acceptance.accepted,
+            acceptance.decision,
+            f"{_sentence(acceptance.reason or '')}{undated}",
+        )
+    if acceptance.rerun is not None:
+        agreeing = f"{acceptance.rerun.n_agreeing} of {acceptance.rerun.n_items} answers agree."
+        yield event(acceptance.rerun.date, "asked again", agreeing)
 
 
 def _sentence(text: str) -> str:

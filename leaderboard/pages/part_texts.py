@@ -58,8 +58,8 @@ def part_texts(section: Section, manifest: Manifest | None, folder: Path | None,
 
 def _text(folder: Path, entry: SplitEntry, task: Task, memory: Memory) -> str:
     parts: dict[str, JsonValue] = {"content": entry.content_sha256, "shape": entry.item_shape}
-    known = memory.get(_KIND, parts)
-    if not isinstance(known, str):
-        known = task.part_text(read_split(folder, entry)[0])
-        memory.put(_KIND, parts, known)
-    return known
+    stored = memory.get(_KIND, parts)
+    if not isinstance(stored, str):
+        stored = task.part_text(read_split(folder, entry)[0])
+        memory.put(_KIND, parts, stored)
+    return stored

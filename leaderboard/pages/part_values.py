@@ -106,25 +106,25 @@ def parts_of(entry: Entry, names: Sequence[str], memory: Memory) -> list[PartOfR
     for file in (entry.result.adapters, entry.result.corrections):
         if file is not None:
             parts[file.path] = file.sha256
-    known = memory.get(_KIND, parts)
-    if not isinstance(known, list):
+    stored = memory.get(_KIND, parts)
+    if not isinstance(stored, list):
         assert entry.folder is not None
         records = read_parts(entry.folder, entry.result, recount=False)
         inputs = read_inputs(entry.folder, entry.result)
-        known = [_measured(one, task, inputs, names, chance) for one in records]
-        memory.put(_KIND, parts, known)
-    return [_read(cast("dict[str, JsonValue]", one), [*names, *chance]) for one in known]
+        stored = [_measured(one, task, inputs, names, chance) for one in records]
+        memory.put(_KIND, parts, stored)
+    return [_read(cast("dict[str, JsonValue]", one), [*names, *chance]) for one in stored]
 
 
 def _measured(
     records: RecordColumns, task: str, inputs: MetricInputs, names: Sequence[str], chance: Sequence[str]
 ) -> JsonValue:
-    """Return what is known about one part, as it is remembered.
+    """Return the values of one part, in the form of the memory.
 
     Args:
         records: All records of the part.
         task: Name of the task that wrote them.
-        inputs: Corrections of calibrated metrics that lie beside the records.
+        inputs: Corrections of calibrated metrics of the result's folder.
         names: Metrics to compute with intervals.
         chance: Metrics to compute without.
     """
@@ -132,7 +132,7 @@ def _measured(
     source = Measurement.of([records], task, inputs).source
     metrics = compute_all([(definitions[name], {}) for name in names], source)
     loaded = load_task(task)
-    found: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "part": records.columns["config"].texts[0],
         "values": [*map(_value, metrics), *(_by_chance(definitions[name].value_of(source, {})) for name in chance)],
         "groups": {},
@@ -140,10 +140,10 @@ def _measured(
     }
     if loaded.reports_parts:
         report = loaded.part_report(records)
-        found["groups"] = dict(report.groups)
+        fields["groups"] = dict(report.groups)
         columns: list[JsonValue] = [list(column) for column in zip(*report.labels, strict=True)] or [[], [], [], []]
-        found["labels"] = [*columns, report.are_same, report.why_no_share, report.why_no_prior]
-    return found
+        fields["labels"] = [*columns, report.are_same, report.why_no_share, report.why_no_prior]
+    return fields
 
 
 def _value(metric: Metric) -> JsonValue:
@@ -152,17 +152,17 @@ def _value(metric: Metric) -> JsonValue:
     return [metric.value, *ends, metric.reason if metric.value is None else metric.interval_reason]
 
 
-def _by_chance(found: Value) -> JsonValue:
-    return [found.value, None, None, found.reason or "no interval is computed"]
+def _by_chance(value: Value) -> JsonValue:
+    return [value.value, None, None, value.reason or "no interval is computed"]
 
 
-def _read(known: Mapping[str, JsonValue], names: Sequence[str]) -> PartOfResult:
-    labels = known["labels"]
-    values = cast("list[tuple[float, float, float, str]]", known["values"])
+def _read(stored: Mapping[str, JsonValue], names: Sequence[str]) -> PartOfResult:
+    labels = stored["labels"]
+    values = cast("list[tuple[float, float, float, str]]", stored["values"])
     return PartOfResult(
-        part=str(known["part"]),
+        part=str(stored["part"]),
         values={name: PartValue(*value) for name, value in zip(names, values, strict=True)},
-        groups=cast("dict[str, str]", known["groups"]),
+        groups=cast("dict[str, str]", stored["groups"]),
         labels=None
         if labels is None
         else Labels(*cast("tuple[list[str], list[int], list[float], list[float], bool, str, str]", labels)),

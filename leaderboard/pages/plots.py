@@ -176,9 +176,9 @@ def _scatter_layers(x_title: str, y_title: str) -> list[JsonValue]:
 
 def _gate_layer(gate: GateLine) -> JsonValue:
     scale: dict[str, JsonValue] = {"domain": [_PLANE_LOW, _PLANE_HIGH], "nice": False, "zero": False}
-    place: dict[str, JsonValue] = {"datum": gate.value, "type": "quantitative", "scale": scale}
+    position: dict[str, JsonValue] = {"datum": gate.value, "type": "quantitative", "scale": scale}
     mark: dict[str, JsonValue] = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.2, "color": MUTED}
-    return {"mark": mark, "encoding": {gate.axis: place}}
+    return {"mark": mark, "encoding": {gate.axis: position}}
 
 
 # Leave room around [0, 1], so that marks and labels at the ends are not cut off.
@@ -339,8 +339,8 @@ def bars(rows: Sequence[Bar], *, x_title: str, y_title: str) -> Chart | None:
             "y": {"field": "n", "type": "quantitative", "title": y_title, "axis": {"tickCount": 4, "format": ",d"}},
         },
     }
-    told = ", ".join(f"{row.label}: {row.n:,}" for row in rows)
-    return draw(spec, f"Bar chart of {y_title} by {x_title}. {told}.")
+    notes = ", ".join(f"{row.label}: {row.n:,}" for row in rows)
+    return draw(spec, f"Bar chart of {y_title} by {x_title}. {notes}.")
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
@@ -357,9 +357,9 @@ def _distinct(labels: Sequence[str]) -> list[str]:
 def _svg(spec: Mapping[str, JsonValue]) -> str:
     whole = with_style(spec)
     memory = machine_memory()
-    known = memory.get(_CHART, whole)
-    if isinstance(known, str):
-        return known
+    drawn = memory.get(_CHART, whole)
+    if isinstance(drawn, str):
+        return drawn
     svg = svg_of(whole)
     memory.put(_CHART, whole, svg)
     return svg

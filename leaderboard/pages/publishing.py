@@ -53,10 +53,10 @@ def site_address(site: Path) -> str | None:
         ConfigError: the address is none of the web.
     """
     path = site / CONFIG
-    found = _ADDRESS.search(path.read_text(encoding="utf-8"))
-    if found is None:
+    match = _ADDRESS.search(path.read_text(encoding="utf-8"))
+    if match is None:
         return None
-    address = found[1].strip("'\"")
+    address = match[1].strip("'\"")
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.netloc or _UNSAFE.search(address):
         raise ConfigError(f"{path}: site_url: '{address}' is no address of a website; write one such as https://x.org/")
@@ -67,7 +67,7 @@ def site_address(site: Path) -> str | None:
 def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, Path]) -> Iterator[Path]:
     """Yield a folder of its own with everything that MkDocs reads: its configuration and, in ``docs``, all pages.
 
-    The folder lies beside ``mkdocs.yml`` and is removed at the end. Builds that run at once do not share it.
+    The folder is next to ``mkdocs.yml`` and removed at the end. Concurrent builds do not share it.
 
     Args:
         site: Folder that contains ``mkdocs.yml``.
@@ -152,7 +152,7 @@ def _contents(folder: Path) -> str:
 
 
 def _state(folder: Path) -> str:
-    """Return a hash of the paths, sizes and times of all files in a folder, which tells if one was changed."""
+    """Return a hash of the paths, sizes and times of all files in a folder, which changes with any of them."""
     digest = hashlib.sha256()
     for path in _files(folder):
         status = path.stat()
@@ -164,8 +164,8 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _complaint(said: str) -> str:
-    """Return the line of the MkDocs output that says what is wrong."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _complaint(output: str) -> str:
+    """Return the line of the MkDocs output with the error."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     wrong = [line for line in lines if line.startswith(("WARNING", "ERROR", "Error"))]
     return next(iter([*wrong, *reversed(lines)]), "it gave no reason")

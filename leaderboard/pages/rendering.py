@@ -69,7 +69,7 @@ class View(NamedTuple):
     datasets: tuple[DatasetView, ...] = ()
     """Datasets that are built here or have results, sorted by name and version."""
     apart: tuple[ApartGroup, ...] = ()
-    """Results that stand apart, by kind."""
+    """Results that are set apart, by kind."""
     suites: Suites = Suites((), {})
     """Parts of the suites that have results."""
 
@@ -197,7 +197,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _seen(value: object) -> object:
-    """Return a value for a page; in a text from anywhere, characters that are not seen become escapes."""
+    """Return a value for a page; in texts, invisible characters become escapes."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -289,10 +289,10 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
 
 def _without_index(board: Board, model_id: str) -> Iterator[str]:
     """Yield a sentence for each index that a model does not have, with the reason."""
-    for place, entries in board.indices.incomplete.items():
+    for scope, entries in board.indices.incomplete.items():
         for entry in entries:
             if entry.model_id == model_id:
-                where = f"{place.dataset} {place.dataset_version}, {place.protocol}"
+                where = f"{scope.dataset} {scope.dataset_version}, {scope.protocol}"
                 yield f"It has no index and so no rank on {where}: {entry.reason}."
 
 

@@ -74,7 +74,7 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A table and its place on a page."""
+    """A table and its address on a page."""
 
     table: ResultTable
     title: str
@@ -118,7 +118,7 @@ class Section:
 
     @property
     def n_separable(self) -> int:
-        """The number of pairs of ranked models that the data can tell apart."""
+        """The number of pairs of ranked models that the data can distinguish."""
         return sum(comparison.separable for comparison in self.table.comparisons)
 
     @property
@@ -262,7 +262,7 @@ def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
 
 
 def _plane(table: ResultTable, pages: BenchmarkPages) -> tuple[Column, Column] | None:
-    """Return the columns on the vertical and the horizontal axis, if the benchmark says that two explain each other."""
+    """Return the columns on the vertical and the horizontal axis, if the benchmark names two for a plane."""
     columns = {column.key: column for column in table.columns}
     plane = pages.layout(lambda name: any(column.metric == name for column in table.columns)).plane
     if plane is None or not columns.keys() >= set(plane):

@@ -14,11 +14,11 @@ _BASELINE_DASH = [2, 3]
 
 
 class Series(NamedTuple):
-    """The values of one model, one for each place on the horizontal axis."""
+    """The values of one model, one for each position on the horizontal axis."""
 
     label: str
     metrics: Sequence[Metric | None]
-    """Metric at each place; None, or a metric without a value, leaves the place empty."""
+    """Metric at each position; None, or a metric without a value, leaves the position empty."""
     is_baseline: bool
 
 
@@ -29,10 +29,10 @@ def series_chart(
 
     Args:
         series: The series; of many, the first ones are drawn, models before baselines.
-        places: Names of the places on the horizontal axis.
+        places: Names of the positions on the horizontal axis.
         x_title: Title of the horizontal axis.
         y_title: Title of the vertical axis.
-        has_lines: True to connect the values of a series, where the places have an order.
+        has_lines: True to connect the values of a series, if the positions have an order.
 
     Returns:
         The chart, or None if no series has two values.

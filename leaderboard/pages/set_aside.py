@@ -1,4 +1,4 @@
-"""Collects the results that stand apart: those that no table shows or that have no place among the others of theirs."""
+"""Collects the results that are set apart: those that no table shows, or that have no rank in their table."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _TABLED: tuple[Kind, ...] = ("withdrawn", "disputed", "slice", "repeated")
 
 
 class ApartResult(NamedTuple):
-    """A result that stands apart."""
+    """A result that is set apart."""
 
     entry: Entry
     reason: str
@@ -101,7 +101,7 @@ class ApartResult(NamedTuple):
 
 
 class ApartGroup(NamedTuple):
-    """The results that stand apart for reasons of one kind."""
+    """The results that are set apart for reasons of one kind."""
 
     kind: Kind
     results: tuple[ApartResult, ...]
@@ -123,7 +123,7 @@ class ApartGroup(NamedTuple):
 
 
 def make_apart(board: Board, models: Sequence[ModelView]) -> tuple[ApartGroup, ...]:
-    """Return the results that stand apart, by kind; kinds without results are left out.
+    """Return the results that are set apart, by kind; kinds without results are left out.
 
     Each result has one kind, the first that holds. Baselines never have ranks, so only those about unknown items and on
     slices are among them.
@@ -162,7 +162,7 @@ def _identities(board: Board) -> dict[str, set[tuple[str, str | None]]]:
 
 
 def _kinds(placement: Placement) -> Iterator[Kind]:
-    """Yield the kind of a result in a table; nothing if it does not stand apart."""
+    """Yield the kind of a result in a table; nothing if it is not set apart."""
     row = placement.row
     holds: dict[Kind, bool] = {
         "withdrawn": row.entry.acceptance is not None and row.entry.acceptance.decision == "withdrawn",
@@ -184,7 +184,7 @@ def _order(one: ApartResult) -> tuple[str, str]:
 
 
 def apart_lines(groups: Sequence[ApartGroup]) -> list[Line]:
-    """Return the export rows of the results that stand apart."""
+    """Return the export rows of the results that are set apart."""
     return [
         {
             "kind": group.kind,

@@ -284,11 +284,11 @@ def _n_items(section: Section, part: str) -> int:
 
 
 def _spread(name: str, parts: Sequence[PartOfResult]) -> Spread:
-    found = [one.values[name] for one in parts]
-    values = [one.value for one in found if one.value is not None]
+    found = [part.values[name] for part in parts]
+    values = [part.value for part in found if part.value is not None]
     if values:
         return Spread(sum(values) / len(values), min(values), max(values), len(values), None)
-    reasons = list(dict.fromkeys(one.reason for one in found if one.reason is not None))
+    reasons = list(dict.fromkeys(part.reason for part in found if part.reason is not None))
     return Spread(None, None, None, 0, reasons[0] if reasons else "no model has a result here that counts")
 
 

@@ -46,7 +46,7 @@ class Claim(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """The rivals of one kind, sorted by what can be said about them."""
+    """The rivals of one kind, sorted by verdict."""
 
     better: list[str]
     """Rivals than which the model is separably better."""
@@ -94,7 +94,7 @@ def claim(label: str, metric: Metric, rivals: Sequence[Rival]) -> Claim:
 
 
 def uneven(label: str, group: str, slices: Sequence[tuple[str, Metric]]) -> Claim | None:
-    """Say on which slice of a group a metric is best and worst; None if the intervals do not tell the two apart.
+    """Say on which slice of a group a metric is best and worst; None if the intervals of the two overlap.
 
     Args:
         label: Name of the metric for readers.
@@ -102,16 +102,16 @@ def uneven(label: str, group: str, slices: Sequence[tuple[str, Metric]]) -> Clai
         slices: Name and value of each slice. Groups with many slices are left out, because some of many would differ by
             chance.
     """
-    known = [(distances, name, metric) for name, metric in slices if (distances := _distances(metric)) is not None]
-    if not 2 <= len(known) <= _MOST_SLICES:
+    defined = [(distances, name, metric) for name, metric in slices if (distances := _distances(metric)) is not None]
+    if not 2 <= len(defined) <= _MOST_SLICES:
         return None
-    best = min(known, key=lambda each: (each[0][1], each[1]))
-    worst = max(known, key=lambda each: (each[0][0], each[1]))
+    best = min(defined, key=lambda each: (each[0][1], each[1]))
+    worst = max(defined, key=lambda each: (each[0][0], each[1]))
     if best[0][1] >= worst[0][0]:
         return None
     text = (
         f"differs by {group}: best for {best[1]} with {_valued(best[2])} and worst for {worst[1]} with "
-        f"{_valued(worst[2])}, of {len(known)} compared."
+        f"{_valued(worst[2])}, of {len(defined)} compared."
     )
     return Claim("uneven", label, text)
 

@@ -23,7 +23,7 @@ from schemas.documents.result import Metric, Signature
 from schemas.files.arrow_files import SCALARS, table_bytes
 
 _PREFIX = "biasboard."
-"""Beginning of the names of metadata, so that they are told apart from those of other writers."""
+"""Beginning of the names of metadata, which distinguishes them from those of other writers."""
 _PARQUET = "parquet table"
 _FIELDS = ("", "_low", "_high")
 
@@ -40,7 +40,7 @@ class Table(NamedTuple):
     signature: str | None = None
     """Signatures of its results, separated by spaces; None if it is about no certain ones."""
     about: Mapping[str, str] = {}
-    """Metadata of the Parquet file beside the signature, by name."""
+    """Further metadata of the Parquet file besides the signature, by name."""
     of_columns: Mapping[str, Mapping[str, str]] = {}
     """Metadata of some columns, by name of the column."""
 
@@ -57,7 +57,7 @@ class Table(NamedTuple):
         """The rows as Parquet; the same table always has the same bytes.
 
         Raises:
-            ValueError: a row has other columns than the table says.
+            ValueError: the columns of a row are not those of the table.
         """
         names = list(self.columns)
         for line in self.lines:
@@ -87,11 +87,11 @@ def remembered_parquet(table: Table, rows: str, memory: Memory) -> bytes:
         "rows": hashlib.sha256(rows.encode()).hexdigest(),
         "columns": {name: kind.__name__ for name, kind in table.columns.items()},
         "about": dict(table.about),
-        "of_columns": {name: dict(told) for name, told in table.of_columns.items()},
+        "of_columns": {name: dict(metadata) for name, metadata in table.of_columns.items()},
     }
-    known = memory.get(_PARQUET, parts)
-    if isinstance(known, str):
-        return base64.b64decode(known)
+    stored = memory.get(_PARQUET, parts)
+    if isinstance(stored, str):
+        return base64.b64decode(stored)
     made = table.parquet
     memory.put(_PARQUET, parts, base64.b64encode(made).decode())
     return made
@@ -161,28 +161,28 @@ def _comparisons(
 def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, str]:
     """Return the licences and sources of the datasets of some results, as far as they were built here."""
     names = dict.fromkeys((signature.dataset, signature.dataset_version) for signature in signatures)
-    found = [manifest for name in names if (manifest := manifests.get(name)) is not None]
-    told = {"datasets": " ".join(f"{name}@{version}" for name, version in names)}
-    if found:
-        told["licence"] = "; ".join(dict.fromkeys(manifest.licence for manifest in found))
-        sources = [f"{source.address} ({source.licence})" for manifest in found for source in manifest.sources]
-        told["sources"] = "; ".join(dict.fromkeys(sources))
-    return told
+    used = [manifest for name in names if (manifest := manifests.get(name)) is not None]
+    about = {"datasets": " ".join(f"{name}@{version}" for name, version in names)}
+    if used:
+        about["licence"] = "; ".join(dict.fromkeys(manifest.licence for manifest in used))
+        sources = [f"{source.address} ({source.licence})" for manifest in used for source in manifest.sources]
+        about["sources"] = "; ".join(dict.fromkeys(sources))
+    return about
 
 
 def _versions(metrics: Mapping[str, Metric]) -> str:
-    found: dict[str, JsonValue] = {name: metric.version for name, metric in metrics.items()}
-    return strict_json.canonical(found).decode()
+    versions: dict[str, JsonValue] = {name: metric.version for name, metric in metrics.items()}
+    return strict_json.canonical(versions).decode()
 
 
 def _of_metrics(metrics: Mapping[str, Metric]) -> dict[str, dict[str, str]]:
     """Return the metadata of the columns of some metrics, by name of the column."""
-    found: dict[str, dict[str, str]] = {}
+    fields: dict[str, dict[str, str]] = {}
     for prefix, metric in metrics.items():
-        told = {"metric": metric.name, "version": metric.version, "unit": metric.unit}
+        about = {"metric": metric.name, "version": metric.version, "unit": metric.unit}
         if metric.group:
-            told["slice"] = ", ".join(f"{key}={value}" for key, value in sorted(metric.group.items()))
+            about["slice"] = ", ".join(f"{key}={value}" for key, value in sorted(metric.group.items()))
         if metric.ideal is not None:
-            told["ideal"] = f"{metric.ideal:g}"
-        found |= {f"{prefix}{ending}": told for ending in _FIELDS}
-    return found
+            about["ideal"] = f"{metric.ideal:g}"
+        fields |= {f"{prefix}{ending}": about for ending in _FIELDS}
+    return fields

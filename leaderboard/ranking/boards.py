@@ -44,7 +44,7 @@ class Row:
 
     @property
     def is_below(self) -> bool:
-        """True if the row stands below the line: a model that achieves no more than a baseline."""
+        """True if the row is below the line: a model that achieves no more than a baseline."""
         return self.shut is not None and not self.entry.is_baseline
 
 
@@ -65,7 +65,7 @@ class ResultTable:
     comparisons: tuple[Comparison, ...]
     """Comparisons of all pairs of ranked models, which are named by ``model_label``."""
     detectable: float | None
-    """Difference that two ranked models must have to be told apart with a probability of 80 %; None if unknown."""
+    """Difference between two ranked models that is detected with a probability of 80 %; None if unknown."""
 
     @property
     def is_whole(self) -> bool:
@@ -131,9 +131,9 @@ def assemble(entries: Sequence[Entry]) -> Board:
     """Group results by signature, one row per model identity.
 
     If a model has several results with one signature and the same answers, only one is shown: an accepted one before a
-    local one, then the first by place. The others are listed as duplicates. If their answers differ, all are shown and
+    local one, then the first by folder. The others are listed as duplicates. If their answers differ, all are shown and
     none is ranked. A different revision, precision or backend makes a different model. Results on unknown datasets
-    stand apart, since nothing can be said about their items.
+    are set apart, since their items cannot be checked.
     """
     by_signature: dict[str, list[Entry]] = {}
     checked = _with_the_same_items(with_own_identities(entries))
@@ -142,15 +142,19 @@ def assemble(entries: Sequence[Entry]) -> Board:
     for entry in sorted(matched, key=precedence):
         by_signature.setdefault(entry.result.signature_sha256, []).append(entry)
     answers = FirstAnswers(matched)
-    found = [singled(of_table, answers) for of_table in by_signature.values()]
-    # Of results that contradict each other, one stands for all of them where results are put together.
-    alone = {(entry.result.signature_sha256, _identity(entry)): entry for one in found for entry in one.shown[::-1]}
+    singled_tables = [singled(of_table, answers) for of_table in by_signature.values()]
+    # Of results that contradict each other, one represents all of them in indices and gates.
+    alone = {
+        (entry.result.signature_sha256, _identity(entry)): entry
+        for of_signature in singled_tables
+        for entry in of_signature.shown[::-1]
+    }
     every_row = list(alone.values())
     gates = Gates(every_row)
-    tables = [_table(one.shown, gates) for one in found]
+    tables = [_table(of_signature.shown, gates) for of_signature in singled_tables]
     return Board(
         tables=tuple(sorted(tables, key=_table_order)),
-        duplicates=tuple(duplicate for one in found for duplicate in one.duplicates),
+        duplicates=tuple(duplicate for of_signature in singled_tables for duplicate in of_signature.duplicates),
         indices=index_tables(every_row, gates),
         apart=apart,
     )
@@ -159,7 +163,7 @@ def assemble(entries: Sequence[Entry]) -> Board:
 def _with_the_same_items(entries: Sequence[Entry]) -> list[Entry]:
     """Return the results; slices of other items than those of the first slice with their signature are set apart.
 
-    An answer key says which items belong to a dataset, and not which of them a slice with some hash has.
+    An answer key knows the items of a dataset, but not which of them are in a slice with a certain hash.
     """
     first: dict[str, Entry] = {}
     for entry in sorted(entries, key=precedence):
@@ -254,7 +258,7 @@ def _rank(entries: Sequence[Entry]) -> Ranking:
             continue
         ideal = primary.ideal
         bounds = bounds_of(primary)
-        # Missing answers count at their worst, so that nobody rises by leaving out the hardest items.
+        # Missing answers count at their worst, so that no model rises by leaving out the hardest items.
         worst = primary.value if bounds is None else bounds.worst
         candidates.append(
             Candidate(

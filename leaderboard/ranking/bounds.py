@@ -1,4 +1,4 @@
-"""Bounds a metric by what its missing answers could change, so that nobody gains by leaving answers out."""
+"""Bounds a metric by what its missing answers could change, so that no model gains by leaving answers out."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def detectable_note(difference: float | None, label: str, n_pairs: int) -> str:
 
 
 def bounds_of(metric: Metric | None) -> Bounds | None:
-    """Return the bounds of a metric; None if it has no value no ideal or no maximum.
+    """Return the bounds of a metric; None if it has no value, no ideal or no maximum.
 
     Each missing unit, such as a pair with an answer that was refused, counts as one end of the metric's range and
     weighs as much as each unit that was scored. For a mean over units these are its exact bounds. For other metrics the
     same rule is a convention: it moves the value towards an end of the range by the share of missing units.
 
     Args:
-        metric: Value of all items, with the number of units that it rests on and of those that are missing.
+        metric: Value of all items, with the numbers of scored and of missing units.
     """
     if metric is None or metric.value is None or metric.ideal is None or metric.maximum is None:
         return None

@@ -1,4 +1,4 @@
-"""Finds results that must not each have a rank: of one model twice, or with the answers of another."""
+"""Finds results that must have no rank of their own: repeated ones of a model, or ones with another's answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leaderboard.verify.entries import Entry, Match, model_label, why_unranked
 _NEAR = 1e-4
 """Largest difference of the primary metric on any resample between a result and a copy that was changed a little."""
 _LEAST_SPREAD = 1e-3
-"""Standard deviation of the primary metric over resamples below which near values say nothing: of perfect models."""
+"""Standard deviation of the primary metric over resamples below which nearness proves nothing, as of perfect models."""
 
 
 class Duplicate(NamedTuple):
@@ -36,7 +36,7 @@ class Singled(NamedTuple):
 
 
 def precedence(entry: Entry) -> tuple[bool, bool, str, str]:
-    """Return a sort key: accepted results before local ones, by the date of acceptance, then by place."""
+    """Return a sort key: accepted results before local ones, by the date of acceptance, then by folder."""
     decision = entry.acceptance
     date = "" if decision is None else decision.accepted
     return entry.origin != "accepted", decision is None, date, entry.place
@@ -45,8 +45,8 @@ def precedence(entry: Entry) -> tuple[bool, bool, str, str]:
 def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
     """Return the results; those that claim the identity of a model under another name are set apart.
 
-    The result that was accepted first has the identity. If the register says nothing, none of them has it, except among
-    local runs, where it is the first by place.
+    The result that was accepted first has the identity. Without an acceptance none of them has it, except among local
+    runs, where it is the first by folder.
 
     Args:
         entries: All results.
@@ -76,14 +76,14 @@ class FirstAnswers:
     """The first model that gave each set of answers, over all tables: answers can be read in several ways."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        """Note who was first.
+        """Find the first model of each set of answers.
 
         Args:
             entries: All results on the board.
         """
         self._first: dict[str, Entry] = {}
         for entry in sorted(entries, key=_replayed_last):
-            # The gate keeps the answers of baselines from a rank; anybody can call a result a baseline.
+            # Not of baselines: the gate denies their answers a rank anyway, and anybody can call a result a baseline.
             if not entry.is_baseline:
                 self._first.setdefault(entry.answers_sha256, entry)
 
@@ -106,7 +106,7 @@ def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
     """Return the results of one signature to show, each with the reason why it may have no rank of its own.
 
     Of several results with the same answers of the same model, the first is shown. If they have other answers and the
-    same origin, all of them are shown and disputed, since nothing says which of them is the model's.
+    same origin, all of them are shown and disputed, since it is unknown which of them is the model's.
 
     Args:
         entries: Results of one signature.
@@ -118,7 +118,7 @@ def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
     shown: list[Entry] = []
     duplicates: list[Duplicate] = []
     for first, *others in of_models.values():
-        # Two machines differ in the last digits, which is no dispute.
+        # Answers of two machines may differ in the last digits, which is no dispute.
         disputing = [
             other
             for other in others
@@ -132,7 +132,7 @@ def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
 
 
 def _disputed(entries: Sequence[Entry]) -> list[Entry]:
-    """Return results of one model that contradict each other, each with the place of another one."""
+    """Return results of one model that contradict each other, each with the folder of another one."""
     accepted = [
         candidate
         for candidate in entries
@@ -143,7 +143,7 @@ def _disputed(entries: Sequence[Entry]) -> list[Entry]:
         for candidate in accepted
         if candidate.acceptance is not None and candidate.acceptance.decision == "preferred"
     ]
-    # Nobody loses a rank to a result that no maintainer has seen.
+    # No result loses its rank to one that no maintainer has seen.
     for chosen, why in ((preferred, "which a maintainer prefers"), (accepted, "which was accepted before")):
         if len(chosen) == 1:
             reason = f"has other answers than {chosen[0].place}, {why}"
@@ -171,7 +171,7 @@ def _marked(entries: Sequence[Entry], answers: FirstAnswers) -> Iterator[Entry]:
 
 
 def _unsettled(entry: Entry, entries: Sequence[Entry]) -> str | None:
-    """Return why nobody can tell who gave some answers first; None if it is known or nobody else gives them."""
+    """Return why it is undecidable who gave some answers first; None if it is known or only this model gives them."""
     if entry.origin != "accepted" or entry.acceptance is not None:
         return None
     alike = [
@@ -202,8 +202,8 @@ def _why_double(entry: Entry, before: Sequence[Entry]) -> str | None:
     return None
 
 
-def _is_near(one: Entry, other: Entry) -> bool:
-    ours, theirs = one.primary_resamples, other.primary_resamples
+def _is_near(entry: Entry, other: Entry) -> bool:
+    ours, theirs = entry.primary_resamples, other.primary_resamples
     if ours is None or theirs is None or ours.shape != theirs.shape:
         return False
     if not (np.isfinite(ours).all() and np.isfinite(theirs).all()) or ours.std() < _LEAST_SPREAD:

@@ -48,7 +48,7 @@ class IndexRow:
 
     @property
     def is_below(self) -> bool:
-        """True if the row stands below the line: a model that achieves no more than a baseline."""
+        """True if the row is below the line: a model that achieves no more than a baseline."""
         return self.shut is not None and not self.is_baseline
 
     @property
@@ -137,7 +137,7 @@ class IndexTable:
     rows: tuple[IndexRow, ...]
     comparisons: tuple[Comparison, ...]
     detectable: float | None
-    """Difference that two ranked models must have to be told apart with a probability of 80 %; None if unknown."""
+    """Difference between two ranked models that is detected with a probability of 80 %; None if unknown."""
 
     @property
     def scorers(self) -> tuple[Scorer, ...]:
@@ -267,7 +267,7 @@ def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
         Candidate(
             name=row.model.identity_sha256,
             value=row.worst,
-            # Missing answers count at their worst, so that nobody rises by leaving out the hardest items.
+            # Missing answers count at their worst, so that no model rises by leaving out the hardest items.
             resamples=row.indices[0].resamples + (row.worst - row.primary.value),
             n_clusters=None if row.primary.interval is None else row.primary.interval.n_clusters,
         )

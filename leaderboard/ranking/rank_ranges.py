@@ -1,4 +1,4 @@
-"""Computes rank ranges: models are compared in pairs on the same bootstrap resamples to see which can be told apart."""
+"""Computes rank ranges: models are compared in pairs on the same bootstrap resamples, to see which differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from biasboard.ground.columns import FloatArray
 LEVEL = 0.95
 """Confidence level for all comparisons in one table together."""
 POWER = 0.8
-"""Probability with which the stated detectable difference is found."""
+"""Probability of detecting a difference of the stated size."""
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
@@ -63,7 +63,7 @@ class Comparison:
     p_adjusted: float | None
     """Two-sided p-value, adjusted by Holm's method for all comparisons in the table; None if unknown."""
     separable: bool
-    """True if the adjusted p-value is below 1 - ``LEVEL``, so that the data can tell the two models apart."""
+    """True if the adjusted p-value is below 1 - ``LEVEL``, so that the data distinguish the two models."""
 
     def named(self, labels: Mapping[str, str]) -> Comparison:
         """Return the comparison with other names for the two models."""
@@ -78,7 +78,7 @@ class Ranking(NamedTuple):
     chances: dict[str, float]
     """Share of the resamples in which each model is the nearest to the ideal, by its name; empty for fewer than two."""
     detectable: float | None
-    """Difference that two models must have to be told apart with probability ``POWER``; None for fewer than two."""
+    """Difference between two models that is detected with probability ``POWER``; None for fewer than two."""
 
 
 NO_RANKING = Ranking(ranges={}, comparisons=(), chances={}, detectable=None)
@@ -154,7 +154,7 @@ def _chances(candidates: Sequence[Candidate], ideal: float) -> dict[str, float]:
 
 
 def _detectable(pairs: Sequence[_Paired]) -> float | None:
-    """Return the difference that a pair with a typical standard error must have to be told apart with ``POWER``.
+    """Return the difference of a pair with a typical standard error that is detected with ``POWER``.
 
     It is that of the first step of Holm's method, where the p-value is multiplied by the number of all pairs.
     """
@@ -178,7 +178,7 @@ def _compared(candidates: Sequence[Candidate], ideal: float) -> list[_Paired]:
     distances = np.abs(np.array([candidate.resamples for candidate in candidates]) - ideal)
     from_ideal = np.abs(np.array([candidate.value for candidate in candidates]) - ideal)
     first, second = np.triu_indices(len(candidates), k=1)
-    # All comparisons of one candidate at a time: those of all candidates would take gigabytes.
+    # One candidate at a time, since the comparisons of all together would take gigabytes.
     errors = np.concatenate([_errors(row, distances[index + 1 :]) for index, row in enumerate(distances[:-1])])
     freedoms = np.array([candidate.n_clusters or 0 for candidate in candidates]) - 1
     freedom = np.minimum(freedoms[first], freedoms[second])
@@ -190,8 +190,8 @@ def _compared(candidates: Sequence[Candidate], ideal: float) -> list[_Paired]:
     p_values[errors <= _NEGLIGIBLE] = 0.0
     p_values[np.abs(differences) <= _NEGLIGIBLE] = 1.0
     return [
-        _Paired(difference, *(told if is_known else (None, None, None, None)))
-        for difference, is_known, *told in zip(
+        _Paired(difference, *(values if is_known else (None, None, None, None)))
+        for difference, is_known, *values in zip(
             differences.tolist(),
             known.tolist(),
             half_widths.tolist(),

@@ -21,7 +21,7 @@ def choose(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
     """Choose the columns of a table.
 
     The columns that the benchmark describes come first. Every other metric on all items follows under its label,
-    unless the benchmark says that it gets no column. A column without a value in any row is left out;
+    unless the benchmark excludes it. A column without a value in any row is left out;
     :func:`undefined` gives the reason.
 
     Args:

@@ -59,58 +59,58 @@ class CompleteRuns:
             if result.withheld is None:
                 self._runs.setdefault(place_for(result), []).append(searched.path.parent)
 
-    def problems(self, places: Sequence[Path]) -> Iterator[str | None]:
+    def problems(self, folders: Sequence[Path]) -> Iterator[str | None]:
         """Yield what is wrong with each result; None if it follows from a complete run.
 
         Each comparison runs within the limits of work on untrusted files.
 
         Args:
-            places: Folders of verified results whose texts are kept elsewhere.
+            folders: Folders of verified results whose texts are kept elsewhere.
         """
-        for place, outcome in zip(places, isolated(partial(_problem, complete=self), places), strict=True):
-            yield f"{place}: {outcome.reason}" if isinstance(outcome, Stopped) else outcome
+        for folder, outcome in zip(folders, isolated(partial(_problem, complete=self), folders), strict=True):
+            yield f"{folder}: {outcome.reason}" if isinstance(outcome, Stopped) else outcome
 
-    def compare(self, place: Path) -> None:
+    def compare(self, folder: Path) -> None:
         """Make a result again from its complete run, and compare both.
 
         Args:
-            place: Folder of a verified result whose texts are kept elsewhere.
+            folder: Folder of a verified result whose texts are kept elsewhere.
 
         Raises:
             DataError: there is no complete run, it is invalid itself, or the result does not follow from it.
         """
-        claimed = read_result(place)
+        claimed = read_result(folder)
         runs = self._runs.get(place_for(claimed), [])
-        told = f"; {self._unread[0]}" if self._unread else ""
-        problem = f"{place}: {self._folder} holds no complete run of this model with this signature{told}"
+        unreadable = f"; {self._unread[0]}" if self._unread else ""
+        problem = f"{folder}: {self._folder} holds no complete run of this model with this signature{unreadable}"
         for run in runs:
             try:
-                self._compare_with(run, place, claimed)
+                self._compare_with(run, folder, claimed)
                 return
             except (BiasboardError, OSError, ValueError, ArithmeticError, LookupError) as error:
                 problem = str(error)
         raise DataError(problem)
 
-    def _compare_with(self, run: Path, place: Path, claimed: Result) -> None:
+    def _compare_with(self, run: Path, folder: Path, claimed: Result) -> None:
         verified_entry(run / RESULT, Root(run, "accepted"), self._memory, self._keys)
         with tempfile.TemporaryDirectory() as scratch:
             made = write_without_texts(run, Path(scratch), with_prompts=not hides_prompts(claimed.signature))
-            for difference in _differences(place, claimed, Path(scratch), made):
-                raise DataError(f"{place}: does not follow from the complete run {run}: {difference}; {SUBMIT_AGAIN}")
+            for difference in _differences(folder, claimed, Path(scratch), made):
+                raise DataError(f"{folder}: does not follow from the complete run {run}: {difference}; {SUBMIT_AGAIN}")
 
 
-def _problem(place: Path, complete: CompleteRuns) -> str | None:
+def _problem(folder: Path, complete: CompleteRuns) -> str | None:
     try:
-        complete.compare(place)
+        complete.compare(folder)
     except DataError as error:
         return str(error)
     except MemoryError:
         end_for_lack_of_memory()
-        return f"{place}: comparing it takes more memory than there is"
+        return f"{folder}: comparing it takes more memory than there is"
     return None
 
 
-def _differences(place: Path, claimed: Result, scratch: Path, made: Result) -> Iterator[str]:
+def _differences(folder: Path, claimed: Result, scratch: Path, made: Result) -> Iterator[str]:
     """Yield every difference between a result and the one that was made again."""
     for name in Result.__dataclass_fields__:
         if name not in _COMPARED_APART and getattr(claimed, name) != getattr(made, name):
@@ -122,11 +122,11 @@ def _differences(place: Path, claimed: Result, scratch: Path, made: Result) -> I
             yield f"withheld.{name} is another file"
     for difference in differences(claimed.metrics, made.metrics):
         yield difference.partition(";")[0]
-    for stored, ours in zip(StoredParts(place, claimed), StoredParts(scratch, made), strict=True):
+    for stored, ours in zip(StoredParts(folder, claimed), StoredParts(scratch, made), strict=True):
         if not stored.table.equals(ours.table):
             rows = (number for number in range(len(stored)) if stored[number] != ours[number])
             yield f"row {stored.first_row + next(rows, 0)} of the records differs"
-    yield from _other_sums(read_sums(place, claimed.withheld.sums), read_sums(scratch, made.withheld.sums))
+    yield from _other_sums(read_sums(folder, claimed.withheld.sums), read_sums(scratch, made.withheld.sums))
 
 
 def _other_sums(stored: list[ClusterSums], made: list[ClusterSums]) -> Iterator[str]:

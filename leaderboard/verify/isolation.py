@@ -94,8 +94,8 @@ def _outcome(future: ProcessFuture[R], limits: Limits) -> R | Stopped:
         return Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory", may_fit_alone=True)
     except ProcessExpired as error:
         if error.exitcode in (_LACKS_MEMORY, _LACKS_MEMORY_ALONE):
-            told = f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory"
-            return Stopped(told, may_fit_alone=error.exitcode == _LACKS_MEMORY)
+            reason = f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory"
+            return Stopped(reason, may_fit_alone=error.exitcode == _LACKS_MEMORY)
         return Stopped(f"the process that checks it ended with status {error.exitcode}")
 
 

@@ -49,9 +49,9 @@ def check_requests(path: Path, result: Result, records: RecordColumns) -> None:
         pass  # The readings follow from texts that are kept elsewhere.
     else:
         is_sound &= task.certain_readings(records, signature.normalisation)
-    places = np.flatnonzero(~is_sound)
-    for place, record in zip(places.tolist(), records.rows(places), strict=True):
-        where = f"{path}: row {records.first_row + place}"
+    indices = np.flatnonzero(~is_sound)
+    for index, record in zip(indices.tolist(), records.rows(indices), strict=True):
+        where = f"{path}: row {records.first_row + index}"
         for exchange in record.exchanges:
             _check_exchange(where, result, exchange)
         if result.withheld is None:
@@ -72,14 +72,14 @@ def _sound_requests(records: RecordColumns, signature: Signature) -> BoolArray:
     prompts, hashes, texts = exchanges["prompt"].texts, exchanges["request_sha256"].texts, options.values.texts
     ends = options.offsets.tolist()
     is_choice = exchanges["kind"].coded.is_one_of("choice")
-    for place in np.flatnonzero(is_choice & exchanges["prompt"].known).tolist():
-        offered = cast(tuple[str, ...], tuple(texts[ends[place] : ends[place + 1]]))
-        is_sound[place] &= choice_sha256(prompts[place] or "", offered) == hashes[place]
+    for index in np.flatnonzero(is_choice & exchanges["prompt"].known).tolist():
+        offered = cast(tuple[str, ...], tuple(texts[ends[index] : ends[index + 1]]))
+        is_sound[index] &= choice_sha256(prompts[index] or "", offered) == hashes[index]
     prompt = prompt_of(load_task(signature.task), signature.prompt)
     samples = exchanges["sample"]
-    for place in np.flatnonzero(~is_choice & exchanges["prompt"].known).tolist():
-        sample = int(samples.integers[place]) if samples.known[place] else None
-        is_sound[place] &= _generation_sha256(prompts[place] or "", sample, prompt) == hashes[place]
+    for index in np.flatnonzero(~is_choice & exchanges["prompt"].known).tolist():
+        sample = int(samples.integers[index]) if samples.known[index] else None
+        is_sound[index] &= _generation_sha256(prompts[index] or "", sample, prompt) == hashes[index]
     return is_sound
 
 
@@ -192,10 +192,10 @@ def _check_texts(path: Path, result: Result, records: RecordColumns) -> None:
         raise DataError(f"{path}: holds probabilities of options, which are no texts to withhold; {SUBMIT_AGAIN}")
     if result.withheld is not None and result.model.endpoint == "baseline":
         raise DataError(f"{path}: is of a baseline, whose texts anybody can make; run the baseline again")
-    for place, text, status in zip(
+    for index, text, status in zip(
         records.owners.tolist(), exchanges["text"].texts, exchanges["status"].texts, strict=True
     ):
-        where = f"{path}: row {records.first_row + place}"
+        where = f"{path}: row {records.first_row + index}"
         if result.withheld is None and text is not None and is_hashed(text):
             raise DataError(f"{where}: holds a hash in place of a text; submit the run with --withhold-texts")
         if result.withheld is not None and (text is None or not is_hashed(text)) and (text or status == "answered"):

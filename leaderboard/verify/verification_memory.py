@@ -46,10 +46,10 @@ def remembered_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> E
         check_own_file(path, MOST_RESULT_BYTES)
         result = read_result(path.parent)
         check_tables(path, result)
-        known = memory.get(_VERIFIED, _hashes(path, result) | _key_hash(result, keys, memory))
+        stored = memory.get(_VERIFIED, _hashes(path, result) | _key_hash(result, keys, memory))
     except (BiasboardError, OSError, ValueError):
         return None
-    return None if known is None else _entry(known, result, path, root)
+    return None if stored is None else _entry(stored, result, path, root)
 
 
 def verify_and_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
@@ -94,10 +94,10 @@ def _files(result: Result) -> Mapping[str, FileOfRun]:
 
 
 def _key_hash(result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
-    known = keys.find(result.signature, memory)
+    key = keys.find(result.signature, memory)
     # A result that was verified with a secret is not reused without it.
-    secret = None if known is None or known.secret is None else known.secret.id
-    return {"key": None if known is None else known.sha256, "secret": secret}
+    secret = None if key is None or key.secret is None else key.secret.id
+    return {"key": None if key is None else key.sha256, "secret": secret}
 
 
 def _as_json(entry: Entry) -> JsonValue:

@@ -1,12 +1,12 @@
 """Exports results as Every Eval Ever, the common schema of the EvalEval coalition (schema 0.3.0).
 
 A result becomes ``data/<benchmark>/<developer>/<model>/<uuid>.json`` and, if its items have right answers,
-``<uuid>_samples.jsonl`` beside it, as the package ``every-eval-ever`` on PyPI wants them. Three things do not fit:
+``<uuid>_samples.jsonl`` next to it, as the package ``every-eval-ever`` on PyPI requires. Three things do not fit:
 
 * A score must be a number. Metrics without a value are therefore listed with their reasons in the details of the
   source, and are no results.
 * Every metric must say whether lower is better. Where the ideal value is neither end of the range, the field is false
-  and ``direction`` in the details of the metric says what holds.
+  and ``direction`` in the details of the metric gives it.
 * A row must say whether its answer is correct. Records without a verdict have no row, and are counted.
 
 *aggregate* writes the document, *samples* the rows, and *identity* the names that both use.

@@ -27,7 +27,7 @@ def evaluation_log(
 
     Args:
         verified: The result.
-        addresses: The places that the document refers to.
+        addresses: The addresses that the document refers to.
         identity: The names of the result.
         samples: The rows of its answers, which are named only if there are any.
     """
@@ -71,7 +71,7 @@ def _about_samples(verified: VerifiedResult, samples: Samples) -> dict[str, Json
 
 
 def _details(fields: Mapping[str, str | None]) -> dict[str, JsonValue]:
-    """Return details without those that are unknown, since each must be a text."""
+    """Return the known details, since each must be a string."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -161,7 +161,7 @@ class _ModelInfo:
 
 def _model_info(verified: VerifiedResult, identity: Identity) -> dict[str, JsonValue]:
     model, packages = verified.result.model, verified.result.environment.packages
-    # A backend whose answers come from elsewhere says nothing about who ran the model.
+    # A backend that replays answers from elsewhere does not show who ran the model.
     is_own = model.endpoint in ("local", "baseline")
     fields = {
         "deployment_type": "self_deployed" if is_own else _UNKNOWN,
