@@ -72,16 +72,16 @@ EntranceBy: TypeAlias = Annotated[
 
 
 def fitting_state(annotated: AnnotatedDataset, folder: Path, *, may_be_new: bool = False) -> State:
-    """Read a state whose votes are on the sentences of a dataset, and say so if some are not.
+    """Read a state whose votes are on the sentences of a dataset, and warn if some are not.
 
     Args:
         annotated: The dataset.
         folder: Folder of the state.
-        may_be_new: True to begin a state if there is none.
+        may_be_new: True to return an empty state if there is none.
 
     Raises:
         ConfigError: there is no state.
-        DataError: no vote is on a sentence of the dataset; votes of the entrance test belong to every one.
+        DataError: no vote is on a sentence of the dataset; votes of the entrance test fit any dataset.
     """
     if not may_be_new and not folder.exists():
         raise ConfigError(
@@ -100,7 +100,7 @@ def fitting_state(annotated: AnnotatedDataset, folder: Path, *, may_be_new: bool
 
 
 def say_uncounted(state: State, policy: Policy) -> None:
-    """Say whose votes do not count yet, if there is anybody."""
+    """Print how many annotators' votes do not count because they lack an entrance test, if any."""
     n_untested = sum(annotator.status is Status.UNTESTED for annotator in state.annotators.values())
     if n_untested and not policy.count_untested:
         typer.echo(
@@ -133,10 +133,10 @@ def plan(
     with locked(state_folder):
         state = fitting_state(annotated, state_folder, may_be_new=True)
         for name in names:
-            known = state.annotators.get(name)
-            if known is not None and known.status in (Status.EXCLUDED, Status.FAILED):
+            recorded = state.annotators.get(name)
+            if recorded is not None and recorded.status in (Status.EXCLUDED, Status.FAILED):
                 raise ConfigError(
-                    f"--annotator {name}: is {known.status}, so that the votes would not count; name another"
+                    f"--annotator {name}: is {recorded.status}, so that the votes would not count; name another"
                 )
         decisions = decide_pairs(annotated, state, policy)
         sides = [side for pair in decisions for side in pair.sides]
@@ -290,12 +290,12 @@ def exclude(
         state = read_state(state_folder)
         if annotator not in state.annotators:
             raise ConfigError(f"annotator '{annotator}' is not in {state_folder}; look into annotators.csv")
-        known = state.annotators[annotator]
+        recorded = state.annotators[annotator]
         if back:
-            status = EntranceRule(entrance_percent).status(Score.parse(known.entrance))
-            changed = replace(known, status=status, reason="")
+            status = EntranceRule(entrance_percent).status(Score.parse(recorded.entrance))
+            changed = replace(recorded, status=status, reason="")
         else:
-            changed = replace(known, status=Status.EXCLUDED, reason=reason)
+            changed = replace(recorded, status=Status.EXCLUDED, reason=reason)
         write_state(state_folder, state, State(state.rows, {**state.annotators, annotator: changed}))
     typer.echo(f"{annotator}: {changed.status}")
 

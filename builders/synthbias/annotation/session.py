@@ -159,8 +159,8 @@ class Session:
         return tuple(None if file is None else (file.st_mtime_ns, file.st_size, file.st_ino) for file in stats)
 
     def _turn(self, state: State) -> Turn:
-        known = state.annotators.get(self.annotator_id)
-        annotator = known or Annotator(annotator_id=self.annotator_id, kind=AnnotatorKind.HUMAN)
+        newcomer = Annotator(annotator_id=self.annotator_id, kind=AnnotatorKind.HUMAN)
+        annotator = state.annotators.get(self.annotator_id, newcomer)
         ballots = ballots_of(self._mine(state))
         mine = {item_id: of_item[self.annotator_id] for item_id, of_item in ballots.items()}
         can_undo = self._last(state) is not None
@@ -210,8 +210,9 @@ class Session:
         if not mine:
             return None
         item_id = mine[-1].item_id
-        known = state.annotators.get(self.annotator_id)
-        return None if item_id in TEST_PAIRS and known is not None and known.entrance else item_id
+        annotator = state.annotators.get(self.annotator_id)
+        is_scored = annotator is not None and annotator.entrance != ""
+        return None if item_id in TEST_PAIRS and is_scored else item_id
 
 
 def _is_complete(ballot: Ballot | None) -> bool:
@@ -228,8 +229,8 @@ def check_annotator(state: State, name: str) -> None:
     Raises:
         ConfigError: the name is empty or that of a model.
     """
-    known = state.annotators.get(name)
+    annotator = state.annotators.get(name)
     if not name.strip():
         raise ConfigError("--annotator: is empty; give a name")
-    if known is not None and known.kind is AnnotatorKind.MODEL:
+    if annotator is not None and annotator.kind is AnnotatorKind.MODEL:
         raise ConfigError(f"--annotator {name}: is a model; give another name")

@@ -178,11 +178,11 @@ def _check(annotated: AnnotatedDataset, state: State, submission: Submission, ki
             f"{where}: item '{item_id}' is of pair '{pair_id}', not '{submission.pair_id}'; correct the line, or give "
             "the dataset that was exported"
         )
-    known = state.annotators.get(submission.annotator_id)
-    if known is not None and known.kind is not kind:
+    annotator = state.annotators.get(submission.annotator_id)
+    if annotator is not None and annotator.kind is not kind:
         raise DataError(
-            f"{where}: annotator '{submission.annotator_id}' is a {known.kind}, not a {kind}; give --kind "
-            f"{known.kind}, or correct the kind in annotators.csv"
+            f"{where}: annotator '{submission.annotator_id}' is a {annotator.kind}, not a {kind}; give --kind "
+            f"{annotator.kind}, or correct the kind in annotators.csv"
         )
 
 

@@ -139,7 +139,7 @@ def words_of(text: str) -> list[str]:
 class PairIndices(NamedTuple):
     """The indices of the two sides of a minimal pair."""
 
-    one: int
+    side: int
     other: int
 
 

@@ -121,8 +121,8 @@ def _of_task(groups: list[dict[str, str]], shown: list[list[str] | None], labels
     longest: list[str] = max(of_prompts, key=len, default=[])
     counts = Counter(longest)
     if counts:
-        each = [counts[label] for label in labels]
-        facts[BALANCE] = "one label" if len(counts) == 1 else "even" if max(each) - min(each) <= 1 else "uneven"
+        by_label = [counts[label] for label in labels]
+        facts[BALANCE] = "one label" if len(counts) == 1 else "even" if max(by_label) - min(by_label) <= 1 else "uneven"
     return facts
 
 

@@ -73,7 +73,7 @@ def _most_frequent(requests: Mapping[str, Request]) -> Mapping[str, str]:
     for name in ("answer", "family"):
         counts = Counter(request.facts[name] for request in requests.values() if name in request.facts)
         if counts:
-            value = max(counts, key=lambda each: (counts[each], each))
+            value = max(counts, key=lambda fact: (counts[fact], fact))
             first = min(key for key, request in requests.items() if request.facts.get(name) == value)
             return dict.fromkeys(requests, first)
     return dict.fromkeys(requests, min(requests))
