@@ -44,7 +44,7 @@ def test_functions_are_those_of_the_published_cases(cases: dict[str, Any]) -> No
     assert [rule["code_id"] for rule in rules] == list(range(19))
     for rule in rules:
         triangle = TRIANGLES[rule["code_id"]]
-        assert (triangle.level, triangle.place) == (rule["L"], rule["i"])
+        assert (triangle.level, triangle.position) == (rule["L"], rule["i"])
         assert triangle.corners == (rule["a"], rule["b"], rule["c"])
         np.testing.assert_array_equal(triangle(points), rule["values"])
 
