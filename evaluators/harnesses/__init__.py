@@ -1,11 +1,11 @@
-"""Other evaluation harnesses, which ask our questions and whose logs are imported, one file or package for each.
+"""Other evaluation harnesses, which ask our questions and whose logs are imported, one file or package each.
 
 ::
 
     plan ──exported_task──> ExportedTask ──Harness.write──> folder ──> the harness asks a model ──> log
      ^                                                                                               │
-     └──plan_again── Exported (the facts of the export, which the log gives back) <──Harness.read────┤
-    records <──match_log── LoggedAnswer: what was asked is compared with what the plan asks <────────┘
+     └──plan_again── Exported (the facts of the export, which the log repeats) <──Harness.read───────┤
+    records <──match_log── LoggedAnswer: the logged request is compared with that of the plan <──────┘
 """
 
 from biasboard.ground.plugins import search_path

@@ -1,7 +1,7 @@
 """Renders a chat template in a process of its own, with limits on time and memory: ``python chat_probe.py < REQUEST``.
 
-A template comes with a model and is a program: it can loop without end or fill the memory. The request is a JSON object
-with the template, its variables and the prompts; the answer is a JSON object with the texts, or with the problem.
+A template comes with a model and is a program: it can loop forever or fill the memory. The request is a JSON object
+with the template, its variables and the prompts; the answer is a JSON object with the texts or a problem.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 CPU_SECONDS = 5
 """Maximum processor time for all prompts."""
 MEMORY = 2 << 30
-"""Maximum memory in bytes, in addition to what the libraries take."""
+"""Maximum memory in bytes, in addition to that of the libraries."""
 
 
 def _limit() -> None:
-    # Windows has no such limits; there, only the time that the caller waits is limited.
+    # Windows has no such limits; there, only the caller's time-out applies.
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -52,7 +52,7 @@ def main() -> None:
             answer = {"problem": f"makes {longest:,} characters of a prompt"}
     except MemoryError:
         answer = {"problem": f"takes more than {MEMORY >> 30} GiB of memory"}
-    # A template can raise whatever its expressions raise.
+    # A template can raise any exception.
     except Exception as error:
         answer = {"problem": f"fails: {type(error).__name__}: {error}"}
     json.dump(answer, sys.stdout)

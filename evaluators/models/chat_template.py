@@ -1,4 +1,4 @@
-"""Checks that a chat template can be rendered in bounded time and memory, and that it holds what is asked."""
+"""Checks that a chat template can be rendered in bounded time and memory, and that the text contains the prompt."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PROMPTS = (
 )
 """Prompts that are rendered first: a short one, one with markup, and a long one."""
 _WAIT_SECONDS = 180
-_GROWTH = 10
-_FRAME = 100_000
-"""Maximum number of characters that a template adds, besides ten for each of the prompt."""
+_MOST_GROWTH = 10
+_MOST_ADDED = 100_000
+"""Maximum number of characters that a template may add, beyond ten for each character of the prompt."""
 
 
 @cache
 def check_template(template: str, variables: str) -> None:
-    """Render a chat template once in a process of its own, so that nothing is asked with one that does not work.
+    """Render a chat template once in a process of its own, to refuse it before the first request if it fails.
 
     Args:
         template: The template.
@@ -49,7 +49,7 @@ def check_template(template: str, variables: str) -> None:
     if "problem" in answer:
         raise _error(one_line(answer["problem"]))
     texts: list[str] = answer["texts"]
-    # A model that was shown the same text for every prompt once had a UCerF of 1.000 unnoticed.
+    # A model that saw the same text for every prompt once got a UCerF of 1.000 unnoticed.
     if len(set(texts)) == 1:
         raise _error("leaves out the prompt: all prompts give the same text")
     for prompt, text in zip(_PROMPTS, texts, strict=True):
@@ -57,41 +57,41 @@ def check_template(template: str, variables: str) -> None:
 
 
 def _answer(request: str) -> Mapping[str, Any]:
-    # Not as a module: the process needs nothing of ours, and -P keeps the names of our files from its imports.
+    # Not as a module: the process needs none of our code, and -P keeps our files from shadowing its imports.
     command = [sys.executable, "-P", str(Path(__file__).with_name("chat_probe.py"))]
     try:
-        ended = subprocess.run(
+        process = subprocess.run(
             command, input=request, capture_output=True, encoding="utf-8", timeout=_WAIT_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return {"problem": f"did not end within {_WAIT_SECONDS} s"}
     try:
-        answer: Mapping[str, Any] = json.loads(ended.stdout)
+        answer: Mapping[str, Any] = json.loads(process.stdout)
     except ValueError:
-        last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
+        last = (process.stderr.strip().splitlines() or ["no message"])[-1]
         too_long = f"did not end within {CPU_SECONDS} s"
-        return {"problem": too_long if ended.returncode < 0 else f"cannot be rendered: {last}"}
+        return {"problem": too_long if process.returncode < 0 else f"cannot be rendered: {last}"}
     return answer
 
 
 def most_characters(prompt: str) -> int:
-    """Return the maximum number of characters that a template may make of a prompt."""
-    return _GROWTH * len(prompt) + _FRAME
+    """Return the maximum number of characters in the rendered text of a prompt."""
+    return _MOST_GROWTH * len(prompt) + _MOST_ADDED
 
 
 def check_rendered(prompt: str, text: str) -> None:
-    """Check that a rendered text holds its prompt; white space may differ, and signs may be escaped.
+    """Check that a rendered text contains its prompt; white space may differ, and characters may be escaped.
 
     Raises:
-        ConfigError: the text does not hold the prompt, or is far longer.
+        ConfigError: the text does not contain the prompt, or is far longer.
     """
     if len(text) > most_characters(prompt):
         raise _error(f"makes {len(text):,} characters of a prompt of {len(prompt):,}")
     if prompt.strip() in text:
         return
-    bare = "".join(text.split())
+    compact = "".join(text.split())
     spellings = (prompt, json.dumps(prompt)[1:-1], json.dumps(prompt, ensure_ascii=False)[1:-1], html.escape(prompt))
-    if not any("".join(spelling.split()) in bare for spelling in spellings):
+    if not any("".join(spelling.split()) in compact for spelling in spellings):
         shown = one_line(prompt, most=60)
         raise _error(f"leaves out the prompt or a part of it: the text for '{shown}' does not hold it")
 

@@ -1,4 +1,4 @@
-"""The LoRA adapters that a command line names, and what a model that answers with them is called."""
+"""The LoRA adapters that a command line names, and the id of a model that answers with them."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class ChosenAdapters(NamedTuple):
         return 0 if self.single is None else self.single.rank
 
     def model_id(self, files: ModelFiles) -> str:
-        """Return the id in results of a model that answers with the adapters, unless the user names another.
+        """Return the id of the model in results, unless the user names another.
 
-        An adapter for everything has an id of its own; with those of contexts, the id of the model gets an ending.
+        A single adapter has an id of its own; with one adapter per context, the id of the model gets a suffix.
         """
         if self.single is not None:
             return self.single.files.default_id
         return files.default_id if self.of_contexts is None else f"{files.default_id}-LoRA"
 
     def revision(self, files: ModelFiles) -> str:
-        """Return the revision in results: that of the adapter for everything, or else that of the model."""
+        """Return the revision in results: that of a single adapter, or else that of the model."""
         return files.revision if self.single is None else self.single.files.revision
 
     def check_base(self, files: ModelFiles, *, tokenizer_sha256: str | None, chat_template_sha256: str | None) -> None:

@@ -54,29 +54,33 @@ def _option_tokens(rows: Rows | str, expected: Rows | str, context_tokens: int |
 def move_borders(
     tokenizer: ModelTokenizer, as_scored: AsScored, requests: Sequence[ChoiceRequest]
 ) -> list[ChoiceRequest | None]:
-    """Return requests of the same texts in which a harness scores the tokens that our backends score.
+    """Return requests with the same texts in which a harness scores the tokens that our backends score.
 
-    Their borders are moved to the front, to where the tokenizer merges nothing across them. Where no border does it,
-    the nearest one is taken across which nothing is merged. The sum then holds more tokens of the context, the same for
-    each option. A request without any such border becomes None.
+    Borders move towards the start of the text, to one at which nothing is merged and the same tokens are scored. If
+    there is none, the nearest border at which nothing is merged is taken: the sum then includes more tokens of the
+    context, the same for each option. A request without any such border becomes None.
     """
     encoded = tokenizer.rows_of_all(requests)
-    # Number of tokens before the border that our backends take.
-    wanted = {index: rows.n_context for index, rows in enumerate(encoded) if isinstance(rows, Rows) and rows.n_moved}
-    nearest = [None if index in wanted else request for index, request in enumerate(requests)]
+    # Number of tokens before the border of our backends.
+    n_before_border = {
+        index: rows.n_context for index, rows in enumerate(encoded) if isinstance(rows, Rows) and rows.n_moved
+    }
+    nearest = [None if index in n_before_border else request for index, request in enumerate(requests)]
     shift = 0
-    while wanted:
+    while n_before_border:
         shift += 1
-        wanted = {index: n for index, n in wanted.items() if requests[index].prompt[:-shift].strip()}
-        tried = [as_scored(_moved(requests[index], shift)) for index in wanted]
-        for index, moved, rows in zip(list(wanted), tried, tokenizer.rows_of_all(tried), strict=True):
-            # An option without a token of its own, at which lm-eval stops with an assertion, comes as a text here.
+        n_before_border = {index: n for index, n in n_before_border.items() if requests[index].prompt[:-shift].strip()}
+        moved_requests = [as_scored(_moved(requests[index], shift)) for index in n_before_border]
+        for index, moved, rows in zip(
+            list(n_before_border), moved_requests, tokenizer.rows_of_all(moved_requests), strict=True
+        ):
+            # A text says that an option has no token of its own, for which lm-eval stops with an assertion.
             if isinstance(rows, str) or rows.n_moved:
                 continue
-            if nearest[index] is None or rows.n_context == wanted[index]:
+            if nearest[index] is None or rows.n_context == n_before_border[index]:
                 nearest[index] = moved
-            if rows.n_context <= wanted[index]:
-                del wanted[index]
+            if rows.n_context <= n_before_border[index]:
+                del n_before_border[index]
     return nearest
 
 

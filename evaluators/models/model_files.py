@@ -18,7 +18,7 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.tx
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFiles:
-    """A model on the Hub at one commit, or in a local folder as it is now."""
+    """A model on the Hub at one commit, or in a local folder with its present content."""
 
     location: str
     """Id on the Hub or path of the folder, from which a library loads the model."""
@@ -30,7 +30,7 @@ class ModelFiles:
 
     @property
     def commit(self) -> str | None:
-        """The commit that a library has to load from the Hub; None for a folder."""
+        """The commit to load from the Hub; None for a folder."""
         return None if self.is_local else self.revision
 
     @property
@@ -40,7 +40,7 @@ class ModelFiles:
 
     @property
     def identity(self) -> str:
-        """The exact version of the files; folders of different names may hold the same one."""
+        """The exact version of the files; folders of different names may share one."""
         return self.revision if self.is_local else f"{self.public_name}@{self.revision}"
 
 
@@ -52,11 +52,11 @@ def opening_arguments(
     Args:
         files: Files of the model. A local folder is given by its name, without its path.
         options: Options with which it was opened.
-        precision: Its precision, which a checkpoint may have although ``--dtype`` cannot name it.
+        precision: Precision of the model; left out if ``--dtype`` does not accept it.
         others: Further options of the backend, by name.
     """
-    known = {"model": files.public_name, "name": options.name, "revision": files.commit}
-    return as_arguments({**known, "dtype": precision if precision in DTYPES else None, **others})
+    arguments = {"model": files.public_name, "name": options.name, "revision": files.commit}
+    return as_arguments({**arguments, "dtype": precision if precision in DTYPES else None, **others})
 
 
 def find_model(model: str, revision: str | None, *, own_tokenizer: bool = True) -> ModelFiles:
@@ -113,7 +113,7 @@ def folder_revision(folder: Path) -> str:
     """
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     digest = hashlib.sha256()
-    # In this order on every machine.
+    # Sorted, because the order of a folder differs between machines.
     for name, path in sorted(paths.items()):
         if not any(part.startswith(".") for part in name.split("/")):
             digest.update(f"{name}:{sha256_file(path)}\n".encode())
@@ -121,7 +121,7 @@ def folder_revision(folder: Path) -> str:
 
 
 def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> str:
-    """Return the commit that a revision on the Hub stands for; if offline, the commit that was downloaded.
+    """Return the commit of a revision on the Hub; if offline, the downloaded commit.
 
     Raises:
         ConfigError: the repository, revision or file does not exist or cannot be reached.
@@ -139,5 +139,5 @@ def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> st
         raise ConfigError(
             f"{what} '{name}' cannot be found: {reason}; check the id and the revision, or give a local folder"
         ) from error
-    # A download lies in snapshots/<commit>/.
+    # The path of a download is snapshots/<commit>/<file>.
     return path.parent.name

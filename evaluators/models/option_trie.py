@@ -1,4 +1,4 @@
-"""Arranges options as a trie, so that an engine is asked only once for what several options need.
+"""Arranges options as a trie, so that an engine computes only once what several options share.
 
 A node is the context and the option tokens so far; an edge is the next token of an option. The log-probability of an
 option is the sum over its edges. Requests with the same context share their nodes. With the context "The nurse called"
@@ -21,7 +21,7 @@ Node: TypeAlias = tuple[int, ...]
 EdgeLogprobs: TypeAlias = Mapping[Node, Mapping[int, float]]
 """Log-probability in nats of each token that follows a node."""
 MOST_TOKEN_IDS = 128
-"""Largest number of ``logprob_token_ids`` that vLLM takes, in its engine and in its server."""
+"""Largest number of ``logprob_token_ids`` that vLLM accepts, in its engine and its server."""
 
 
 class TokenQuestion(NamedTuple):
@@ -32,11 +32,11 @@ class TokenQuestion(NamedTuple):
 
 
 def edges_of(encoded: Iterable[Rows], *, end_id: int | None, context_tokens: int | None = None) -> dict[Node, set[int]]:
-    """Return the tokens that follow each node that options branch from, in the order of the options.
+    """Return the option tokens that follow each inner node of the trie, with nodes in the order of the options.
 
     Args:
         encoded: Token ids of the options of each request.
-        end_id: Id of the end token if it is to be scored after every option; else None.
+        end_id: Id of the end token to score after every option; None to skip it.
         context_tokens: Maximum number of tokens in a text; an end token beyond it is not asked for. None for no limit.
     """
     edges: dict[Node, set[int]] = {}
@@ -53,7 +53,7 @@ def edges_of(encoded: Iterable[Rows], *, end_id: int | None, context_tokens: int
 def questions(encoded: Iterable[Rows], *, end_id: int | None, context_tokens: int) -> list[TokenQuestion]:
     """Return the edges as one question for each node, in the order of the nodes; see :func:`edges_of`."""
     edges = edges_of(encoded, end_id=end_id, context_tokens=context_tokens)
-    # Sorted, nodes that begin alike are together, so that the engine still holds what they share.
+    # Sorted, nodes with common prefixes are neighbours, so that the engine still has these in its cache.
     return [TokenQuestion(node, tuple(sorted(edges[node]))) for node in sorted(edges)]
 
 

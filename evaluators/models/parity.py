@@ -15,13 +15,14 @@ from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, Backend, ChoiceRequest, Response, open_backend
 from evaluators.backend_options import BackendOptions
 
-# Nats per square root of an option's tokens: rounding errors grow like that; a wrong token or mask adds far more.
+# Nats per square root of an option's number of tokens, with which rounding errors grow. A wrong token or mask adds far
+# more.
 TOLERANCES: Mapping[str, float] = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 UNKNOWN_PRECISION = TOLERANCES["float32"]
 
-# Options of one and of several tokens, with common beginnings, one the beginning of another, in long and short
-# contexts, and not only ASCII.
-_MADE: tuple[tuple[str, tuple[str, ...]], ...] = (
+# Options of one and of several tokens, with common prefixes, one a prefix of another, in long and short contexts, and
+# not only in ASCII.
+_MADE_UP: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The kettle is on the", (" stove", " table", " roof")),
     ("Two and two make", (" 4", " 5")),
     ("The plumber called the librarian because", (" he", " she", " they")),
@@ -43,11 +44,11 @@ _MADE: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parity:
-    """The findings of a comparison between a backend and the reference."""
+    """The result of comparing a backend with the reference."""
 
     n_requests: int
     n_compared: int
-    """Number of requests that both answered."""
+    """Number of requests that both sides answered."""
     n_options: int
     """Number of options with a log-probability on both sides."""
     n_bounds: int
@@ -57,9 +58,9 @@ class Parity:
     largest_at: str | None
     """Option with the largest difference, and the end of its prompt."""
     n_decisions: int
-    """Number of requests of which all options have exact log-probabilities from the backend."""
+    """Number of requests for which the backend has exact log-probabilities of all options."""
     n_equal_decisions: int
-    """Number of these requests in which both sides have the same most probable option."""
+    """Number of these requests in which both sides agree on the most probable option."""
     beyond: tuple[str, ...]
     """Description of each option or end token that differs by more than the tolerance."""
     unanswered: tuple[str, ...]
@@ -72,8 +73,8 @@ class Parity:
 
 
 def made_requests() -> list[ChoiceRequest]:
-    """Return a dozen small requests that are in no dataset."""
-    return [ChoiceRequest(prompt=prompt, options=options, outcomes=options) for prompt, options in _MADE]
+    """Return a dozen small made-up requests."""
+    return [ChoiceRequest(prompt=prompt, options=options, outcomes=options) for prompt, options in _MADE_UP]
 
 
 def reference_answers(model: str, options: BackendOptions, requests: Sequence[ChoiceRequest]) -> list[Response]:
@@ -83,7 +84,7 @@ def reference_answers(model: str, options: BackendOptions, requests: Sequence[Ch
 
     Args:
         model: Id on the Hub, or path of a local folder.
-        options: Options from which revision, tokenizer, chat template and device are taken.
+        options: Options, of which revision, tokenizer, chat template and device are used.
         requests: Requests to answer.
 
     Raises:
@@ -138,7 +139,7 @@ def compare(
     answered = [pair for pair in zip(requests, ours, reference, strict=True) if pair[2].status == "answered"]
     compared = [pair for pair in answered if pair[1].status == "answered"]
     gaps = [gap for pair in compared for gap in _gaps(*pair)]
-    # NaN, which compares false, counts as the largest difference and as one beyond the tolerance.
+    # NaN, for which comparisons are false, counts as the largest difference and as beyond the tolerance.
     largest = max(gaps, key=lambda gap: (math.isnan(gap.nats), gap.nats), default=None)
     decided = [pair for pair in compared if None not in pair[1].option_logprobs and not any(pair[1].option_is_bound)]
     kinds = Counter(gap.kind for gap in gaps)

@@ -1,7 +1,7 @@
-"""Loads parts of models with libraries that could run code out of a model's folder, and never lets them.
+"""Loads parts of models with libraries that could run code from a model's folder, and never lets them.
 
-A file named by ``auto_map`` in ``config.json`` is Python code that comes with the weights. Unless it is told not to,
-transformers asks on standard input whether to run it, so that a pipe that says ``y`` would decide.
+A file named by ``auto_map`` in ``config.json`` is Python code that comes with the weights. By default, transformers
+asks on standard input whether to run it, so that a pipe that says ``y`` would decide.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SERVE_IT = (
 def load_pretrained(
     loader: str, location: str, commit: str | None, *, what: str, remedy: str, own_code: str = SERVE_IT, **settings: Any
 ) -> Any:
-    """Load a part of a model with a class of transformers.
+    """Load a part of a model, such as its tokenizer, with a class of transformers.
 
     Args:
         loader: Name of the class, such as ``AutoTokenizer``.
@@ -52,7 +52,7 @@ def load_pretrained(
 
 @contextmanager
 def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_code: str = SERVE_IT) -> Iterator[None]:
-    """Turn any error of a library that loads files of a model into one line.
+    """Turn any error of a library that loads a model's files into a ConfigError of one line.
 
     Args:
         what: Noun and name, such as ``model 'acme/one'``.
@@ -72,7 +72,7 @@ def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_c
     except Exception as error:
         reason = one_line(error)
         message = f"{what} cannot be loaded: {reason}; {remedy}"
-        # All libraries name the argument with which they would run the code.
+        # All libraries' messages name the argument that would let them run the code.
         if "trust_remote_code=True" in str(error):
             named = "; ".join(_own_code(location, commit)) or reason
             message = f"{what} needs code of its own, which is never run here ({named}); {own_code}"
@@ -80,10 +80,10 @@ def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_c
 
 
 def refuse_hub_attention(location: str, commit: str | None, *, what: str, own_code: str = SERVE_IT) -> None:
-    """Refuse a model whose configuration has its attention computed by code from a repository of the Hub.
+    """Refuse a model whose configuration takes its attention from a code repository on the Hub.
 
-    Where the library ``kernels`` is installed, transformers fetches and runs the compiled code of a repository that
-    ``attn_implementation`` names, and asks nobody if it is one of ``kernels-community``.
+    If the library ``kernels`` is installed, transformers fetches and runs compiled code from the repository that
+    ``attn_implementation`` names, without asking if it is one of ``kernels-community``.
 
     Args:
         location: Id on the Hub, or path of a local folder.
@@ -95,9 +95,9 @@ def refuse_hub_attention(location: str, commit: str | None, *, what: str, own_co
         ConfigError: the configuration names such a repository.
     """
     config = _file(location, commit, "config.json")
-    # Embedding models keep those of their parts in folders, and arguments for them in files of other names.
+    # Embedding models have configurations of their parts in subfolders, and arguments in files of other names.
     for path in sorted(config.parent.rglob("*config.json")) if config.is_file() else []:
-        # What cannot be read here is refused when the library reads it.
+        # Unreadable files are refused later, when the library reads them.
         with suppress(OSError, ValueError, RecursionError):
             named = [text for text in _attention(json.loads(path.read_text(encoding="utf-8"))) if "/" in text]
             if named:
@@ -116,14 +116,14 @@ def _attention(settings: object, *, is_inside: bool = False) -> Iterator[str]:
             yield from _attention(value, is_inside=is_inside)
     elif isinstance(settings, dict):
         for name, value in settings.items():
-            # transformers takes the name with an underscore before it too.
+            # transformers also accepts the name with a leading underscore.
             yield from _attention(value, is_inside=is_inside or name.endswith("attn_implementation"))
 
 
 def _own_code(location: str, commit: str | None) -> Iterator[str]:
     """Yield a line for each settings file of a model that names code: the file, and the Python files."""
     for name in _SETTINGS:
-        # The reason is known already: what cannot be read here names nothing.
+        # Only completes an error message, so unreadable files are skipped.
         with suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
             settings = json.loads(_file(location, commit, name).read_text(encoding="utf-8"))
             # A value may list a slow and a fast tokenizer.
@@ -139,5 +139,5 @@ def _file(location: str, commit: str | None, name: str) -> Path:
         return Path(location) / name
     import huggingface_hub
 
-    # None for a file that is not in the cache; reading a file named None fails as reading a missing one does.
+    # None if the file is not in the cache; a file named "None" is then as missing.
     return Path(str(huggingface_hub.try_to_load_from_cache(location, name, revision=commit)))

@@ -1,8 +1,8 @@
-"""Finds how many processor cores and how much memory this process may really use.
+"""Finds how many processor cores and how much memory this process may actually use.
 
-A container or a batch system often gives a process a part of a machine: by its processor affinity, or by the limits of
-its control groups (cgroups, version 1 or 2). The numbers of the whole machine then mislead. Threads that outnumber the
-cores wait for each other, which can make a model ten times slower.
+A container or a batch system often restricts a process to part of a machine, by processor affinity or by limits of
+control groups (cgroups, version 1 or 2). The numbers of the whole machine are then misleading: threads that outnumber
+the cores wait for each other, which can make a model ten times slower.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Threads(NamedTuple):
     n: int
     why: str
     variable: str | None
-    """Environment variable with which the user chose the number; None if it was not chosen."""
+    """Environment variable by which the user chose the number; None if none did."""
     n_cores: int
 
     @property
@@ -60,7 +60,7 @@ def chosen_threads(environment: Mapping[str, str] | None = None, cores: Cores | 
 
     Args:
         environment: Environment variables; None for those of this process.
-        cores: Usable cores; None to look.
+        cores: Usable cores; None to determine them.
     """
     given = os.environ if environment is None else environment
     usable = usable_cores() if cores is None else cores
@@ -73,7 +73,7 @@ def chosen_threads(environment: Mapping[str, str] | None = None, cores: Cores | 
 
 
 def free_memory(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> int | None:
-    """Return how many bytes of memory this process can still take; None if the system does not say.
+    """Return the memory in bytes that this process can still allocate; None if the system does not say.
 
     Args:
         cgroups: Folder under which the control groups are mounted.
@@ -83,12 +83,12 @@ def free_memory(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> int | None:
     free = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     if not free and "SC_AVPHYS_PAGES" in os.sysconf_names:
         free = [os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    free += [room for folder in _groups("memory", cgroups, proc) if (room := _room(folder)) is not None]
+    free += [n_bytes for folder in _groups("memory", cgroups, proc) if (n_bytes := _free_bytes_of(folder)) is not None]
     return min(free, default=None)
 
 
 def _groups(controller: str, cgroups: Path, proc: Path) -> Iterator[Path]:
-    """Yield the folders of the control groups of this process, each with those that contain it."""
+    """Yield the folders of this process's control groups and of the groups that contain them."""
     for line in (_read(proc / "self" / "cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
@@ -98,35 +98,35 @@ def _groups(controller: str, cgroups: Path, proc: Path) -> Iterator[Path]:
         else:
             continue
         inner = Path(path.lstrip("/"))
-        # In a container the path may be that of the host, and only the mounted folder itself be there.
+        # In a container, the path may be the host's, and only the mounted folder itself exists.
         yield from (mount / part for mount in mounts for part in (inner, *inner.parents) if ".." not in part.parts)
 
 
 def _quota(folder: Path) -> float | None:
     """Return how many cores a control group may use; None without a limit."""
-    both = (_read(folder / "cpu.max") or "").split()
-    if not both:
-        both = [_read(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
-    quota, period = (_number(text) for text in both[:2]) if len(both) >= 2 else (None, None)
+    fields = (_read(folder / "cpu.max") or "").split()
+    if not fields:
+        fields = [_read(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+    quota, period = (_number(text) for text in fields[:2]) if len(fields) >= 2 else (None, None)
     return quota / period if quota and period else None
 
 
-def _room(folder: Path) -> int | None:
-    """Return how many bytes a control group can still take; None without a limit."""
+def _free_bytes_of(folder: Path) -> int | None:
+    """Return the memory in bytes that a control group can still allocate; None without a limit."""
     limit, used = _number(_read(folder / "memory.max")), _number(_read(folder / "memory.current"))
     if limit is None or used is None:
         limit = _number(_read(folder / "memory.limit_in_bytes"))
         used = _number(_read(folder / "memory.usage_in_bytes"))
     if limit is None or used is None:
         return None
-    # Pages of files that are not in use are given back when they are needed.
+    # Inactive file pages are reclaimed when memory is needed.
     counts = dict(line.split()[:2] for line in (_read(folder / "memory.stat") or "").splitlines() if " " in line)
-    given_back = _number(counts.get("total_inactive_file", counts.get("inactive_file"))) or 0
-    return max(0, limit - used + given_back)
+    reclaimable = _number(counts.get("total_inactive_file", counts.get("inactive_file"))) or 0
+    return max(0, limit - used + reclaimable)
 
 
 def _number(text: str | None) -> int | None:
-    """Return a number that is not negative; None for "max", -1 or no text."""
+    """Return a non-negative number; None for "max", -1 or no text."""
     stripped = (text or "").strip()
     return int(stripped) if stripped.isdecimal() else None
 

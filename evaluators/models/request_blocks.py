@@ -1,8 +1,8 @@
 """Splits requests into blocks that can be asked one by one, or on many machines, with bit-identical results.
 
 The last bits of a log-probability depend on what a model computes in the same batch. A backend that plans its batches
-within these blocks therefore gives a block the same responses on every machine, whatever else is asked. Blocks also
-limit how many requests are held in memory as tokens at a time.
+within blocks therefore gives a block the same responses on every machine, whatever else is asked. Blocks also limit how
+many requests are held in memory as tokens.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from evaluators.backend import Answers, BlockLimits, ChoiceRequest, Events, Requ
 
 
 def plan_blocks(requests: Sequence[Request], limits: BlockLimits) -> list[list[int]]:
-    """Return the indices of requests in blocks, with prompts that begin alike next to each other.
+    """Return the indices of requests in blocks, in which prompts with a common beginning are neighbours.
 
-    All requests of a block are answered with the same adapter.
-
-    Planning the requests of one block again, in the order of the block, gives the same block.
+    All requests of a block have the same adapter. Planning the requests of a block again, in its order, gives the same
+    block.
 
     >>> asked = [ChoiceRequest(prompt=text, options=(" a", " b"), outcomes=()) for text in ("two", "one", "two", "six")]
     >>> plan_blocks(asked, BlockLimits(n_texts=4, n_characters=100))
@@ -66,8 +65,8 @@ def in_run(event: Sent | Answers, block: Sequence[int]) -> Sent | Answers:
     """Convert an event of a block to one of the run.
 
     Args:
-        event: Event whose responses are counted within the block.
-        block: Index of each request of the block among those of the run.
+        event: Event with indices of requests within the block.
+        block: Index in the run of each request of the block.
     """
     if isinstance(event, Sent):
         return event

@@ -1,11 +1,11 @@
 """Tokenises prompts and options, with the same border between context and option for every backend.
 
-Context and option are tokenised together, as the model has seen text in training. The tokens that the context and all
-options of a request have in common count as the context; the rest is scored. If a tokenizer merges characters across
-the border, the last tokens of the context are therefore scored with every option, and the record says how many.
+Context and option are tokenised together, like text in training. The tokens that the context and all its options share
+count as the context; the rest is scored. If a tokenizer merges characters across the border, the last tokens of the
+context are therefore scored with every option, and the record says how many.
 
-With a chat template the prompt is the user's only message, and an option is the beginning of the answer. The option's
-leading space, which separates it from a prompt that it continues, is then left out.
+With a chat template, the prompt is the user's only message, and an option is the beginning of the answer. The option's
+leading space, which would separate it from a prompt to continue, is then removed.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from evaluators.models.pretrained import load_pretrained
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_NAMES = ("tokenizer_config.json", "tokenizer.json", "config.json")
-"""Files of which a downloaded tokenizer has one."""
+_TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "config.json")
+"""Files of which a downloaded tokenizer has at least one."""
 
 
 class Rows(NamedTuple):
-    """The token ids of a request: one row for each option, which holds context and option."""
+    """The token ids of a request, with one row per option."""
 
     ids: tuple[list[int], ...]
-    """Token ids of the context and one option, for each option."""
+    """Token ids of context and option, for each option."""
     n_context: int
     """Number of leading tokens that all options share with the context."""
     n_moved: int
-    """Number of last context tokens that the tokenizer merges with an option; they are scored with every option."""
+    """Number of further context tokens, which the tokenizer merges with some option; they are scored with every
+    option."""
 
     @property
     def token_counts(self) -> tuple[int, ...]:
@@ -54,11 +55,11 @@ class Rows(NamedTuple):
     def response(
         self, logprobs: Sequence[float], end_logprobs: Sequence[float | None], *, precision: str | None
     ) -> Response:
-        """Return the response to the request, which failed if a log-probability is NaN.
+        """Return the response to the request; it has failed if a log-probability is NaN.
 
         Args:
             logprobs: Log-probability of each option, in nats.
-            end_logprobs: That of the end token after each option; None if it was not scored.
+            end_logprobs: Log-probability of the end token after each option, in nats; None if not scored.
             precision: Precision of the model, for the error message.
         """
         if any(value is not None and math.isnan(value) for value in (*logprobs, *end_logprobs)):
@@ -75,15 +76,15 @@ class Rows(NamedTuple):
         )
 
 
-_REQUESTS_AT_A_TIME = 1024
+_REQUESTS_PER_CALL = 1024
 R = TypeVar("R", bound=Request)
 _DATE = datetime(2025, 1, 1)
-_CLOCK = re.compile(r"strftime_now\(\s*(?P<quote>['\"])(?P<form>[^'\"]*)(?P=quote)\s*\)")
+_CLOCK_CALL = re.compile(r"strftime_now\(\s*(?P<quote>['\"])(?P<form>[^'\"]*)(?P=quote)\s*\)")
 
 
 @dataclass(frozen=True)
 class ModelTokenizer:
-    """A tokenizer that puts prompts into its chat template if ``chat`` is True."""
+    """A tokenizer that wraps prompts in its chat template if ``chat`` is True."""
 
     pretrained: PreTrainedTokenizerBase
     chat: bool = False
@@ -93,12 +94,12 @@ class ModelTokenizer:
             raise ConfigError(
                 "the tokenizer has no chat template; leave out --chat, or name a --tokenizer that has one"
             )
-        if self.chat and "strftime_now(" in (self._undated or ""):
+        if self.chat and "strftime_now(" in (self._template_with_fixed_date or ""):
             raise ConfigError(
                 "the chat template reads the clock in a way that cannot be fixed to one date; write a date into it"
             )
-        if self.chat and self._undated is not None:
-            check_template(self._undated, json.dumps(self.pretrained.special_tokens_map, default=str))
+        if self.chat and self._template_with_fixed_date is not None:
+            check_template(self._template_with_fixed_date, json.dumps(self.pretrained.special_tokens_map, default=str))
 
     @property
     def end_id(self) -> int | None:
@@ -113,7 +114,7 @@ class ModelTokenizer:
 
     @property
     def packages(self) -> dict[str, str]:
-        """The versions of the libraries that make the token ids."""
+        """The versions of the libraries that tokenise."""
         return {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers")}
 
     @cached_property
@@ -124,14 +125,14 @@ class ModelTokenizer:
         return template if isinstance(template, str) else None
 
     @cached_property
-    def _undated(self) -> str | None:
+    def _template_with_fixed_date(self) -> str | None:
         """The chat template with a fixed date, so that prompts do not change from day to day."""
         if self._template is None:
             return None
-        return _CLOCK.sub(lambda call: repr(_DATE.strftime(call["form"])), self._template)
+        return _CLOCK_CALL.sub(lambda call: repr(_DATE.strftime(call["form"])), self._template)
 
     def context_ids(self, prompt: str) -> list[int]:
-        """Return the token ids of a prompt that a model continues, in the chat template if ``chat`` is True."""
+        """Return the token ids of a prompt to continue, in the chat template if ``chat`` is True."""
         return self._ids([self._rendered(prompt)])[0]
 
     def rows(self, request: ChoiceRequest, context_tokens: int | None = None) -> Rows | str:
@@ -144,7 +145,7 @@ class ModelTokenizer:
         return self.rows_of_all([request], context_tokens)[0]
 
     def rows_of_all(self, requests: Sequence[ChoiceRequest], context_tokens: int | None = None) -> list[Rows | str]:
-        """Return the rows of many requests; faster than one by one, because tokenizers work on many texts at once."""
+        """Return the rows of many requests, faster than one by one, because tokenizers process many texts at once."""
         encoded: list[Rows | str] = []
         for part in _parts(requests):
             ids = iter(self._ids([text for request in part for text in self._texts(request)]))
@@ -160,8 +161,7 @@ class ModelTokenizer:
 
     def _rows(self, request: ChoiceRequest, texts: Sequence[list[int]], context_tokens: int | None) -> Rows | str:
         context, *options = texts
-        # Not the length of the context: the tokenizer of TinyStories has tokens such as "to the", which reach across
-        # the border.
+        # Not simply the length of the context: tokens of TinyStories such as "to the" can span the border.
         n_common = n_common_tokens([context, *options])
         if n_common == 0:
             return "context and options share no token, and the tokenizer adds none at the start"
@@ -174,7 +174,7 @@ class ModelTokenizer:
         return Rows(tuple(options), n_common, len(context) - n_common)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Count the tokens of the prompts, and the most tokens that may be generated."""
+        """Count the tokens of the prompts and the largest number that may be generated."""
         n_prompt = sum(
             len(ids)
             for part in _parts(requests)
@@ -185,23 +185,23 @@ class ModelTokenizer:
         )
 
     def needed_tokens(self, requests: Sequence[Request]) -> list[int]:
-        """Return the least room that each request needs: context and longest option, or prompt and one new token."""
+        """Return the least context length of each request: context and longest option, or prompt and one new token."""
         needed: list[int] = []
         for part in _parts(requests):
             texts = [
                 self._texts(request)[1:] if isinstance(request, ChoiceRequest) else [self._rendered(request.prompt)]
                 for request in part
             ]
-            lengths = iter(map(len, self._ids([text for several in texts for text in several])))
+            lengths = iter(map(len, self._ids([text for of_request in texts for text in of_request])))
             needed += [
-                max(next(lengths) for _ in several) + isinstance(request, GenerateRequest)
-                for request, several in zip(part, texts, strict=True)
+                max(next(lengths) for _ in of_request) + isinstance(request, GenerateRequest)
+                for request, of_request in zip(part, texts, strict=True)
             ]
         return needed
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of everything that decides which ids a text gets; for a slow tokenizer, of its vocabulary."""
+        """The hash of everything that determines the ids of a text; for a slow tokenizer, of its vocabulary."""
         fast = getattr(self.pretrained, "backend_tokenizer", None)
         vocabulary: dict[str, strict_json.JsonValue] = dict(sorted(self.pretrained.get_vocab().items()))
         text = strict_json.dumps(vocabulary) if fast is None else fast.to_str()
@@ -219,10 +219,10 @@ class ModelTokenizer:
                     [{"role": "user", "content": prompt}],
                     add_generation_prompt=True,
                     tokenize=False,
-                    chat_template=self._undated,
+                    chat_template=self._template_with_fixed_date,
                 )
             )
-        # A template can raise whatever its expressions raise.
+        # A template can raise any exception.
         except Exception as error:
             raise render_error(error) from error
         check_rendered(prompt, text)
@@ -231,7 +231,7 @@ class ModelTokenizer:
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         # A chat template already contains the special tokens.
         encoded: list[list[int]] = self.pretrained(list(texts), add_special_tokens=not self.chat)["input_ids"]
-        # Some tokenizers add an end token to every text, which would stand between context and option.
+        # Some tokenizers add an end token to every text, also after a context that options continue.
         for ids in [] if self.chat else encoded:
             while len(ids) > 1 and ids[-1] == self.end_id:
                 ids.pop()
@@ -239,13 +239,13 @@ class ModelTokenizer:
 
 
 def _parts(requests: Sequence[R]) -> Iterator[Sequence[R]]:
-    """Yield requests in parts that are tokenised together, so that not all texts and ids are in memory at once."""
-    for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
-        yield requests[start : start + _REQUESTS_AT_A_TIME]
+    """Yield requests in parts that are tokenised together, to limit the texts and ids in memory."""
+    for start in range(0, len(requests), _REQUESTS_PER_CALL):
+        yield requests[start : start + _REQUESTS_PER_CALL]
 
 
 def unknown_token(texts: Sequence[Sequence[int]], n_tokens: int) -> str | None:
-    """Return an error message if a token id in texts is beyond those that a model knows; None otherwise."""
+    """Return an error message if a token id is beyond the model's vocabulary; None otherwise."""
     highest = max(map(max, texts))
     if highest < n_tokens:
         return None
@@ -259,7 +259,7 @@ def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False
         ConfigError: the tokenizer cannot be loaded, or ``chat`` is True and it has no chat template.
         MissingExtraError: transformers is not installed.
     """
-    obstacle = None if Path(name).exists() else hub_obstacle(name, _NAMES, revision=revision)
+    obstacle = None if Path(name).exists() else hub_obstacle(name, _TOKENIZER_FILES, revision=revision)
     if obstacle is not None:
         raise ConfigError(f"tokenizer '{name}' cannot be loaded: {obstacle}")
     remedy = "check the id, or give a local folder"
@@ -268,12 +268,12 @@ def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False
 
 
 def local_name(name: str) -> str:
-    """Return the name of a local folder without the path of this machine; return a Hub id unchanged."""
+    """Return the name of a local folder without its path; return a Hub id unchanged."""
     folder = Path(name)
     return folder.resolve().name if folder.is_dir() else name
 
 
 def n_common_tokens(texts: Sequence[Sequence[int] | Sequence[str]]) -> int:
-    """Return how many of their first tokens all texts share, where tokens are ids or texts."""
+    """Return the number of leading tokens, as ids or as texts, that all texts share."""
     columns = enumerate(zip(*texts, strict=False))
     return next((index for index, tokens in columns if len(set(tokens)) > 1), min(map(len, texts)))

@@ -1,4 +1,4 @@
-"""Scorers of generated texts: one file for each way of scoring, found by its name."""
+"""Scorers of generated texts, one file each, found by its name."""
 
 from biasboard.ground.plugins import search_path
 

@@ -18,9 +18,9 @@ SUMMARY = (
     "extra 'hf'"
 )
 KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity")
-_BATCH = 16
+_BATCH_SIZE = 16
 _MAX_TOKENS = 512
-_ANOTHER = "name another model"
+_REMEDY = "name another model"
 
 
 _DEFAULTS: Mapping[str, tuple[str, str]] = {
@@ -33,7 +33,7 @@ _TOXIC = ("toxicity", "toxic")
 
 
 class Classifier:
-    """A classifier that gives the probabilities of negative, neutral and positive, or the probability of toxic."""
+    """A classifier that gives the probabilities of negative, neutral and positive, or that of toxic."""
 
     def __init__(self, kind: ScorerKind, files: ModelFiles) -> None:
         self._kind, self._files = kind, files
@@ -46,7 +46,7 @@ class Classifier:
         )
 
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
-        """Score texts, each cut off after 512 tokens at most.
+        """Score texts, each cut off after at most 512 tokens.
 
         Yields:
             Index of a text, and its probabilities: negative, neutral and positive for sentiment, toxic for toxicity.
@@ -58,9 +58,9 @@ class Classifier:
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         outputs = pipeline(
             (texts[index] for index in order),
-            batch_size=_BATCH,
+            batch_size=_BATCH_SIZE,
             truncation=True,
-            max_length=_limit(pipeline),
+            max_length=_max_tokens(pipeline),
             top_k=None,
             function_to_apply=self._function(pipeline.model.config),
         )
@@ -75,8 +75,8 @@ class Classifier:
             location=self._files.location,
             commit=self._files.commit,
             what=f"classifier '{name}'",
-            remedy=_ANOTHER,
-            own_code=_ANOTHER,
+            remedy=_REMEDY,
+            own_code=_REMEDY,
         )
         tokenizer = load("AutoTokenizer")
         model, loading = load("AutoModelForSequenceClassification", dtype="float32", output_loading_info=True)
@@ -85,24 +85,24 @@ class Classifier:
                 f"classifier '{name}' lacks weights, such as {missing[0]}, which would be random; name a model that "
                 "was trained to classify"
             )
-        made = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
+        pipeline = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
         labels = {str(label).lower() for label in model.config.id2label.values()}
         if self._kind == "sentiment" and labels != set(_SENTIMENTS):
             needed = f"{', '.join(_SENTIMENTS)}, and no other"
         elif self._kind == "toxicity" and not labels.intersection(_TOXIC):
             needed = " or ".join(_TOXIC)
         else:
-            return made
+            return pipeline
         raise ConfigError(
             f"classifier '{self._files.public_name}' has the labels {', '.join(sorted(labels))}, {self._kind} needs "
             f"{needed}; name another model"
         )
 
     def _function(self, config: Any) -> str:
-        """Return the name of the function that turns logits into probabilities.
+        """Return the name of the function that converts logits to probabilities.
 
-        It is softmax for sentiment, whose labels exclude each other, and for toxicity with two labels. Otherwise it is
-        sigmoid, because several toxicity labels can apply to one text.
+        Softmax for sentiment, whose labels exclude each other, and for toxicity with two labels; otherwise sigmoid,
+        because several toxicity labels can apply to one text.
         """
         return "softmax" if self._kind == "sentiment" or len(config.id2label) == 2 else "sigmoid"
 
@@ -112,15 +112,17 @@ class Classifier:
         return (next(scores[label] for label in _TOXIC if label in scores),)
 
 
-def _limit(pipeline: Any) -> int:
-    """Return the maximum number of tokens that the model can take.
+def _max_tokens(pipeline: Any) -> int:
+    """Return the maximum number of tokens in a text.
 
-    RoBERTa models count positions from after the padding id, so they take fewer tokens than they have positions.
+    RoBERTa models count positions from after the padding id, so they accept fewer tokens than they have positions.
     """
     positions = getattr(pipeline.model.config, "max_position_embeddings", None) or _MAX_TOKENS
     offset = getattr(getattr(pipeline.model.base_model, "embeddings", None), "padding_idx", None)
-    own = positions if offset is None or "roberta" not in pipeline.model.config.model_type else positions - offset - 1
-    return int(min(_MAX_TOKENS, own, pipeline.tokenizer.model_max_length))
+    model_limit = (
+        positions if offset is None or "roberta" not in pipeline.model.config.model_type else positions - offset - 1
+    )
+    return int(min(_MAX_TOKENS, model_limit, pipeline.tokenizer.model_max_length))
 
 
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Classifier:

@@ -1,8 +1,8 @@
 """Scores toxicity with a graded list of words and phrases; it works offline and misses toxicity without such words.
 
-It exists so that every result has a value that anybody can compute again; a trained classifier sees far more. Linear
-classifiers on word counts, small enough to be part of a package, were left out: they respond differently to pronouns
-that they have never seen, and so would add differences of their own to those that NTS measures.
+It exists so that every result has a value that anybody can recompute; a trained classifier detects far more. Linear
+classifiers on word counts, small enough to ship, were rejected: they react differently to pronouns that they have never
+seen, and would add differences of their own to those that NTS measures.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from schemas.documents.run_files import Scorer, ScorerKind
 
 SUMMARY = "toxicity by a documented list of words and phrases, graded by strength; works offline"
 KINDS: tuple[ScorerKind, ...] = ("toxicity",)
-_STRAIGHT = str.maketrans({"\N{RIGHT SINGLE QUOTATION MARK}": "'", "`": "'"})
+_STRAIGHT_QUOTES = str.maketrans({"\N{RIGHT SINGLE QUOTATION MARK}": "'", "`": "'"})
 
 
 class _Lexicon(NamedTuple):
@@ -40,7 +40,7 @@ def _lexicon() -> _Lexicon:
 def _pattern(entries: Sequence[str]) -> re.Pattern[str]:
     """Return one pattern for all entries of a category.
 
-    Longer entries come first, so that a phrase is found before a word in it.
+    Longer entries come first, so that a phrase matches before a word in it.
     """
     ordered = sorted(entries, key=len, reverse=True)
     words = "|".join(_alternative(entry) for entry in ordered if entry[0].isalnum())
@@ -51,7 +51,7 @@ def _pattern(entries: Sequence[str]) -> re.Pattern[str]:
 
 
 def _alternative(entry: str) -> str:
-    r"""Return an entry as a pattern: ``\*`` is a star in the text, ``*`` is any ending."""
+    r"""Return an entry as a pattern: ``\*`` is a literal star, ``*`` any ending."""
     parts = [re.escape(part).replace(r"\ ", r"\s+") for part in entry.replace(r"\*", "\0").split("*")]
     return r"[^\W_]*".join(parts).replace("\0", r"\*")
 
@@ -59,14 +59,14 @@ def _alternative(entry: str) -> str:
 def toxicity(text: str) -> float:
     """Return the toxicity of a text, in [0, 1).
 
-    It is 1 minus the product of (1 - weight) over the distinct entries found.
+    It is 1 minus the product of (1 - weight) over the distinct matching entries.
 
     >>> toxicity("The committee adopted the budget.")
     0.0
     >>> round(toxicity("What an idiot, what a damn idiot."), 3)
     0.65
     """
-    plain = text.translate(_STRAIGHT)
+    plain = text.translate(_STRAIGHT_QUOTES)
     remaining = 1.0
     for weight, pattern in _lexicon().categories:
         entries = {match[0].casefold() for match in pattern.finditer(plain)}
@@ -87,7 +87,7 @@ class Lexicon:
 
 
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Lexicon:
-    """Return the scorer with the list of this package.
+    """Return the scorer with the packaged list.
 
     Raises:
         ConfigError: a model is named.

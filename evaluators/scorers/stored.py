@@ -16,7 +16,7 @@ from schemas.documents.run_files import Scorer, ScorerKind
 SUMMARY = "a CSV file with the columns text and score: KIND=stored:FILE.csv@NAME-REVISION, such as perspective-2026-11"
 KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity")
 _LOWEST: Mapping[str, float] = {"sentiment": -1.0, "toxicity": 0.0}
-# Neither "1_0" nor digits of other scripts, which Python would take.
+# Excludes "1_0" and digits of other scripts, which float() accepts.
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]{1,9})?")
 _LABEL = re.compile(r"(?=[A-Za-z0-9.-]*+\Z)([A-Za-z0-9][A-Za-z0-9.-]*?)-([A-Za-z0-9.][A-Za-z0-9.-]*)")
 
@@ -28,7 +28,7 @@ class Stored:
         self._scores = _read(path, kind)
         self.identity = Scorer(
             kind=kind,
-            # The user chooses the rest of the name. The prefix keeps it from passing for one of our scorers.
+            # The prefix keeps the user's label from passing for one of our scorers.
             name=f"stored-{label[1]}",
             revision=label[2],
             settings={"file": path.name, "file_sha256": sha256_file(path)},

@@ -1,7 +1,7 @@
 """Scores sentiment with VADER, a lexicon with rules.
 
 It works offline, and does not recognise irony, threats, or slurs that its lexicon lacks: "Go back to your country, you
-filth." scores 0.0. Its authors made it for single sentences: over a long text, the score approaches -1 or 1. As they
+filth." scores 0.0. It is made for single sentences: over a long text, the score approaches -1 or 1. As its authors
 advise, the score of a text is the mean over its sentences.
 """
 
@@ -20,8 +20,8 @@ KINDS: tuple[ScorerKind, ...] = ("sentiment",)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 
-_LONGEST = 5000
-"""Maximum number of characters that are scored as one sentence: VADER's time grows with the square of it."""
+_MAX_CHARACTERS = 5000
+"""Maximum number of characters that are scored as one sentence: VADER's time grows with their square."""
 
 
 class Vader:
@@ -45,9 +45,9 @@ class Vader:
 
 
 def _parts(sentence: str) -> Iterator[str]:
-    """Yield the parts of a sentence that are scored; all but endless repetitions have one."""
-    for start in range(0, len(sentence), _LONGEST):
-        yield sentence[start : start + _LONGEST]
+    """Yield the parts of a sentence that are scored; only endless repetitions have more than one."""
+    for start in range(0, len(sentence), _MAX_CHARACTERS):
+        yield sentence[start : start + _MAX_CHARACTERS]
 
 
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Vader:

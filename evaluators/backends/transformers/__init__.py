@@ -1,13 +1,13 @@
 """Calls any causal language model of the Hub or of a local folder through the library transformers.
 
-Requests with options are scored packed where the model allows it, and else plain::
+Requests with options are scored packed where the model allows it, and otherwise plain::
 
-    plain:   one row for each option, and all of its tokens are computed
+    plain:   one row per option, in which all tokens are computed
         Who is meant? Ann: The nurse thanked the guard. "She" is the nurse
         Who is meant? Ann: The nurse thanked the guard. "She" is the guard
         Who is meant? Ann: The clerk saw the driver. "He" is the clerk
         Who is meant? Ann: The clerk saw the driver. "He" is the driver
-    packed:  a prefix, whose keys and values are kept, and rows that are trees of tokens
+    packed:  a prefix, computed once, and rows that are trees of tokens
         Who is meant? Ann: The ┬─ nurse thanked the guard. "She" is the ─┬─ nurse
                                │                                         └─ guard
                                └─ clerk saw the driver. "He" is the ─────┬─ clerk
@@ -16,7 +16,7 @@ Requests with options are scored packed where the model allows it, and else plai
     transformers_backend ──▶ option_scoring ──▶ packed_scoring, plain_scoring ──▶ last_layers
                          └─▶ generation ──▶ next_logits ──▶ last_layers
                                         └─▶ decoding ──▶ sampling
-    load: the model, its device and threads; lora: adapters, and their training
+    load: the model, its device and threads; lora: adapters and their training
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EXTRA = "hf"
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     """Open a model; see :func:`evaluators.backends.transformers.transformers_backend.open_backend`."""
-    # What lists backends imports none of them.
+    # Imported only here, because backends are listed on machines without their libraries.
     from evaluators.backends.transformers import transformers_backend
 
     return transformers_backend.open_backend(model, options)

@@ -1,8 +1,7 @@
-"""Decodes one text: chooses each next token, and finds where the text ends and what the answer is.
+"""Decodes one text: chooses each next token, detects the end of the text, and extracts the answer.
 
-Nothing here depends on batches. A token follows from the logits of its own text and the random numbers of its own
-request. Neither the order of the requests nor the other texts of a batch change a sample, apart from the rounding of
-the logits.
+Nothing here depends on batches: a token is determined by the logits of its text and the random numbers of its request.
+Apart from rounding of the logits, neither the order of the requests nor the other texts of a batch change a sample.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _N_ANCHOR = 8
 """Number of prompt tokens decoded together with the answer, because some tokenizers drop the space at the start of a
 text."""
 # 128 MiB of float64.
-_CHUNK_ELEMENTS = 2**24
+_CHUNK_PROBABILITIES = 2**24
 """Maximum number of float64 probabilities held in memory at a time."""
 
 
@@ -44,13 +43,13 @@ class Draft:
     request: GenerateRequest
     prompt: list[int]
     max_new: int
-    """Maximum number of tokens to generate: as many as were asked for, or fewer if the model has less room."""
+    """Maximum number of tokens to generate: that of the request, or what the model's context leaves."""
     end_ids: frozenset[int]
     tokenizer: ModelTokenizer
     generated: list[int] = field(default_factory=list)
     response: Response | None = None
     """The response; None until the text has ended."""
-    _numbers: tuple[int, np.ndarray[Any, np.dtype[np.float64]]] | None = field(default=None, repr=False)
+    _next_numbers: tuple[int, np.ndarray[Any, np.dtype[np.float64]]] | None = field(default=None, repr=False)
 
     @property
     def ids(self) -> list[int]:
@@ -59,26 +58,23 @@ class Draft:
 
     @property
     def max_total(self) -> int:
-        """The maximum number of tokens that prompt and answer may have together."""
+        """The maximum number of tokens in prompt and answer together."""
         return len(self.prompt) + self.max_new
 
     def random_numbers(self, n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return ``n`` random numbers in [0, 1) for the next token.
-
-        Calls before the next token give the same numbers.
-        """
-        # A token may be chosen twice: from the logits of the batch, and, if rounding may decide, from those of its text
-        # alone. Both have to meet the same numbers.
-        if self._numbers is None or self._numbers[0] != len(self.generated):
-            self._numbers = (len(self.generated), self._generator.random(n))
-        return self._numbers[1]
+        """Return ``n`` random numbers in [0, 1) for the next token, the same ones until that token is taken."""
+        # A token may be chosen twice: from the logits of the batch and, if rounding may decide, from those of its text
+        # alone. Both choices must use the same numbers.
+        if self._next_numbers is None or self._next_numbers[0] != len(self.generated):
+            self._next_numbers = (len(self.generated), self._generator.random(n))
+        return self._next_numbers[1]
 
     @cached_property
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(self.request.sampling_seed)
 
     def take(self, token: int | None) -> None:
-        """Add a token, with which the text may end.
+        """Add a token, and end the text if it is complete.
 
         Args:
             token: Token id; None if the logits are not finite, which ends the text without an answer.
@@ -104,12 +100,12 @@ class Draft:
             text=text,
             finish_reason=reason,
             n_prompt_tokens=len(self.prompt),
-            # The end token is counted because it was computed like any other.
+            # Includes the end token, which was computed like any other.
             n_completion_tokens=len(self.generated),
         )
 
     def _stopped(self) -> str | None:
-        """Return the text before the first stop text; None if it contains no stop text."""
+        """Return the text before the first stop text; None if there is none."""
         if not any(self.request.stop):
             return None
         text = self._text(self.generated)
@@ -127,7 +123,7 @@ class Draft:
 
 
 def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokenizer: ModelTokenizer) -> Draft | str:
-    """Return a draft with nothing generated yet, or an error message if the request cannot be answered."""
+    """Return an empty draft, or an error message if the request cannot be answered."""
     prompt = tokenizer.context_ids(request.prompt)
     context_tokens = context_tokens_of(network)
     max_new = request.max_tokens
@@ -162,15 +158,15 @@ def next_tokens(
 ) -> list[int | None]:
     """Return the next token of each draft; None if its logits are not finite.
 
-    Rounding differs between batches. Where it may decide between two tokens, ``exact`` makes the choice independent of
-    the batch.
+    Rounding differs between batches. Where it could decide between two tokens, ``exact`` makes the choice independent
+    of the batch.
 
     Args:
         logits: Logits of the next token of each draft, shape (n, vocabulary).
         drafts: Drafts in the order of the rows. Each one that samples draws random numbers.
-        rounding: Largest difference that a batch makes to a logit, in nats.
-        exact: Function that takes a draft and its logits of shape (1, vocabulary), and returns these logits computed
-            alone, or None if that would take too long; None to trust the given logits.
+        rounding: Largest effect of the batch on a logit, in nats.
+        exact: Function that takes a draft and its logits of shape (1, vocabulary), and returns the logits of the text
+            computed alone, or None if that would take too long; None to trust the given logits.
     """
     torch = import_extra("torch", "hf")
     highest = logits.amax(dim=-1, keepdim=True)
@@ -185,7 +181,7 @@ def next_tokens(
         for index, token in zip(greedy, best, strict=True):
             tokens[index] = token
         doubtful += [index for index, is_near in zip(greedy, near.tolist(), strict=True) if is_near]
-    step = max(1, _CHUNK_ELEMENTS // logits.shape[-1])
+    step = max(1, _CHUNK_PROBABILITIES // logits.shape[-1])
     for at in range(0, len(sampled), step):
         chunk = sampled[at : at + step]
         drawn = _drawn(logits[chunk], [drafts[index] for index in chunk], rounding)
@@ -196,8 +192,8 @@ def next_tokens(
         alone = None if exact is None else exact(drafts[index], logits[index : index + 1])
         if alone is not None:
             tokens[index] = next_tokens(alone, [drafts[index]])[0]
-    sound = torch.isfinite(highest[:, 0].float()).tolist()
-    return [token if fine else None for token, fine in zip(tokens, sound, strict=True)]
+    is_finite = torch.isfinite(highest[:, 0].float()).tolist()
+    return [token if finite else None for token, finite in zip(tokens, is_finite, strict=True)]
 
 
 def _drawn(logits: Tensor, drafts: Sequence[Draft], rounding: float) -> Drawn:
@@ -214,8 +210,8 @@ def _drawn(logits: Tensor, drafts: Sequence[Draft], rounding: float) -> Drawn:
     return draw(logits, temperature, top_p, numbers, rounding)
 
 
-_USUAL_SHARE = 10
-"""Number of ids per id without a token, at least, where the tokenizer fits the model."""
+_MOST_LEFT_OUT = 10
+"""A warning is given if more than one id in so many has no token: the tokenizer may not be the model's."""
 
 
 @dataclass
@@ -226,25 +222,24 @@ class Vocabulary:
     tokenizer: ModelTokenizer
     n_left_out: int | None = None
     """Number of ids that are not generated; None before the first logits."""
-    _left_out: Tensor | None = field(default=None, repr=False)
+    _is_left_out: Tensor | None = field(default=None, repr=False)
     """True for each id that is not generated, shape (vocabulary,); None if all are generated."""
 
     def masked(self, logits: Tensor) -> Tensor:
-        """Return logits of the next token with minus infinity for the ids that have no token.
+        """Set the logits of ids that have no token to minus infinity.
 
         Args:
             logits: Logits of shape (n, vocabulary).
         """
         if self.n_left_out is None:
-            self._look(logits)
-        return logits if self._left_out is None else logits.masked_fill(self._left_out, float("-inf"))
+            self._find_ids_without_token(logits)
+        return logits if self._is_left_out is None else logits.masked_fill(self._is_left_out, float("-inf"))
 
-    def _look(self, logits: Tensor) -> None:
+    def _find_ids_without_token(self, logits: Tensor) -> None:
         torch = import_extra("torch", "hf")
         width = logits.shape[-1]
-        # What a model gives an id that was never trained is arbitrary: in a made model with large weights there, nearly
-        # every token was such an id.
-        # A model may end texts with an id that its tokenizer lacks.
+        # The logits of untrained ids are arbitrary: a made-up model with large weights there generated almost only such
+        # ids. End tokens are kept even where the tokenizer lacks them.
         usable = {*self.tokenizer.pretrained.get_vocab().values(), *end_tokens(self.network, self.tokenizer)}
         kept = torch.tensor(sorted(token for token in usable if 0 <= token < width), dtype=torch.long)
         self.n_left_out = width - len(kept)
@@ -252,8 +247,8 @@ class Vocabulary:
             return
         left_out = torch.ones(width, dtype=torch.bool)
         left_out[kept] = False
-        self._left_out = left_out.to(logits.device)
-        if self.n_left_out * _USUAL_SHARE > width:
+        self._is_left_out = left_out.to(logits.device)
+        if self.n_left_out * _MOST_LEFT_OUT > width:
             logger.warning(
                 "the tokenizer has no token for %d of the model's %d ids, and these are never generated; if it is not "
                 "the one that the model was trained with, name that one with --tokenizer",

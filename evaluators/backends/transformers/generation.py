@@ -1,12 +1,11 @@
-"""Generates many texts side by side; when one ends, the next request takes its place at once.
+"""Generates many texts side by side (continuous batching); when one ends, the next request takes its row at once.
 
-Each token that is decoded reads all weights of the model once, whatever the number of texts. More texts at a time are
+Each decoding step reads all weights of the model once, however many texts it extends. More texts at a time are
 therefore faster, until their keys and values fill the memory or the caches of the processor.
 
-Which texts are computed together depends on when each of them ends. This changes the rounding of logits and nothing
-else, because each token is chosen for its own request (:mod:`evaluators.backends.transformers.decoding`). Some models
-cannot be asked in this way, or give different logits. They are asked one request at a time, and the settings of the
-result give the reason.
+Which texts are computed together depends on when each of them ends. This changes only the rounding of logits, because
+each token is chosen for its own request (:mod:`evaluators.backends.transformers.decoding`). Models that do not support
+this, or give different logits, are asked one request at a time, and the settings of the result give the reason.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What is not stored yet is lost with a killed process.
+# Small, because a killed process loses what is not stored yet.
 _MOST_ANSWERS = 32
 _MOST_SECONDS = 1.0
 _REFILL_SHARE = 8
-"""Number of rows per row that must be free before requests join those being decoded: a pass for few new texts takes
-about as long as one for many."""
-_FLOAT32 = 4
+"""New requests join once one row in so many is free: a pass for few new texts takes about as long as one for many."""
+_FLOAT32_BYTES = 4
 _LEAST_ROUNDING, _MARGIN = 1e-6, 4.0
-"""The difference that a batch makes to a logit is taken to be this many times the largest one measured, at least."""
-_FREE, _USUAL = 160, 10
-"""A token in doubt is computed alone unless, after the first few, more than one token in ten is in doubt. Models whose
-tokens are all equally probable would otherwise compute most of them twice."""
-_UNSURE = "tokens_left_to_rounding"
+"""The effect of the batch on a logit is assumed to be the largest measured one times the margin, or at least the
+minimum."""
+_FREE_DOUBTS, _DOUBTFUL_SHARE = 160, 10
+"""A doubtful token is computed alone unless, after the first few, more than one token in ten is doubtful: a model whose
+tokens are all about equally probable would compute most of them twice."""
+_UNSURE_SETTING = "tokens_left_to_rounding"
 
 
 def generate(
@@ -52,7 +51,7 @@ def generate(
     tokenizer: ModelTokenizer,
     requests: Sequence[Request],
     missing: frozenset[int],
-    room: Room,
+    limits: Limits,
     *,
     settings: dict[str, str],
 ) -> Events:
@@ -63,7 +62,7 @@ def generate(
         tokenizer: Tokenizer of the model.
         requests: All requests of the run; those with options are skipped.
         missing: Indices of the requests that need an answer.
-        room: Limits on what is decoded side by side.
+        limits: Limits on what is decoded side by side.
         settings: Settings of the result, which this function updates. ``generation`` becomes ``continuous``, or
             ``single`` for one request at a time; ``continuous_generation_left_out`` then gives the reason.
             ``ids_without_token`` becomes the number of ids that are never generated, and
@@ -83,35 +82,35 @@ def generate(
                 failed[index] = Response(status="failed", error=draft)
     if failed:
         yield Answers(failed, 0.0)
-    # The longest come first: they decide how many texts fit side by side, and none of them is left for the end.
+    # Longest first: they limit how many texts fit side by side, and a long one at the end would run alone.
     drafts.sort(key=lambda draft: (-draft.max_total, draft.index))
     waiting = deque(draft for draft in drafts if draft.index in missing)
     if not waiting:
         return
     vocabulary = Vocabulary(network, tokenizer)
-    # Examples of all requests and not of the missing ones: a run that goes on must choose alike.
+    # Tried on examples of all requests, not of the missing ones, so that a resumed run decides the same.
     sharing = try_sharing(network, drafts[0], drafts[-1])
     settings["generation"] = "continuous" if sharing.obstacle is None else "single"
     settings.pop("continuous_generation_left_out", None)
     if sharing.obstacle is None:
         rounding = max(_LEAST_ROUNDING, _MARGIN * sharing.difference)
-        decoder = _Continuous(Slots(network), vocabulary, waiting, room, rounding)
+        decoder = _Continuous(Slots(network), vocabulary, waiting, limits, rounding)
         events = decoder.run()
     else:
         settings["continuous_generation_left_out"] = sharing.obstacle
         decoder = None
         events = _one_by_one(SingleDecoder(network, vocabulary), waiting)
-    n_before = int(settings.get(_UNSURE, "0"))
-    for event in _grouped(events):
+    n_before = int(settings.get(_UNSURE_SETTING, "0"))
+    for event in _in_groups(events):
         if vocabulary.n_left_out:
             settings["ids_without_token"] = str(vocabulary.n_left_out)
         if decoder is not None and decoder.n_unsure:
-            settings[_UNSURE] = str(n_before + decoder.n_unsure)
+            settings[_UNSURE_SETTING] = str(n_before + decoder.n_unsure)
         yield event
 
 
-def _grouped(events: Iterable[Draft | Sent | None]) -> Events:
-    """Yield answers in groups, so that they are stored often but not one by one, and pass on other events.
+def _in_groups(events: Iterable[Draft | Sent | None]) -> Events:
+    """Yield answers in groups, so that they are stored often but not one by one; pass on other events.
 
     Args:
         events: Drafts that have ended, and None from time to time.
@@ -142,7 +141,7 @@ def _one_by_one(decoder: SingleDecoder, waiting: Iterable[Draft]) -> Iterator[Dr
         yield draft
 
 
-# On two processors this made 1.04 and 1.45 times as many texts per second as plain batches of generate().
+# On two processors this generated 1.04 and 1.45 times as many texts per second as plain batches of generate().
 @dataclass
 class _Continuous:
     """A decoder of many texts, with a queue of requests that wait for a free row."""
@@ -150,18 +149,18 @@ class _Continuous:
     slots: Slots
     vocabulary: Vocabulary
     waiting: deque[Draft]
-    room: Room
+    limits: Limits
     """Limits on what runs side by side; reduced if it does not fit into memory."""
     rounding: float
-    """Largest difference that a batch makes to a logit, in nats; raised if a larger one is met."""
+    """Largest effect of the batch on a logit, in nats; raised if a larger one is measured."""
     n_interrupted: int = 0
     """Number of drafts at the front of the queue that lost their row because memory ran out."""
     n_decoded: int = 0
     """Number of tokens generated so far."""
     n_doubtful: int = 0
-    """Number of tokens in doubt: with the logits of another batch, another one might have been chosen."""
+    """Number of doubtful tokens: in another batch, another token might have been chosen."""
     n_unsure: int = 0
-    """Number of tokens that rounding may have decided, since they were not computed alone."""
+    """Number of doubtful tokens that were not computed alone, so that rounding may have decided them."""
 
     def run(self) -> Iterator[Draft | Sent | None]:
         """Yield each draft when it has ended, and None after every pass, so that the caller can check the time."""
@@ -175,9 +174,9 @@ class _Continuous:
             yield None
 
     def _next_group(self) -> list[Draft]:
-        """Take the next drafts that fit beside those being decoded and into one pass.
+        """Take the next drafts that fit next to those being decoded and into one pass.
 
-        None are taken while so few rows are free that it is faster to wait for more.
+        While few rows are free, none is taken, because waiting for more is faster.
         """
         group: list[Draft] = []
         n_running = len(self.slots.drafts)
@@ -185,20 +184,20 @@ class _Continuous:
         n_prompt = 0
         while self.waiting:
             longest = max(longest, self.waiting[0].max_total)
-            n_fit = max(1, self.room.n_tokens // longest)
-            if self.room.n_rows is not None:
-                n_fit = min(n_fit, self.room.n_rows)
+            n_fit = max(1, self.limits.n_tokens // longest)
+            if self.limits.n_rows is not None:
+                n_fit = min(n_fit, self.limits.n_rows)
             n_free = n_fit - n_running - len(group)
             too_few = not group and n_running and n_free < min(n_fit // _REFILL_SHARE, len(self.waiting))
             n_prompt = max(n_prompt, len(self.waiting[0].ids))
-            too_many = group and (len(group) + 1) * n_prompt > self.room.n_prefilled
+            too_many = group and (len(group) + 1) * n_prompt > self.limits.n_prefilled
             if n_free <= 0 or too_few or too_many:
                 break
             group.append(self.waiting.popleft())
         return group
 
     def _ended_by_pass(self, group: list[Draft]) -> list[Draft]:
-        """Begin a group of drafts or, if it is empty, compute the next token of every draft.
+        """Start a group of drafts or, if it is empty, compute the next token of every running draft.
 
         Returns:
             The drafts that ended.
@@ -215,7 +214,7 @@ class _Continuous:
         else:
             failed = False
         if failed:
-            # Make room outside the except block, where the failed pass no longer holds its memory.
+            # Free memory outside the except block, where the failed pass no longer holds its own.
             return self._make_room(drafts)
         ended = [draft for draft in drafts if draft.response is not None]
         self.slots.release(ended)
@@ -225,18 +224,18 @@ class _Continuous:
         """Choose the next token of each draft."""
         self.n_decoded += len(drafts)
         masked = self.vocabulary.masked(logits)
-        tokens = next_tokens(masked, drafts, rounding=self.rounding, exact=self._alone)
+        tokens = next_tokens(masked, drafts, rounding=self.rounding, exact=self._logits_alone)
         for draft, token in zip(drafts, tokens, strict=True):
             draft.take(token)
 
-    def _alone(self, draft: Draft, shared: Tensor) -> Tensor | None:
-        """Return the logits of a draft computed alone; None if most tokens are in doubt.
+    def _logits_alone(self, draft: Draft, shared: Tensor) -> Tensor | None:
+        """Return the logits of a draft computed alone, whatever else runs; None if too many tokens are doubtful.
 
-        They do not depend on what runs side by side. In half precision, rounding decides too often for this to help.
+        In half precision, rounding decides too often for this to help.
         """
         network = self.slots.network
         self.n_doubtful += 1
-        if network.dtype.itemsize < _FLOAT32 or self.n_doubtful * _USUAL > _FREE + self.n_decoded:
+        if network.dtype.itemsize < _FLOAT32_BYTES or self.n_doubtful * _DOUBTFUL_SHARE > _FREE_DOUBTS + self.n_decoded:
             self.n_unsure += 1
             return None
         alone = self.vocabulary.masked(plain_logits(network, draft.ids)[None])
@@ -244,17 +243,17 @@ class _Continuous:
         return alone
 
     def _make_room(self, drafts: list[Draft]) -> list[Draft]:
-        """Put all drafts back into the queue, so that half as many can continue at a time.
+        """Return all drafts to the queue and halve the limit on what runs side by side.
 
         Returns:
-            The draft that failed because it does not fit into memory even alone, if there is one.
+            The draft, if it was the only one: it failed, because it does not fit into memory even alone.
         """
         self.slots.release(list(self.slots.drafts))
         if len(drafts) == 1:
             drafts[0].fail(OUT_OF_MEMORY)
             return drafts
         n_tokens = len(drafts) * max(draft.max_total for draft in drafts) // 2
-        self.room = Room(n_tokens, self.room.n_rows, min(self.room.n_prefilled, n_tokens))
+        self.limits = Limits(n_tokens, self.limits.n_rows, min(self.limits.n_prefilled, n_tokens))
         logger.warning("out of memory with %d texts side by side; halving it", len(drafts))
         self.waiting.extendleft(reversed(drafts))
         self.n_interrupted += len(drafts)
@@ -262,47 +261,47 @@ class _Continuous:
 
 
 _MOST_ROWS = {"cpu": 128, "mps": 128, "cuda": 512}
-"""Maximum number of texts side by side, by type of device; a choice, and no measured optimum."""
+"""Maximum number of texts side by side, by type of device; chosen, not measured."""
 _MEMORY_SHARE = {"cpu": 0.25, "mps": 0.25, "cuda": 0.5}
-"""Share of the free memory that keys and values may take. Attention copies some of them, and a CPU has no error to
-recover from when memory runs out: the system ends the process."""
-_SPARE = 1.25
-"""Size of the buffer of keys and values, per column that is in use."""
+"""Share of the free memory for keys and values. Attention copies some of them, and out of memory on a CPU is no error
+to recover from: the system kills the process."""
+_BUFFER_FACTOR = 1.25
+"""Size of the buffer of keys and values in relation to the columns in use."""
 
 
-class Room(NamedTuple):
+class Limits(NamedTuple):
     """The limits on what is generated side by side."""
 
     n_tokens: int
-    """Maximum number of tokens; each text counts as long as the longest of them may become."""
+    """Maximum number of tokens, with every text counted at the largest possible length of the longest."""
     n_rows: int | None
-    """Maximum number of texts; None if only the tokens count."""
+    """Maximum number of texts; None if only tokens are limited."""
     n_prefilled: int
-    """Maximum number of prompt tokens, with padding, that are computed in one pass; a single prompt may exceed it."""
+    """Maximum number of prompt tokens, padding included, in one pass; a single prompt may exceed it."""
 
 
-def room_for_texts(network: PreTrainedModel, device: str, n_scored: int, wanted: int | None) -> Room:
-    """Return the limits for a model, given the memory that is free now.
+def limits_for_texts(network: PreTrainedModel, device: str, n_scored: int, wanted: int | None) -> Limits:
+    """Return the limits for a model, given the currently free memory.
 
     Args:
         network: The model.
         device: Device that computes, such as ``cuda:1``.
         n_scored: Maximum number of tokens in a batch of options.
-        wanted: Maximum number of tokens that the user chose; None to derive it from the free memory.
+        wanted: Maximum number of tokens chosen by the user; None to derive it from the free memory.
     """
     if wanted is not None:
-        return Room(wanted, None, wanted)
-    # With the budget of scoring alone, a CPU decoded four texts at a time.
+        return Limits(wanted, None, wanted)
+    # Not the budget of scoring, with which a CPU decoded only four texts at a time.
     kind = device.partition(":")[0]
-    each, free = bytes_per_token(network), _free(device)
+    each, free = bytes_per_token(network), _free_bytes(device)
     if each is None or free is None:
-        return Room(n_scored, None, n_scored)
-    n_tokens = int(free * _MEMORY_SHARE.get(kind, 0.25) / (each * _SPARE))
-    return Room(max(n_scored, n_tokens), _MOST_ROWS.get(kind, 128), n_scored)
+        return Limits(n_scored, None, n_scored)
+    n_tokens = int(free * _MEMORY_SHARE.get(kind, 0.25) / (each * _BUFFER_FACTOR))
+    return Limits(max(n_scored, n_tokens), _MOST_ROWS.get(kind, 128), n_scored)
 
 
 def bytes_per_token(network: PreTrainedModel) -> int | None:
-    """Return how many bytes the keys and values of one token take in all layers; None if the config does not say."""
+    """Return the size in bytes of one token's keys and values in all layers; None if the config does not say."""
     config = network.config.get_text_config()
 
     def number(name: str) -> int | None:
@@ -316,11 +315,11 @@ def bytes_per_token(network: PreTrainedModel) -> int | None:
     return 2 * n_layers * (number("num_key_value_heads") or n_heads) * size * int(network.dtype.itemsize)
 
 
-def _free(device: str) -> int | None:
-    """Return how many bytes a device has left; None if it does not say."""
+def _free_bytes(device: str) -> int | None:
+    """Return the free memory of a device in bytes; None if it is unknown."""
     if not device.startswith("cuda"):
         return free_memory()
     cuda = import_extra("torch", "hf").cuda
-    # What the allocator of this process holds and does not use is free as well.
-    held = cuda.memory_reserved(device) - cuda.memory_allocated(device)
-    return int(cuda.mem_get_info(device)[0] + held)
+    # Memory that this process's allocator has reserved but does not use is free as well.
+    unused = cuda.memory_reserved(device) - cuda.memory_allocated(device)
+    return int(cuda.mem_get_info(device)[0] + unused)

@@ -29,7 +29,7 @@ class Loaded(NamedTuple):
     network: PreTrainedModel
     tokenizer: ModelTokenizer
     other_tokenizer_sha256: str | None
-    """Hash of what the tokenizer does, if the user named another one than the model's own."""
+    """Hash of the tokenizer's behaviour if the user chose another than the model's own; otherwise None."""
     device: str
     n_threads: int
     """Number of threads of torch."""
@@ -66,7 +66,7 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
     )
     network = load_network(model, files.commit, torch_dtype(torch, options.dtype, device))
     network.to(torch.device(device)).eval()
-    # AutoModelForCausalLM loads an encoder such as BERT too, with a warning in the log.
+    # AutoModelForCausalLM also loads encoders such as BERT, with no more than a warning.
     check_causal(network)
     return Loaded(
         files=files,
@@ -85,7 +85,7 @@ def context_tokens_of(network: PreTrainedModel) -> int | None:
 
 
 def n_embedded(network: PreTrainedModel) -> int:
-    """Return how many token ids a model has embeddings for."""
+    """Return the number of token ids for which a model has embeddings."""
     embeddings: Any = network.get_input_embeddings()
     return len(embeddings.weight)
 
@@ -96,7 +96,7 @@ def precision_of(network: PreTrainedModel) -> str:
 
 
 def device_name(device: str) -> str:
-    """Return the name of the hardware for a GPU of CUDA, and any other device as it is."""
+    """Return the hardware name of a CUDA device, and any other device unchanged."""
     if not device.startswith("cuda"):
         return device
     name: str = import_extra("torch", "hf").cuda.get_device_name(device)
@@ -118,7 +118,7 @@ def load_network(
         revision: Commit on the Hub; None for a folder.
         dtype: Precision of the weights.
         loader: Name of the class of transformers that loads it.
-        kind: Noun for such models, for the error message.
+        kind: Kind of model, for the error message.
 
     Raises:
         ConfigError: the model cannot be found or loaded, lacks weights, or is not of the kind.
@@ -140,7 +140,7 @@ def load_network(
 
 
 def check_causal(network: PreTrainedModel) -> None:
-    """Refuse a model whose predictions depend on later tokens, as those of an encoder do.
+    """Refuse a model whose predictions depend on later tokens, such as an encoder.
 
     Raises:
         ConfigError: the model is not causal.
@@ -167,7 +167,7 @@ def usable_device(torch: Any, wanted: str | None) -> str:
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
     try:
-        # torch knows names of devices that this machine or this build lacks; only using one tells.
+        # torch accepts names of devices that this machine or build lacks, so the device must be tried.
         torch.zeros(1, device=wanted).item()
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
@@ -176,39 +176,39 @@ def usable_device(torch: Any, wanted: str | None) -> str:
 
 
 def torch_dtype(torch: Any, wanted: str | None, device: str) -> Any:
-    """Return the requested precision. The default is float32 on a CPU, and that of the checkpoint elsewhere."""
+    """Return the requested precision; by default float32 on a CPU, and that of the checkpoint elsewhere."""
     if wanted is None:
-        # Half precision is slow and coarse on a CPU; elsewhere a model runs in the precision of its checkpoint.
+        # Half precision is slow and coarse on a CPU.
         return torch.float32 if device == "cpu" else "auto"
     return getattr(torch, wanted)
 
 
-_WAITING = "OMP_WAIT_POLICY"
+_WAIT_POLICY = "OMP_WAIT_POLICY"
 
 
 def import_torch() -> Any:
     """Import torch, so that its threads sleep instead of spinning while they wait for each other.
 
-    A spinning thread holds a core that another one needs as soon as anything else runs on the machine. OpenMP reads the
-    variable once, when torch is loaded; a choice of the user stays.
+    A spinning thread blocks a core that others need as soon as anything else runs on the machine. OpenMP reads the
+    variable once, when torch is loaded; a value set by the user is kept.
 
     Raises:
         MissingExtraError: torch is not installed.
     """
-    if "torch" in sys.modules or _WAITING in os.environ:
+    if "torch" in sys.modules or _WAIT_POLICY in os.environ:
         return import_extra("torch", "hf")
-    os.environ[_WAITING] = "PASSIVE"
+    os.environ[_WAIT_POLICY] = "PASSIVE"
     try:
         return import_extra("torch", "hf")
     finally:
-        # Programs that this one starts decide for themselves.
-        del os.environ[_WAITING]
+        # Child processes should not inherit it.
+        del os.environ[_WAIT_POLICY]
 
 
 def set_threads(torch: Any) -> int:
-    """Limit the number of torch's threads to the cores that this process may use, and return it.
+    """Limit torch's threads to the cores that this process may use, and return their number.
 
-    A number that the user chose stays: in the environment, or a smaller one by a call of ``torch.set_num_threads``.
+    A choice of the user is kept: by environment variable, or a smaller number by ``torch.set_num_threads``.
     """
     chosen = chosen_threads()
     if chosen.variable is None and chosen.n < torch.get_num_threads():

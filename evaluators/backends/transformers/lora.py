@@ -1,11 +1,11 @@
-"""LoRA adapters: puts them on a loaded model and takes them off, and trains new ones. All use of peft is in this file.
+"""Adds LoRA adapters to a loaded model, removes them, and trains new ones. All use of peft is in this file.
 
-The weights of an adapter are never merged into those of the model, which would round them.
+The weights of an adapter are never merged into those of the model, because merging would round them.
 
-Adapters are trained on labels: the loss is that of the right label and the end token after it, and of nothing else.
-The numbers are those of Reif & Schwartz (NAACL 2024, arXiv:2405.02743) and their code: one item at a time, gradients
-averaged over some of them for each step of AdamW. On CUDA a forward pass runs in bfloat16 where that is safe
-(autocast), elsewhere in the precision of the model.
+Adapters are trained on labels: only the right label and the end token after it count in the loss. The procedure is that
+of Reif & Schwartz (NAACL 2024, arXiv:2405.02743) and their code: one item at a time, with gradients averaged over
+several items for each step of AdamW. Forward passes run in bfloat16 autocast on CUDA, and in the precision of the model
+elsewhere.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def check_installed() -> None:
 
 @dataclass
 class AdapterSlot:
-    """The place of a model for one adapter at a time."""
+    """A model that holds one adapter at a time."""
 
     network: PreTrainedModel
     _folder: Path | None = None
-    _adapted: Any = field(default=None, repr=False)
+    _peft_model: Any = field(default=None, repr=False)
 
     def use(self, folder: Path | None) -> None:
-        """Let the model answer with the adapter in a folder, or alone for None.
+        """Let the model answer with the adapter in a folder, or without one for None.
 
         Raises:
             ConfigError: the adapter does not fit the model, or its files cannot be read.
@@ -70,13 +70,13 @@ class AdapterSlot:
             return
         self.free()
         if folder is not None:
-            self._adapted = _loaded(self.network, folder)
+            self._peft_model = _load_adapter(self.network, folder)
             self._folder = folder
 
     def begin(self, hyperparameters: Hyperparameters, target_modules: tuple[str, ...]) -> list[Any]:
-        """Add a new adapter, which changes nothing yet, and return its weights, which are to be trained.
+        """Add a new adapter, which has no effect yet, and return its trainable weights.
 
-        The first weights come from the global random numbers of torch.
+        The weights are initialised from torch's global random state.
 
         Raises:
             ConfigError: the layers of the model cannot have an adapter.
@@ -93,15 +93,15 @@ class AdapterSlot:
             bias="none",
         )
         try:
-            # Weights in half precision are trained as float32, which is the default of peft.
-            self._adapted = _adapted(self.network, config)
-        # peft raises errors of many kinds for layers that it does not know.
+            # By default, peft trains half-precision weights as float32.
+            self._peft_model = _add_adapter(self.network, config)
+        # peft raises errors of many kinds for layers that it does not support.
         except Exception as error:
             raise ConfigError(f"{type(self.network).__name__} takes no adapter: {one_line(error)}") from error
-        return [weights for weights in self._adapted.parameters() if weights.requires_grad]
+        return [weights for weights in self._peft_model.parameters() if weights.requires_grad]
 
     def save(self, folder: Path, base: str) -> None:
-        """Write the adapter in the precision of the model, as other programs read it.
+        """Write the adapter in peft's format and the precision of the model.
 
         Args:
             folder: Existing folder.
@@ -110,12 +110,11 @@ class AdapterSlot:
         peft, safetensors = import_extra("peft", _EXTRA), import_extra("safetensors.torch", _EXTRA)
         weights = {
             name: weight.detach().to("cpu", self.network.dtype).contiguous()
-            for name, weight in peft.get_peft_model_state_dict(self._adapted).items()
+            for name, weight in peft.get_peft_model_state_dict(self._peft_model).items()
         }
         safetensors.save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
-        # Written by hand: peft would note the path of the base model on this machine, and more fields with each
-        # version.
-        config = self._adapted.peft_config["default"]
+        # Not by peft, which would write the path of the base model on this machine, and more fields with each version.
+        config = self._peft_model.peft_config["default"]
         settings: dict[str, JsonValue] = {
             "peft_type": "LORA",
             "task_type": "CAUSAL_LM",
@@ -130,29 +129,28 @@ class AdapterSlot:
         strict_json.write(folder / SETTINGS, settings)
 
     def free(self) -> None:
-        """Take the adapter off; the model is then as it was before."""
-        if self._adapted is not None:
-            _unload(self.network, self._adapted)
-        self._adapted, self._folder = None, None
+        """Remove the adapter, which leaves the model as it was before."""
+        if self._peft_model is not None:
+            _unload(self.network, self._peft_model)
+        self._peft_model, self._folder = None, None
 
 
-def _loaded(network: PreTrainedModel, folder: Path) -> Any:
+def _load_adapter(network: PreTrainedModel, folder: Path) -> Any:
     """Add the adapter in a folder to a model, with weights in the precision of the model."""
     peft = import_extra("peft", _EXTRA)
     try:
         config = peft.PeftConfig.from_pretrained(str(folder))
         weights = peft.load_peft_weights(str(folder), device="cpu")
-    # The libraries raise errors of many kinds for files that are damaged; each concerns the adapter.
+    # The libraries raise errors of many kinds for damaged files; each concerns the adapter.
     except Exception as error:
         raise ConfigError(f"LoRA adapter {folder} cannot be read: {one_line(error)}; train or save it again") from error
     if not isinstance(config, peft.LoraConfig):
         raise ConfigError(f"adapter {folder} is of kind {config.peft_type}, and not a LoRA; give a LoRA")
     adapted = None
     try:
-        # peft would warn that the model has another name than the one that the adapter was trained with, as any folder
-        # has.
+        # Otherwise peft warns that the name of the model differs from the one in training, as it does for any folder.
         config.base_model_name_or_path = None
-        adapted = _adapted(network, config, autocast_adapter_dtype=False)
+        adapted = _add_adapter(network, config, autocast_adapter_dtype=False)
         report = peft.set_peft_model_state_dict(adapted, weights)
     except Exception as error:
         _unload(network, adapted)
@@ -169,29 +167,29 @@ def _loaded(network: PreTrainedModel, folder: Path) -> Any:
     return adapted.eval()
 
 
-def _adapted(network: PreTrainedModel, config: Any, **options: Any) -> Any:
-    """Add an adapter to a model, without the warnings of the libraries about each other."""
+def _add_adapter(network: PreTrainedModel, config: Any, **options: Any) -> Any:
+    """Add an adapter to a model, without the libraries' warnings about each other."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         return import_extra("peft", _EXTRA).get_peft_model(network, config, **options)
 
 
 def _unload(network: PreTrainedModel, adapted: Any) -> None:
-    """Take what was added to a model off it again; None if peft failed before it had added anything."""
+    """Remove the adapter; ``adapted`` is None if peft failed first."""
     if adapted is not None:
         adapted.unload()
-    # Otherwise the next adapter would be taken for a second one beside this.
+    # Otherwise the next adapter would look like a second adapter.
     vars(network).pop("peft_config", None)
 
 
 def linear_layers(network: PreTrainedModel) -> tuple[str, ...]:
     """Return the last names of all linear layers but the output layer, such as ``q_proj``, sorted.
 
-    The code of Reif & Schwartz adapts the output layer too. QLoRA, which they follow, leaves it out, and so does this:
-    in many models it shares its weights with the input embeddings, and engines cannot adapt it there.
+    The code of Reif & Schwartz adapts the output layer too. QLoRA, which they follow, leaves it out, as is done here:
+    in many models it shares its weights with the input embeddings, and engines then cannot adapt it.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there are none.
     """
     torch, pytorch_utils = import_extra("torch", "hf"), import_extra("transformers.pytorch_utils", "hf")
     head = network.get_output_embeddings()  # type: ignore[no-untyped-call]
@@ -209,7 +207,7 @@ def linear_layers(network: PreTrainedModel) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-_USED = ("name", "revision", "dtype", "tokenizer", "chat", "device")
+_OPTIONS = ("name", "revision", "dtype", "tokenizer", "chat", "device")
 _BATCH_TOKENS = 2048
 _EPSILON = 1e-8
 
@@ -250,17 +248,17 @@ class LoraTrainer(Trainer):
         torch, rows = import_extra("torch", "hf"), self._rows(context)
         seed = _seed(self.hyperparameters.seed, context.name)
         torch.manual_seed(seed)
-        before = self._likelihood(rows)
+        before = self._mean_logprob(rows)
         try:
             weights = self._slot.begin(self.hyperparameters, self.target_modules)
-            # Also switches on the dropout of models that have some, as in any training.
+            # Also enables the model's own dropout, as in any training.
             self.loaded.network.train()
             self._fit(rows, weights, np.random.default_rng(seed), context.name)
             self.loaded.network.train(False)
             self._slot.save(folder, self.base.id)
-            # What is measured is what was written, as a run loads it.
+            # Measure the adapter that was written, loaded as in a run.
             self._slot.use(folder)
-            after = self._likelihood(rows)
+            after = self._mean_logprob(rows)
         except torch.OutOfMemoryError as error:
             raise RunError(
                 f"{context.name}: out of memory; use a smaller model, --dtype bfloat16, or a --prompt with a smaller "
@@ -280,10 +278,10 @@ class LoraTrainer(Trainer):
         """Return the token ids of the prompt and right label of each item.
 
         Raises:
-            ConfigError: an item has more tokens than the model takes, or cannot be split into tokens.
+            ConfigError: an item has more tokens than the model takes, or cannot be tokenised.
         """
         context_tokens = self.loaded.context_tokens
-        # One place is for the end token.
+        # One fewer, for the end token.
         encoded = self.loaded.tokenizer.rows_of_all(
             [lesson.request for lesson in context.lessons], None if context_tokens is None else context_tokens - 1
         )
@@ -297,8 +295,8 @@ class LoraTrainer(Trainer):
             labels.append(rows._replace(ids=(rows.ids[lesson.option],)))
         return labels
 
-    def _likelihood(self, rows: Sequence[Rows]) -> float:
-        """Return the mean log-probability of the labels with their end tokens, in nats."""
+    def _mean_logprob(self, rows: Sequence[Rows]) -> float:
+        """Return the mean over items of the log-probability of label and end token, in nats."""
         scorer = PlainScorer(self.loaded.network, self.end_id, _BATCH_TOKENS)
         scores = []
         for batch in scorer.plan(rows):
@@ -320,7 +318,7 @@ class LoraTrainer(Trainer):
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * (1 - number / len(steps) if settings.schedule == "linear" else 1)
             for index in indices:
-                # One item at a time, as in the published code: no padding, and a label is never seen by another item.
+                # One item at a time, as in the published code: without padding, and no item sees another one's label.
                 with self._autocast():
                     loss = self._loss(rows[index]) / len(indices)
                 if not math.isfinite(loss.item()):
@@ -348,7 +346,7 @@ class LoraTrainer(Trainer):
 
 
 def _seed(seed: int, name: str) -> int:
-    """Return a seed for one context, so that it does not matter which contexts are trained before."""
+    """Return a seed for one context, so that the contexts trained before it do not matter."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4])
 
 
@@ -361,7 +359,7 @@ def _steps(n_items: int, settings: Hyperparameters, rng: np.random.Generator) ->
 
 def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:
     """Load a model to train adapters for; see :func:`evaluators.trainer.open_trainer`."""
-    options.refuse_others("transformers", but=_USED)
+    options.refuse_others("transformers", but=_OPTIONS)
     check_installed()
     loaded = load_model(model, options)
     end_id = loaded.tokenizer.end_id

@@ -1,14 +1,15 @@
 """Computes the logits of next tokens: of one text at a time, or of many side by side where the model allows it.
 
-Side by side, the keys and values of all texts lie in one buffer, one row per text::
+Side by side, the keys and values of all texts are in one buffer, one row per text::
 
     row 0   The nurse met the guard [.]           6 tokens kept; the pass puts the next one into column 6
-    row 1   Who is [a]                            columns behind the next token are masked
+    row 1   Who is [a]                            columns after the next token are masked
     row 2   The clerk gave the guard a [small]
 
 Each forward pass adds a token at the end of every row, with its position given explicitly. When a text ends, the last
-row moves to its place, so that no row is computed in vain. New texts are computed by themselves, and their keys and
-values are copied to rows behind those in use. :func:`try_sharing` compares both ways before a run relies on it.
+row replaces it, so that no row is computed in vain. New texts are computed by themselves, and their keys and values are
+copied to rows after those in use. :func:`try_sharing` compares this with decoding one text at a time before a run
+relies on it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _MIN_SLACK = 16
 _SLACK_SHARE = 4
-"""Number of columns in use per spare column, so that the buffer is copied rarely and is not much too large."""
+"""Number of columns in use per spare column, so that the buffer is rarely copied and wastes little memory."""
 
 
 @dataclass
@@ -43,14 +44,14 @@ class Slots:
     drafts: list[Draft] = field(default_factory=list)
     """Draft of each row."""
     _lengths: list[int] = field(default_factory=list)
-    """Number of tokens of each row whose keys and values are kept: all but the last token of its text."""
+    """Number of tokens in each row whose keys and values are kept: all but the last token of the text."""
     _buffers: list[list[Tensor]] = field(default_factory=list, repr=False)
     """Keys and values per layer, each of shape (rows, heads, columns, size); there may be more rows than drafts."""
-    # Texts begin at the first column. Aligned at their ends, each new text moved all others to the right, and rows that
-    # were free had to be computed too.
+    # Texts begin at the first column. When they were aligned at their ends, a longer new text moved all others to the
+    # right, and free rows had to be computed too.
 
     def add(self, drafts: Sequence[Draft]) -> Tensor:
-        """Give rows to drafts, and return the logits of the next token of each, shape (n, vocabulary)."""
+        """Assign rows to drafts; return the logits of the next token of each, shape (n, vocabulary)."""
         torch = import_extra("torch", "hf")
         texts = list(dict.fromkeys(tuple(draft.ids) for draft in drafts))
         index_of = {text: index for index, text in enumerate(texts)}
@@ -68,7 +69,7 @@ class Slots:
             hidden = is_padding.to(logits.device)[:, None, :, None]
             for buffers, layer in zip(self._buffers, prefilled.layers, strict=True):
                 for buffer, states in zip(buffers, (layer.keys, layer.values), strict=True):
-                    # Zeros, because the mask of a later pass does not remove a NaN of the padding.
+                    # Zeros, because the mask of a later pass does not remove NaN values in the padding.
                     buffer[first:last, :, :width] = states[rows].masked_fill(hidden, 0)
         self.drafts.extend(drafts)
         self._lengths.extend(lengths)
@@ -91,12 +92,12 @@ class Slots:
                 use_cache=True,
             )
             logits: Tensor = output.logits[:, -1]
-        # Count the tokens only now, so that a forward pass that fails leaves the rows as they were.
+        # Only now, so that a forward pass that fails leaves the rows as they were.
         self._lengths = [length + 1 for length in self._lengths]
         return logits
 
     def release(self, drafts: Sequence[Draft]) -> None:
-        """Take drafts out of their rows."""
+        """Free the rows of drafts."""
         torch = import_extra("torch", "hf")
         with torch.inference_mode():
             for draft in drafts:
@@ -124,7 +125,7 @@ class Slots:
 
 
 def prefill(network: PreTrainedModel, texts: Sequence[Sequence[int]]) -> tuple[Tensor, Any]:
-    """Compute texts from their first token on.
+    """Compute whole texts.
 
     Returns:
         Logits of the next token of each text, shape (n, vocabulary), and the model's cache with a row for each text.
@@ -139,7 +140,7 @@ def prefill(network: PreTrainedModel, texts: Sequence[Sequence[int]]) -> tuple[T
         return logits_at(output.logits), output.past_key_values
 
 
-# Kept, since a class for each generated token is garbage that only the collector of cycles removes.
+# Cached: a new class for each generated token is garbage that only the cyclic collector removes.
 @cache
 def _layer_class() -> Any:
     torch = import_extra("torch", "hf")
@@ -149,7 +150,7 @@ def _layer_class() -> Any:
         """Keys and values of one layer in one forward pass. DynamicLayer itself would copy all of them."""
 
         def __init__(self, keys: Any, values: Any, lengths: Any, width: int) -> None:
-            """Put the next token of each row behind the tokens it has.
+            """Prepare to append the next token of each row.
 
             Args:
                 keys: Buffer of keys, which the pass writes to; there may be more rows than lengths.
@@ -178,13 +179,13 @@ def _layer_class() -> Any:
 
 
 _STATES = ("past_key_values", "cache_params")
-"""Names under which models return their state, which holds what they keep of earlier tokens."""
+"""Names under which models return their state, such as the keys and values of earlier tokens."""
 _N_COMPARED_TOKENS = 16
 _TOLERANCES = {"float32": 1e-3, "float16": 0.02, "bfloat16": 0.15}
 """Tolerated mean difference in nats between log-probabilities of the most probable tokens, by precision. It allows for
-rounding, and is far below the difference that a wrong mask or position makes."""
+rounding, and is far below the effect of a wrong mask or position."""
 _N_TRIED = 4
-"""Number of tokens that the examples are continued by."""
+"""Number of tokens by which the examples are continued."""
 
 
 @dataclass
@@ -194,7 +195,7 @@ class SingleDecoder:
     network: PreTrainedModel
     vocabulary: Vocabulary
     _keeps_state: bool | None = None
-    """True if the state can be reused; None until this is tested at the second token of the first text."""
+    """True if the state can be reused; None until tested at the second token of the first text."""
 
     def decode(self, draft: Draft) -> None:
         """Generate tokens until the text ends."""
@@ -207,10 +208,10 @@ class SingleDecoder:
                 if not self._keeps_state and draft.generated:
                     logits = plain_logits(self.network, draft.ids)
                 else:
-                    logits, kept = self._go_on(draft.ids, kept)
+                    logits, kept = self._continue(draft.ids, kept)
                 draft.take(next_tokens(self.vocabulary.masked(logits[None]), [draft])[0])
 
-    def _go_on(self, ids: Sequence[int], kept: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
+    def _continue(self, ids: Sequence[int], kept: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
         torch = import_extra("torch", "hf")
         given = torch.tensor([ids[-1:] if kept else list(ids)], device=self.network.device)
         with last_position_only(self.network):
@@ -221,11 +222,11 @@ class SingleDecoder:
     def _state_is_sound(self, ids: Sequence[int], kept: dict[str, Any]) -> bool:
         if not kept:
             return False
-        # Using a state can change it. The test therefore uses a new one, not the one that decoding continues with.
+        # Using a state can change it, so test with a new one, not with the one that decoding continues from.
         try:
-            _, fresh = self._go_on(ids[:-1], {})
-            reused, _ = self._go_on(ids, fresh)
-        # A model that does not support this may raise any exception. It may still work without a state.
+            _, fresh = self._continue(ids[:-1], {})
+            reused, _ = self._continue(ids, fresh)
+        # A model that does not support this may raise any exception, and may still work without a state.
         except Exception:
             return False
         return difference_of(reused, plain_logits(self.network, ids)).of_top <= _tolerance(self.network)
@@ -241,10 +242,10 @@ def plain_logits(network: PreTrainedModel, ids: Sequence[int]) -> Tensor:
 
 
 class Sharing(NamedTuple):
-    """The effect of decoding texts side by side."""
+    """The effect of decoding texts side by side instead of alone."""
 
     obstacle: str | None
-    """Error message if texts must be decoded one by one."""
+    """Reason why texts must be decoded one by one; None if they need not."""
     difference: float = 0.0
     """Largest difference to the log-probability of a token, in nats."""
 
@@ -254,8 +255,8 @@ def try_sharing(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sh
 
     Args:
         network: The model.
-        longest: Draft that may become the longest of those to be decoded. It is not changed.
-        shortest: Draft that stays the shortest.
+        longest: Draft with the largest possible length. It is not changed.
+        shortest: Draft with the smallest possible length. It is not changed.
     """
     config = network.config.get_text_config()
     reason = obstacle(network, longest.max_total)
@@ -265,28 +266,30 @@ def try_sharing(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sh
         return Sharing(reason)
     # A model that does not support this may raise any exception. Decoding one by one shows whether it works at all.
     try:
-        return _tried(network, longest, shortest)
+        return _compare_sharing(network, longest, shortest)
     except Exception as error:
         return Sharing(f"{type(network).__name__} fails on it ({one_line(error, most=100)})")
 
 
-def _tried(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sharing:
+def _compare_sharing(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sharing:
     """Compare a long and a short text decoded together with each of them decoded alone."""
-    long, short, again = _endless(longest), _endless(shortest), _endless(longest)
+    long, short, replacement = _without_end(longest), _without_end(shortest), _without_end(longest)
     _, cache = prefill(network, [long.prompt])
     if reason := _obstacle_in_cache(cache, len(long.prompt), longest.max_total):
         return Sharing(reason)
     slots = Slots(network)
     differences: list[Difference] = []
-    # The short text joins while the long one is decoded, and then the long one gives up its row to another. Nothing
-    # else can happen to a text.
-    for newcomer in (long, short, again):
-        if newcomer is again:
+    # All that can happen to a text: the short one joins while the long one is decoded, and then another one replaces
+    # the long one.
+    for newcomer in (long, short, replacement):
+        if newcomer is replacement:
             slots.release([long])
         (logits,) = slots.add([newcomer])
-        differences.append(_try(network, newcomer, logits))
+        differences.append(_compare_and_extend(network, newcomer, logits))
         logits = slots.step()
-        differences.extend(_try(network, draft, row) for draft, row in zip(slots.drafts, logits, strict=True))
+        differences.extend(
+            _compare_and_extend(network, draft, row) for draft, row in zip(slots.drafts, logits, strict=True)
+        )
     largest = max((difference.of_top for difference in differences), key=lambda value: (value != value, value))
     # Every comparison with NaN is false. Written with "not", the condition treats NaN as a difference.
     if not largest <= _tolerance(network):
@@ -294,15 +297,15 @@ def _tried(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sharing
     return Sharing(None, max(difference.largest for difference in differences))
 
 
-def _endless(draft: Draft) -> Draft:
-    """Return a draft of the same text that continues for a few tokens and ends at none of them."""
+def _without_end(draft: Draft) -> Draft:
+    """Return a draft of the same text that continues for a few tokens without ending."""
     prompt = draft.prompt[: max(1, draft.max_total - _N_TRIED)]
     request = replace(draft.request, stop=(), temperature=0.0)
     return Draft(draft.index, request, prompt, _N_TRIED + 1, frozenset(), draft.tokenizer)
 
 
-def _try(network: PreTrainedModel, draft: Draft, logits: Tensor) -> Difference:
-    """Return how far logits are from those of the text alone, and add a token to the draft."""
+def _compare_and_extend(network: PreTrainedModel, draft: Draft, logits: Tensor) -> Difference:
+    """Return the difference of logits from those of the text alone, and add a token to the draft."""
     expected = plain_logits(network, draft.ids)
     draft.take(int(expected.argmax()))
     return difference_of(logits, expected)
@@ -334,8 +337,8 @@ def difference_of(logits: Tensor, expected: Tensor) -> Difference:
 def _obstacle_in_cache(cache: Any, n_tokens: int, longest: int) -> str | None:
     """Return why the model's cache rules out sharing; None if it does not.
 
-    Sharing puts the keys and values of several texts together. Each layer must therefore keep those of all tokens and
-    nothing else.
+    Sharing puts the keys and values of several texts together, so each layer must keep those of all tokens and nothing
+    else.
     """
     cache_utils = import_extra("transformers.cache_utils", "hf")
     for layer in getattr(cache, "layers", None) or [None]:

@@ -1,7 +1,7 @@
-"""Scores the options of a block of requests: packed if that gives the values of plain scoring, or else plain.
+"""Scores the options of a block of requests: packed if that agrees with plain scoring, and otherwise plain.
 
-Both are compared on the first requests of every run, and again when texts get longer: a model that reads positions or
-masks in its own way gives other values without an error.
+Both are compared on the first requests of every run, and again when texts get longer: a model that treats positions or
+masks unusually gives other values without an error.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Set to let rounding pass, not derived: with a fifth of it, a correct model in bfloat16 fell back to plain scoring at
-# 0.048 nats. What finds wrong masks is the row that is made for it.
+# Chosen to tolerate rounding, not derived: with a fifth of it, a correct model in bfloat16 fell back to plain scoring
+# at 0.048 nats. Wrong masks are detected by the made-up row.
 _ROUNDING = {"float16": 0.0125, "bfloat16": 0.1}
 """Difference in nats that is tolerated in each half precision, per square root of the number of option tokens."""
 # In float32, 500 requests of a dataset differed by at most 3.5e-5.
 _EXACT = 1e-4
-_NOISE = 4.0
-"""Tolerated difference between the two ways of scoring, in multiples of the difference that padding alone makes."""
-_N_HEAD = 4
-_LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
+_NOISE_FACTOR = 4.0
+"""Tolerated difference between packed and plain scoring, in multiples of the effect of padding alone."""
+_N_SHARED_TOKENS = 4
+_BATCH_LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
 """Maximum number of logits computed per batch in packed scoring, by type of device."""
 T = TypeVar("T")
 
 
 class _Choice(NamedTuple):
-    """A choice between packed and plain scoring for a block of requests."""
+    """The choice between packed and plain scoring for a block of requests."""
 
     longest: int
-    """Number of tokens in the longest text among them."""
+    """Number of tokens in the longest text of the block."""
     left_out: str | None
-    """Reason why packed scoring is left out; None if it is used."""
+    """Reason why packed scoring is not used; None if it is."""
 
 
 @dataclass
@@ -62,15 +62,15 @@ class OptionScorer:
     batch_tokens: int
     """Maximum number of tokens in a batch."""
     wanted: str | None
-    """Way to score that the user chose, ``packed`` or ``plain``; None for packed if it gives the same values."""
+    """The user's choice, ``packed`` or ``plain``; None for packed if both give the same values."""
     packages: Mapping[str, str]
     """Versions of the libraries that compute."""
     settings: dict[str, str]
-    """Settings of the result, in which the choice is noted."""
+    """Settings of the result, in which the choice is recorded."""
     choices: dict[str, str] = field(default_factory=dict, repr=False)
     """Choices between packed and plain scoring in this run: JSON of a :class:`_Choice`, by the hash of the requests."""
     keep: Callable[[str, str], None] | None = field(default=None, repr=False)
-    """Function that keeps such a choice for the time after an interruption; None to forget it."""
+    """Function that stores such a choice for a resumed run; None to forget it."""
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests of a block that have options; see ``Backend.ask``."""
@@ -79,7 +79,7 @@ class OptionScorer:
             return
         asked = [request for request in requests if isinstance(request, ChoiceRequest)]
         encoded: list[Rows | None] = [None] * len(requests)
-        unfit: dict[int, Response] = {}
+        failed: dict[int, Response] = {}
         for index, rows in zip(
             choices, self.tokenizer.rows_of_all(asked, context_tokens_of(self.network)), strict=True
         ):
@@ -87,12 +87,13 @@ class OptionScorer:
             if isinstance(rows, Rows) and reason is None:
                 encoded[index] = rows
             elif index in missing:
-                unfit[index] = Response(status="failed", error=reason)
-        if unfit:
-            yield Answers(unfit, 0.0)
+                failed[index] = Response(status="failed", error=reason)
+        if failed:
+            yield Answers(failed, 0.0)
         scorer, plan = self._planned(encoded, [f"{request.sha256}{request.adapter or ''}" for request in asked])
         for batch in plan:
-            # A batch is stored as a whole. If only a part of it is missing, that part failed before and is asked again.
+            # A batch is stored as a whole, so if only part of it is missing, that part failed earlier and is asked
+            # again.
             trees = [tuple(index for index in tree if index in missing) for tree in batch.rows]
             left = Batch(tuple(tree for tree in trees if tree), batch.n_prefix)
             if left.rows:
@@ -133,10 +134,10 @@ class OptionScorer:
     def _planned(
         self, encoded: Sequence[Rows | None], hashes: Sequence[str]
     ) -> tuple[PackedScorer | PlainScorer, list[Batch]]:
-        """Choose how options are scored, note it in the settings, and plan the batches.
+        """Choose how options are scored, record it in the settings, and plan the batches.
 
-        Packed and plain scoring are compared on the first requests, and again when texts get longer. A run that was
-        stopped goes on with what it chose.
+        Packed and plain scoring are compared on the first requests, and again when texts get longer. A resumed run
+        keeps its choices.
 
         Args:
             encoded: Token ids of each request; None for a request that is not scored.
@@ -153,13 +154,13 @@ class OptionScorer:
         if self.wanted == "plain":
             return plain, plain.plan(encoded)
         vocabulary = self.network.config.get_text_config().vocab_size
-        n_positions = max(64, _LOGITS.get(self.device.partition(":")[0], 2**26) // vocabulary)
+        n_positions = max(64, _BATCH_LOGITS.get(self.device.partition(":")[0], 2**26) // vocabulary)
         packed = PackedScorer(self.network, self.tokenizer.end_id, self.batch_tokens, n_positions)
         longest = max((len(ids) for rows in encoded if rows is not None for ids in rows.ids), default=0)
         reason = obstacle(self.network, longest)
         plan = packed.plan(encoded) if reason is None else []
         if plan:
-            reason = self._chosen(hashes, longest, partial(difference, packed, plain, encoded, plan))
+            reason = self._choose(hashes, longest, partial(difference, packed, plain, encoded, plan))
         if reason is None:
             self.settings["option_scoring"] = "packed"
             self.settings.pop("packed_scoring_left_out", None)
@@ -169,23 +170,23 @@ class OptionScorer:
         self.settings["packed_scoring_left_out"] = reason
         return plain, plain.plan(encoded)
 
-    def _chosen(self, hashes: Sequence[str], longest: int, compare: Callable[[str], str | None]) -> str | None:
-        """Return why packed scoring is left out for a block of requests; None if it is used.
+    def _choose(self, hashes: Sequence[str], longest: int, compare: Callable[[str], str | None]) -> str | None:
+        """Return why packed scoring is not used for a block of requests; None if it is.
 
         Args:
             hashes: Hashes of the requests.
             longest: Number of tokens in the longest text among them.
             compare: Function that compares packed and plain scoring on the requests in a precision.
         """
-        # Another device or library may compute otherwise, so that a choice made with it says nothing here.
+        # Choices made with another device or library do not count here, as it may compute differently.
         key = strict_json.sha256([self.device, dict(self.packages), list(hashes)])
-        # By the requests of the whole block, whichever are missing, so that a run that goes on finds what it chose.
+        # The key covers all requests of the block, not the missing ones, so that a resumed run finds its choice.
         if key not in self.choices:
             earlier = [_Choice(**json.loads(text)) for text in self.choices.values()]
-            # A comparison costs several passes, so it is made once per run, and again only where texts get longer:
-            # positions and windows show their limits there.
-            packs_up_to = max((choice.longest for choice in earlier if choice.left_out is None), default=0)
-            reason = compare(str(self.precision)) if longest > packs_up_to else None
+            # A comparison costs several passes, so it is repeated only where texts get longer, since limits of
+            # positions and windows appear there.
+            longest_packed = max((choice.longest for choice in earlier if choice.left_out is None), default=0)
+            reason = compare(str(self.precision)) if longest > longest_packed else None
             self.choices[key] = json.dumps({"longest": longest, "left_out": reason})
             if self.keep is not None:
                 self.keep(key, self.choices[key])
@@ -204,16 +205,17 @@ class _Sample(NamedTuple):
 def difference(
     packed: PackedScorer, plain: PlainScorer, encoded: Sequence[Rows | None], plan: Sequence[Batch], precision: str
 ) -> str | None:
-    """Return why packed scoring cannot be relied on for these requests; None if it agrees with plain scoring.
+    """Return why packed scoring is unreliable for these requests; None if it agrees with plain scoring.
 
     Args:
-        packed: Packed scorer. It scores rows as in the run: the widest, the one with the most requests, and the last.
-        plain: Plain scorer. It scores some requests of these rows, one option after the other.
+        packed: Packed scorer, which scores three rows of the plan: the widest, the one with the most requests, and the
+            last.
+        plain: Plain scorer, which scores some requests of these rows, one option at a time.
         encoded: Token ids of each request; None for a request that is not scored.
         plan: Batches that the packed scorer planned.
         precision: Precision of the model, such as ``bfloat16``.
     """
-    for sample in [*_real(encoded, plan), *_made(encoded)]:
+    for sample in [*_planned_samples(encoded, plan), *_made_up_sample(encoded)]:
         # A model that does not support packing may raise any exception. Plain scoring shows whether it works at all.
         try:
             packed_scores = packed.score([sample.requests], sample.n_prefix)
@@ -221,7 +223,7 @@ def difference(
             # The first and last options of a request are at the two ends of its tree.
             requests = [sample.requests[index] for index in sample.compared]
             chosen = [rows._replace(ids=tuple(_first_and_last(rows.ids))) for rows in requests]
-            # Plain scoring of all options at once could need more memory than packed scoring, so score one at a time.
+            # One option at a time: all at once could need more memory than packed scoring.
             expected = [[plain.score([[rows._replace(ids=(ids,))]])[0][0] for ids in rows.ids] for rows in chosen]
             together = plain.score([[rows] for rows in chosen]) if precision in _ROUNDING else expected
         except Exception as error:
@@ -231,7 +233,7 @@ def difference(
             for scores, wanted_scores in zip(together, expected, strict=True)
             for score, wanted in zip(scores, wanted_scores, strict=True)
         )
-        tolerance = _EXACT if precision not in _ROUNDING else _ROUNDING[precision] + _NOISE * noise
+        tolerance = _EXACT if precision not in _ROUNDING else _ROUNDING[precision] + _NOISE_FACTOR * noise
         for rows, scores, wanted_scores in zip(chosen, packed_ends, expected, strict=True):
             for ids, score, wanted in zip(rows.ids, scores, wanted_scores, strict=True):
                 gap = _gap(score, wanted)
@@ -241,7 +243,7 @@ def difference(
     return None
 
 
-def _real(encoded: Sequence[Rows | None], plan: Sequence[Batch]) -> Iterator[_Sample]:
+def _planned_samples(encoded: Sequence[Rows | None], plan: Sequence[Batch]) -> Iterator[_Sample]:
     trees = [(tree, batch.n_prefix) for batch in plan for tree in batch.rows]
     # Batches begin with their widest row.
     widest = max(
@@ -254,22 +256,22 @@ def _real(encoded: Sequence[Rows | None], plan: Sequence[Batch]) -> Iterator[_Sa
         yield _Sample(requests, n_prefix, sorted({0, len(requests) - 1}))
 
 
-def _made(encoded: Sequence[Rows | None]) -> Iterator[_Sample]:
-    """Yield one row of made-up texts that part early: a short text after two long ones.
+def _made_up_sample(encoded: Sequence[Rows | None]) -> Iterator[_Sample]:
+    """Yield one row of made-up texts that diverge early: a short text after two long ones.
 
-    Some models take the position in the row for the position in the text, or look back a fixed number of positions in
-    the row. Only a row like this one shows it.
+    Some models use the position in the row as the position in the text, or attend to a fixed number of positions in the
+    row. Only a row like this reveals it.
     """
-    # MPT and GPT-Neo, packed without this row, were off by up to 2.7 nats unnoticed.
+    # Without this row, errors of up to 2.7 nats in packed MPT and GPT-Neo went unnoticed.
     longest = max((rows.ids[0] for rows in encoded if rows is not None), key=len)
-    if len(longest) < 2 * _N_HEAD:
+    if len(longest) < 2 * _N_SHARED_TOKENS:
         return
-    head, rest = list(longest[:_N_HEAD]), list(longest[_N_HEAD:])
+    head, rest = list(longest[:_N_SHARED_TOKENS]), list(longest[_N_SHARED_TOKENS:])
     long = [[*head, *rest], [*head, *reversed(rest)]]
-    short = [*head, *rest[len(rest) // 2 :], *rest[: len(rest) // 2]][: 3 * _N_HEAD]
+    short = [*head, *rest[len(rest) // 2 :], *rest[: len(rest) // 2]][: 3 * _N_SHARED_TOKENS]
     requests = [Rows((text,), len(text) - 1, 0) for text in long]
-    requests.append(Rows((short,), _N_HEAD + 1, 0))
-    yield _Sample(requests, _N_HEAD, [1, 2])
+    requests.append(Rows((short,), _N_SHARED_TOKENS + 1, 0))
+    yield _Sample(requests, _N_SHARED_TOKENS, [1, 2])
 
 
 def _first_and_last(values: Sequence[T]) -> list[T]:

@@ -1,11 +1,11 @@
 """Scores options without computing any token twice.
 
-The tokens that many requests begin with, the prefix, are computed once and kept. The rest of a request and all its
-options form one row: a tree of tokens, which requests share that begin alike beyond the prefix. A mask lets each token
-see only the tokens that lead to it, and its position is the one in its own text. The package docstring has a picture.
+The prefix, with which many requests begin, is computed once and kept. The rest of a request and all its options form a
+row, which is a tree of tokens; requests that agree beyond the prefix share a tree. A mask lets each token attend only
+to the tokens that lead to it, and its position is that in its own text. The package docstring has a picture.
 
 This needs a model whose tokens see earlier tokens only through attention, and which accepts explicit positions.
-:func:`obstacle` names what a model is known to lack; the others are found out by comparison with plain scoring
+:func:`obstacle` recognises models known to be unsuitable; others are detected by comparison with plain scoring
 (:mod:`evaluators.backends.transformers.option_scoring`).
 """
 
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 MIN_PREFIX = 16
 """Minimum number of tokens in a prefix. Shorter prefixes cost more in bookkeeping than they save."""
 MIN_GROUP = 16
-"""Minimum number of requests that are split off with a longer prefix. Fewer would leave a batch half empty; as a tree,
-they still share what they have in common."""
+"""Minimum number of requests for a group with a longer prefix. Fewer would leave a batch half empty, and share their
+common tokens as a tree anyway."""
 MIN_SHARED = 8
 """Minimum number of tokens, beyond the prefix, that two requests must share to be in one tree."""
 MAX_TREE = 512
-"""Maximum number of tokens in a tree. Attention is computed between all of them, and most of it is masked."""
+"""Maximum number of tokens in a tree. Attention is computed between all pairs, most of which are masked."""
 
 
 class PrefixGroup(NamedTuple):
-    """A group of requests whose contexts begin alike."""
+    """A group of requests whose contexts share a prefix."""
 
     requests: tuple[int, ...]
     """Indices of the requests, sorted by the token ids of their contexts, so that neighbours share the most."""
     n_prefix: int
-    """Number of leading tokens that all contexts share. It is less than the length of the shortest context, because the
-    last token of a context predicts the options."""
+    """Number of leading tokens that all contexts share, less than the length of the shortest context: its last token is
+    computed with the options, which it predicts."""
 
 
 def context_of(rows: Rows) -> tuple[int, ...]:
@@ -55,7 +55,7 @@ def context_of(rows: Rows) -> tuple[int, ...]:
 
 
 def prefix_groups(encoded: Sequence[Rows | None]) -> list[PrefixGroup]:
-    """Group requests by the prefix of their contexts, so that the fewest tokens have to be computed.
+    """Group requests by the prefix of their contexts, so that as few tokens as possible are computed.
 
     Args:
         encoded: Token ids of each request; None for a request that is left out.
@@ -65,13 +65,13 @@ def prefix_groups(encoded: Sequence[Rows | None]) -> list[PrefixGroup]:
         one group with a prefix of 0 tokens.
     """
     contexts = {request: context_of(rows) for request, rows in enumerate(encoded) if rows is not None}
-    # Sorted, the contexts that share the longest beginnings are neighbours, and n - 1 comparisons find all prefixes.
+    # In sorted order, contexts with the longest common prefixes are neighbours, so n - 1 comparisons find all prefixes.
     order = sorted(contexts, key=lambda request: (contexts[request], request))
     if not order:
         return []
     shared = np.array([0, *(n_shared(contexts[before], contexts[request]) for before, request in pairwise(order))])
-    room = np.array([len(contexts[request]) - 1 for request in order])
-    split = _split(shared, room, 0, len(order))
+    longest = np.array([len(contexts[request]) - 1 for request in order])
+    split = _split(shared, longest, 0, len(order))
     groups = [(indices, n_prefix) for indices, n_prefix in split.groups if n_prefix >= MIN_PREFIX]
     grouped = {index for indices, _ in groups for index in indices}
     loose = [index for index in range(len(order)) if index not in grouped]
@@ -87,20 +87,20 @@ class _Split(NamedTuple):
     groups: list[tuple[list[int], int]]
 
 
-def _split(shared: NDArray[np.int_], room: NDArray[np.int_], start: int, stop: int) -> _Split:
+def _split(shared: NDArray[np.int_], longest: NDArray[np.int_], start: int, stop: int) -> _Split:
     """Return the grouping of a range of contexts that saves the most tokens.
 
-    The range is one group, or is cut where neighbours share hardly more than the whole range does. A prefix that is
-    computed once saves its length for every request but one.
+    The range is one group, or is cut where neighbours share hardly more than the whole range does. A prefix saves its
+    length for every request but one.
 
     Args:
         shared: Number of leading tokens that context i shares with context i - 1, shape (n,).
-        room: Number of tokens of context i that can be in a prefix, shape (n,).
+        longest: Largest possible length of a prefix of context i, shape (n,).
         start: Index of the first context in the range.
         stop: Index after the last context in the range.
     """
     indices = list(range(start, stop))
-    n_prefix = int(min(room[start:stop].min(), shared[start + 1 : stop].min(initial=np.iinfo(int).max)))
+    n_prefix = int(min(longest[start:stop].min(), shared[start + 1 : stop].min(initial=np.iinfo(int).max)))
     whole = _Split((stop - start - 1) * n_prefix, [(indices, n_prefix)])
     if stop - start < 2 * MIN_GROUP:
         return whole
@@ -109,7 +109,7 @@ def _split(shared: NDArray[np.int_], room: NDArray[np.int_], start: int, stop: i
     parts = [(first, end) for first, end in pairwise(edges) if end - first >= MIN_GROUP]
     if not len(cuts) or not parts:
         return whole
-    below = [_split(shared, room, first, end) for first, end in parts]
+    below = [_split(shared, longest, first, end) for first, end in parts]
     inside = {index for first, end in parts for index in range(first, end)}
     rest = [index for index in indices if index not in inside]
     n_saved = sum(part.n_saved for part in below) + max(len(rest) - 1, 0) * n_prefix
@@ -147,18 +147,18 @@ def trees_of(group: PrefixGroup, encoded: Sequence[Rows | None]) -> list[tuple[i
 
 @dataclass
 class TokenTree:
-    """A tree of the tokens after a prefix. Tokens that several texts have in common occur once."""
+    """A tree of the tokens after a prefix, in which tokens that texts share occur once."""
 
     n_prefix: int
     tokens: list[int] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
-    """Number of tokens before each token, prefix included: its position in the text."""
+    """Position of each token in its text, counted from the start of the prefix."""
     parents: list[int] = field(default_factory=list)
     """Index of the token before each token; -1 for the end of the prefix."""
     _children: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def add(self, ids: Sequence[int], *, after: int = -1) -> list[int]:
-        """Follow tokens down from a node, and add the nodes that the tree lacks.
+        """Follow a sequence of tokens from a node, and add missing nodes.
 
         Args:
             ids: Token ids.
@@ -181,10 +181,10 @@ class TokenTree:
         return path
 
     def ancestors(self, width: int) -> NDArray[np.bool_]:
-        """Return which tokens each token may look at: itself and the tokens that lead to it.
+        """Return which tokens each token may attend to: itself and the tokens that lead to it.
 
         Returns:
-            Boolean mask of shape (width, width); padding looks only at itself.
+            Boolean mask of shape (width, width); padding attends only to itself.
         """
         sees = np.eye(width, dtype=np.bool_)
         for node, parent in enumerate(self.parents):
@@ -202,11 +202,11 @@ def n_shared(ids: Sequence[int], other: Sequence[int]) -> int:
 
 
 _PREFIX_SHARE = 8
-"""Number of prefix tokens that count as one token of a row, because they are attended to but not computed."""
+"""Number of prefix tokens that cost as much as one token of a row: they are attended to but not computed."""
 
 
-# On two cores, in float32, it answers 10.9 times as many requests per second as lm-eval's hf model where options have
-# several tokens, and 3.5 times as many where they have one.
+# On two cores in float32, it answers 10.9 times as many requests per second as lm-eval's hf model if options have
+# several tokens, and 3.5 times as many if they have one.
 @dataclass
 class PackedScorer:
     """A scorer with one row per tree of requests, after a prefix that is computed once."""
@@ -269,9 +269,9 @@ class PackedScorer:
         sees = np.ones((len(rows), 1, width, n_prefix + width), dtype=np.bool_)
         for index, row in enumerate(rows):
             sees[index, 0, :, n_prefix:] = row.tree.ancestors(width)
-        closed = torch.finfo(self.network.dtype).min
+        masked_value = torch.finfo(self.network.dtype).min
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=device)
-        mask.masked_fill_(torch.from_numpy(~sees).to(device), closed)
+        mask.masked_fill_(torch.from_numpy(~sees).to(device), masked_value)
         wanted = [
             WantedToken(index, node, token)
             for index, row in enumerate(rows)
@@ -288,22 +288,21 @@ class PackedScorer:
             }
             shape = (len(rows), width)
             values = wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=False)
-        known = dict(zip(wanted, values, strict=True))
-        return [scores for index, row in enumerate(rows) for scores in row.scores(known, index)]
+        logprobs = dict(zip(wanted, values, strict=True))
+        return [scores for index, row in enumerate(rows) for scores in row.scores(logprobs, index)]
 
     def _keys_and_values(self, ids: Sequence[int]) -> Any:
         """Return the keys and values of a prefix per layer, each of shape (1, heads, n, size).
 
-        They are kept until another prefix is asked for. An empty prefix gives None.
+        Those of the last prefix are kept, since the batches of a prefix follow one another. An empty prefix gives None.
         """
         if not ids:
             return None
-        # One is enough: the batches of a prefix follow one another.
         if self._prefix_ids != tuple(ids):
             torch = import_extra("torch", "hf")
             self._prefix = None  # Free the old prefix before the new one is computed.
             given = torch.tensor([list(ids)], device=self.network.device)
-            # Only the keys and values are wanted, and the output layer can cost as much as all others together.
+            # Skip the output layer, which can cost as much as all others together.
             with last_position_only(self.network):
                 cache = self.network(input_ids=given, use_cache=True).past_key_values
             self._prefix = [(layer.keys, layer.values) for layer in cache.layers]
@@ -316,7 +315,7 @@ class _Row:
 
     def __init__(self, requests: Sequence[Rows], n_prefix: int, end_id: int | None) -> None:
         self.tree = TokenTree(n_prefix)
-        self._end = end_id
+        self._end_id = end_id
         self._paths: list[list[list[tuple[int, int]]]] = []
         """Per request and option, the nodes and tokens whose log-probabilities make up its score."""
         self.wanted: list[tuple[int, int]] = []
@@ -326,31 +325,31 @@ class _Row:
             for ids in rows.ids:
                 path = [context[-1], *self.tree.add(ids[rows.n_context :], after=context[-1])]
                 tokens = [*ids[rows.n_context :], *([] if end_id is None else [end_id])]
-                # Without an end token, nothing is asked at the last node of an option.
+                # Not strict: without an end token, the last node of an option predicts nothing.
                 options.append(list(zip(path, tokens, strict=False)))
             self._paths.append(options)
             self.wanted.extend(pair for option in options for pair in option)
 
-    def scores(self, known: dict[WantedToken, float], index: int) -> list[list[Score]]:
+    def scores(self, logprobs: dict[WantedToken, float], index: int) -> list[list[Score]]:
         """Return the score of each option, per request.
 
         Args:
-            known: Log-probability of each wanted token in nats.
+            logprobs: Log-probability of each wanted token in nats.
             index: Index of this row in the batch.
         """
         of_requests = []
         for options in self._paths:
             scores = []
             for pairs in options:
-                values = [known[WantedToken(index, node, token)] for node, token in pairs]
-                end = None if self._end is None else values.pop()
+                values = [logprobs[WantedToken(index, node, token)] for node, token in pairs]
+                end = None if self._end_id is None else values.pop()
                 scores.append(Score(sum(values), end))
             of_requests.append(scores)
         return of_requests
 
 
 def _prefix_cache(prefix: Any, n_rows: int) -> Any:
-    """Return a cache that puts a prefix before every row and keeps nothing else; None without a prefix."""
+    """Return a cache that puts a prefix before every row and stores nothing else; None without a prefix."""
     cache_utils = import_extra("transformers.cache_utils", "hf")
 
     class PrefixLayer(cache_utils.DynamicLayer):  # type: ignore[misc, name-defined]
@@ -363,7 +362,7 @@ def _prefix_cache(prefix: Any, n_rows: int) -> Any:
             self.is_initialized = True
 
         def update(self, key_states: Any, value_states: Any, *_args: Any, **_kwargs: Any) -> Any:
-            """Return the shared keys and values with new ones behind them, and keep the shared ones as they are."""
+            """Return the shared keys and values followed by new ones, without storing these."""
             torch = import_extra("torch", "hf")
             pairs = zip(self._given, (key_states, value_states), strict=True)
             return tuple(torch.cat([kept.expand(n_rows, -1, -1, -1), new], dim=-2) for kept, new in pairs)
@@ -374,7 +373,7 @@ def _prefix_cache(prefix: Any, n_rows: int) -> Any:
 
 
 def obstacle(network: PreTrainedModel, longest: int) -> str | None:
-    """Return what rules out packed scoring in a model's configuration; None if nothing is known to.
+    """Return what rules out packed scoring in a model's configuration; None if nothing does.
 
     Args:
         network: The model.
@@ -384,10 +383,10 @@ def obstacle(network: PreTrainedModel, longest: int) -> str | None:
     # GPT-Neo.
     if "local" in str(getattr(config, "attention_types", "")):
         return f"{config.model_type} looks back a number of places in the row"
-    # Mamba, Jamba and RWKV: a token of one option would change the state that the next option meets.
+    # Mamba, Jamba and RWKV: tokens of one option would change the state for the next option.
     if getattr(network, "_is_stateful", False):
         return f"{config.model_type} keeps a state that runs through all tokens"
-    # Bloom and MPT, which bias attention by the distance between places in the row.
+    # Bloom and MPT, which bias attention by distance within the row.
     if "position_ids" not in inspect.signature(network.forward).parameters:
         return f"{config.model_type} takes no positions"
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -402,11 +401,12 @@ def obstacle(network: PreTrainedModel, longest: int) -> str | None:
     given = getattr(config, "rope_parameters", None) or {}
     for parameters in [given, *(value for value in given.values() if isinstance(value, Mapping))]:
         kind = str(parameters.get("rope_type"))
-        room = parameters.get("original_max_position_embeddings") or config.max_position_embeddings
+        n_trained = parameters.get("original_max_position_embeddings") or config.max_position_embeddings
         # Such positions depend on the longest text of the forward pass, not only on a token's own text.
-        if ("dynamic" in kind or kind == "longrope") and longest > room:
-            return f"{config.model_type} has {kind} positions beyond {room} tokens, the longest text may have {longest}"
-    # The kernels of flash attention know causal masks and lengths, but no mask between single tokens.
+        if ("dynamic" in kind or kind == "longrope") and longest > n_trained:
+            beyond = f"{kind} positions beyond {n_trained} tokens"
+            return f"{config.model_type} has {beyond}, the longest text may have {longest}"
+    # Kernels of flash attention support causal masks and lengths, but no mask between single tokens.
     if network.config._attn_implementation not in ("sdpa", "eager"):
         return f"attention '{network.config._attn_implementation}' takes no mask of its own"
     return None

@@ -1,4 +1,4 @@
-"""Scores options in the simplest way, one row per option. Every faster way is compared with this one."""
+"""Scores options in the simplest way, one row per option: the reference for every faster way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Score(NamedTuple):
 
 
 def padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    """Return rows of token ids, shape (n, longest), with zeros on the right, where a causal model never looks."""
+    """Return rows of token ids, shape (n, longest), with zeros on the right, which a causal model ignores."""
     width = max(map(len, rows))
     filled: Tensor = import_extra("torch", "hf").tensor([[*row, *[0] * (width - len(row))] for row in rows])
     return filled.to(device)
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class PlainScorer:
-    """A scorer with one row per option, padded on the right, where a causal model never looks."""
+    """A scorer with one row per option, padded on the right."""
 
     network: PreTrainedModel
     end_id: int | None
@@ -56,23 +56,23 @@ class PlainScorer:
         Returns:
             Batches that hold every request with token ids once.
         """
-        known = {index: rows for index, rows in enumerate(encoded) if rows is not None}
-        sizes = {index: max(map(len, rows.ids)) for index, rows in known.items()}
+        rows_of = {index: rows for index, rows in enumerate(encoded) if rows is not None}
+        sizes = {index: max(map(len, rows.ids)) for index, rows in rows_of.items()}
         batches: list[list[int]] = []
         width = n_rows = 0
-        for index in sorted(known, key=lambda index: (-sizes[index], index)):
-            if not batches or (n_rows + len(known[index].ids)) * width > self.batch_tokens:
+        for index in sorted(rows_of, key=lambda index: (-sizes[index], index)):
+            if not batches or (n_rows + len(rows_of[index].ids)) * width > self.batch_tokens:
                 batches.append([])
                 width, n_rows = sizes[index], 0
             batches[-1].append(index)
-            n_rows += len(known[index].ids)
+            n_rows += len(rows_of[index].ids)
         return [Batch(tuple((index,) for index in batch)) for batch in batches]
 
     def score(self, trees: Sequence[Sequence[Rows]], n_prefix: int = 0) -> list[list[Score]]:
         """Score the options of requests in one forward pass.
 
         Args:
-            trees: Requests in groups; the groups have no meaning here.
+            trees: Requests in groups, which are ignored.
             n_prefix: Ignored.
 
         Returns:
@@ -83,14 +83,14 @@ class PlainScorer:
         flat = [(ids, rows.n_context) for rows in requests for ids in rows.ids]
         device = self.network.device
         ids = padded([row for row, _ in flat], device)
-        # OPT and Bloom take positions from it.
+        # OPT and Bloom derive positions from it.
         mask = padded([[1] * len(row) for row, _ in flat], device)
         end = [] if self.end_id is None else [self.end_id]
         # The token at position i is predicted at i - 1; the last position predicts the end token.
         wanted = [
-            WantedToken(index, at, token)
+            WantedToken(index, position, token)
             for index, (row, n) in enumerate(flat)
-            for at, token in enumerate([*row[n:], *end], start=n - 1)
+            for position, token in enumerate([*row[n:], *end], start=n - 1)
         ]
         arguments = {"input_ids": ids, "attention_mask": mask, "use_cache": False}
         with torch.inference_mode():

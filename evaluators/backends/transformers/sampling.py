@@ -1,9 +1,9 @@
 """Draws tokens at random such that rounding hardly ever decides between two of them.
 
-The token ids are halved again and again, and a random number decides which half the token lies in. Each of these
-choices (15 for 32,000 ids) hangs on the ratio of two masses of probability, which rounding moves by no more than its
-own size. A single random number that is looked up in the cumulative distribution meets a border at every token
-instead. Where a model prefers nothing, these borders lie so close together that rounding decides about most tokens.
+The token ids are halved repeatedly, and a random number decides which half the token is in. Each of these choices (15
+for 32,000 ids) depends on the ratio of two probability masses, which rounding changes by no more than its own size. A
+single random number looked up in the cumulative distribution would have a border at every token. Where a model has no
+preference, these borders are so close together that rounding would decide most tokens.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Drawn(NamedTuple):
     """True for each token that rounding may have decided."""
 
 
-# With one number for each token, rounding decided about 650 of 40,865 tokens of a real model; with one for each choice
-# about 44 at most.
+# With one number per token, rounding decided about 650 of 40,865 tokens of a real model; with one per choice, at most
+# about 44.
 def n_choices(n_tokens: int) -> int:
     """Return how many random numbers draw one of ``n_tokens`` tokens."""
     return max(1, (n_tokens - 1).bit_length())
@@ -51,7 +51,7 @@ def draw(logits: Tensor, temperature: Tensor, top_p: Tensor, numbers: Tensor, ro
     sums = kept.cumsum(dim=-1)
     drawn = _halve(numbers, error, sums, sums, sums)
     if unsure.rows:
-        # The sums of all rows would take as long as everything else.
+        # Only for these rows: the sums of all rows would take as long as everything else.
         part = probabilities[unsure.rows]
         fewest, most = (
             part.masked_fill(part < least, 0).cumsum(dim=-1) for least in (unsure.least_of_fewest, unsure.least_of_most)
@@ -69,12 +69,12 @@ def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: T
         numbers: Random number of each choice, shape (n, choices).
         error: Rounding of the logarithm of a probability, shape (n, 1).
         kept: Running sums of the probabilities over ids, shape (n, vocabulary).
-        fewest: The same of those that are kept however rounding moves them.
-        most: The same of those that may be kept.
+        fewest: Running sums over the tokens that are kept whatever the rounding.
+        most: Running sums over the tokens that are kept under some rounding.
     """
     torch = import_extra("torch", "hf")
     n_choices, n_tokens = numbers.shape[-1], kept.shape[-1]
-    grown = 1 + 2 * error
+    growth = 1 + 2 * error
     low = torch.zeros_like(numbers[:, :1], dtype=torch.long)
     doubtful = torch.zeros_like(low, dtype=torch.bool)
     range_of_kept = _Range(kept)
@@ -84,9 +84,9 @@ def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: T
         middle = (low + (1 << (n_choices - 1 - choice))).clamp(max=n_tokens)
         halves = [each.halves(middle) for each in ranges]
         (left, right), (fewest_left, fewest_right), (most_left, most_right) = halves[0], halves[-2:][0], halves[-1]
-        # Would either choice be made if rounding had moved every probability in its favour?
-        may_be_right = (number * (fewest_left + most_right * grown) >= fewest_left) & (most_right > 0)
-        may_be_left = number * (most_left * grown + fewest_right) < most_left * grown
+        # Could either half be chosen if rounding moved every probability in its favour?
+        may_be_right = (number * (fewest_left + most_right * growth) >= fewest_left) & (most_right > 0)
+        may_be_left = number * (most_left * growth + fewest_right) < most_left * growth
         doubtful |= may_be_right & may_be_left
         is_right = number * (left + right) >= left
         for each in ranges:
@@ -96,7 +96,7 @@ def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: T
 
 
 class _Range:
-    """A range of token ids per row, at first all of them, and the running sums at its ends."""
+    """A range of token ids per row, initially all of them, and the running sums at its ends."""
 
     def __init__(self, sums: Tensor) -> None:
         self._sums = sums
@@ -105,25 +105,25 @@ class _Range:
         self._at_high = sums[:, -1:]
 
     def halves(self, middle: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the masses of the ids before ``middle`` and from there on, each of shape (n, 1)."""
+        """Return the masses of the ids before ``middle`` and from ``middle`` on, each of shape (n, 1)."""
         self._at_middle = self._sums.gather(-1, middle - 1)
         return self._at_middle - self._at_low, self._at_high - self._at_middle
 
     def choose(self, is_right: Tensor) -> None:
-        """Go on with one half of each row."""
+        """Narrow each row to one half."""
         torch = import_extra("torch", "hf")
         self._at_low = torch.where(is_right, self._at_middle, self._at_low)
         self._at_high = torch.where(is_right, self._at_high, self._at_middle)
 
 
 class _Unsure(NamedTuple):
-    """The rows in which rounding may decide which tokens are the most probable ones."""
+    """The rows in which rounding may decide which tokens are among the most probable."""
 
     rows: list[int]
     least_of_fewest: Tensor
-    """Least probability of the tokens that are kept however rounding moves them, one per such row, shape (k, 1)."""
+    """Least probability of the tokens that are kept whatever the rounding, one per such row, shape (k, 1)."""
     least_of_most: Tensor
-    """Least probability of the tokens that may be kept, one per such row, shape (k, 1)."""
+    """Least probability of the tokens that are kept under some rounding, one per such row, shape (k, 1)."""
 
 
 def _most_probable(probabilities: Tensor, top_p: Tensor, error: Tensor) -> tuple[Tensor, _Unsure]:
@@ -137,7 +137,7 @@ def _most_probable(probabilities: Tensor, top_p: Tensor, error: Tensor) -> tuple
         error: Rounding of the logarithm of a probability, shape (n, 1).
 
     Returns:
-        The probabilities, shape (n, vocabulary), and the rows in which others might have been kept.
+        The probabilities, shape (n, vocabulary), and the rows in which rounding could have kept other tokens.
     """
     torch = import_extra("torch", "hf")
     if bool((top_p >= 1).all()):
@@ -147,7 +147,7 @@ def _most_probable(probabilities: Tensor, top_p: Tensor, error: Tensor) -> tuple
     mass = ordered.cumsum(dim=-1)
 
     def least_of(top_p: Tensor, is_all: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return number and least probability of the tokens that hold a mass, and the probability after that."""
+        """Return number and least probability of the tokens that hold a mass, and the next lower probability."""
         n = torch.where(is_all, n_tokens, torch.searchsorted(mass, top_p) + 1).clamp(max=n_tokens)
         following = ordered.gather(-1, n.clamp(max=n_tokens - 1)).masked_fill(n == n_tokens, 0)
         return n, ordered.gather(-1, n - 1), following
@@ -161,7 +161,7 @@ def _most_probable(probabilities: Tensor, top_p: Tensor, error: Tensor) -> tuple
     n_fewest, least_of_fewest, after_fewest = least_of(top_p * (1 - 2 * error), top_p >= 1)
     n_most, least_of_most, after_most = least_of(top_p * (1 + 2 * error), top_p >= 1)
     near = 4 * error
-    # Rounding may swap the last token that is kept with the next one.
+    # Rounding may swap the last kept token with the next one.
     swaps_fewest, swaps_most = after_fewest >= least_of_fewest * (1 - near), after_most >= least_of_most * (1 - near)
     least_of_fewest = torch.where(swaps_fewest, least_of_fewest * (1 + near), least_of_fewest)
     least_of_most = torch.where(swaps_most, least_of_most * (1 - near), least_of_most)

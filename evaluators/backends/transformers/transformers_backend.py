@@ -1,9 +1,9 @@
 """Calls any causal language model of the Hub or of a local folder through the library transformers.
 
-The backend gives exact log-probabilities of options, and generates texts. Options are packed, several to a row, if that
-gives the same log-probabilities as plain scoring with one row per option. Both are compared on the first requests of
-every run, and the settings of the result name the one that was used. Log-probabilities are computed in float32,
-whatever the precision of the model.
+It gives exact log-probabilities of options, and generates texts. Options are packed, several to a row, if that gives
+the same log-probabilities as plain scoring with one row per option. Both are compared on the first requests of every
+run, and the settings of the result name the one in use. Log-probabilities are computed in float32, whatever the
+precision of the model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.generation import generate, room_for_texts
+from evaluators.backends.transformers.generation import generate, limits_for_texts
 from evaluators.backends.transformers.load import Loaded, context_tokens_of, device_name, load_model
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed
 from evaluators.backends.transformers.option_scoring import OptionScorer
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
-"""Number of tokens per batch, by type of device. On a CPU, the activations of so many float32 tokens stay in its cache;
-in a precision of half the size, twice as many do."""
-# The ids of a block are all in memory at a time, for texts with a draft each.
+"""Number of tokens per batch, by type of device. On a CPU, the activations of that many float32 tokens stay in its
+cache; in half precision, twice as many do."""
+# Limits memory: the token ids of a block, with a draft for each text, are held at once.
 _BLOCK = BlockLimits(n_texts=16384, n_characters=32_000_000)
 
 
@@ -63,9 +63,9 @@ class TransformersBackend(Backend):
     """Maximum number of tokens in a batch of options."""
     model: Model
     wanted_tokens: int | None = None
-    """Maximum number of tokens side by side that the user chose; None to derive that of texts from the free memory."""
+    """The user's limit on tokens per batch; None to derive that of generated texts from the free memory."""
     scoring: str | None = None
-    """Way to score options, ``packed`` or ``plain``; None for packed if it gives the same values as plain."""
+    """The user's choice of ``packed`` or ``plain`` scoring; None for packed if both give the same values."""
     arguments: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
     settings: dict[str, str] = field(default_factory=dict)
@@ -73,12 +73,12 @@ class TransformersBackend(Backend):
     """Limits on the requests that are tokenised and planned at a time."""
     chosen: ChosenAdapters = NO_ADAPTERS
     """Adapters with which the model answers."""
-    _options: OptionScorer = field(init=False, repr=False)
+    _option_scorer: OptionScorer = field(init=False, repr=False)
     _slot: AdapterSlot = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._slot = AdapterSlot(self.network)
-        self._options = OptionScorer(
+        self._option_scorer = OptionScorer(
             self.network,
             self.tokenizer,
             self.device,
@@ -108,29 +108,28 @@ class TransformersBackend(Backend):
 
     @override
     def begin(self, context: RunContext) -> None:
-        # Between packed and plain scoring: a run that goes on must choose alike.
-        self._options.choices, self._options.keep = dict(context.choices), context.keep_choice
+        # Choices between packed and plain scoring: a resumed run must keep them.
+        self._option_scorer.choices, self._option_scorer.keep = dict(context.choices), context.keep_choice
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests block by block; see ``Backend.ask``.
 
-        With blocks, the tokens of a large run are not all in memory at once. In each block, options are scored before
-        texts are generated.
+        Blocks limit how many tokens are in memory at once. In each block, options are scored before texts are
+        generated.
         """
         return ask_in_blocks(self._ask_block, self.block_limits, requests, missing)
 
     def _ask_block(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         if self.adapters is not None:
-            # All requests of a block have the same one.
+            # All requests of a block have the same adapter.
             self._slot.use(self.adapters.folder_of(requests[0].adapter))
-        yield from self._options.ask(requests, missing)
+        yield from self._option_scorer.ask(requests, missing)
         if any(isinstance(requests[index], GenerateRequest) for index in missing):
-            room = room_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
+            limits = limits_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
             if any(isinstance(request, GenerateRequest) and request.json_schema is not None for request in requests):
-                # Nothing here holds tokens to a schema: the prompt alone asks for the form, and the result has to say
-                # so.
+                # Tokens are not constrained to the schema, which only the prompt asks for; the result records this.
                 self.settings["json_schema"] = "none"
-            yield from generate(self.network, self.tokenizer, requests, missing, room, settings=self.settings)
+            yield from generate(self.network, self.tokenizer, requests, missing, limits, settings=self.settings)
 
     @override
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
@@ -146,7 +145,7 @@ class TransformersBackend(Backend):
         return self.tokenizer.needed_tokens(requests)
 
 
-_USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora")
+_OPTIONS = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora")
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
@@ -161,7 +160,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         ConfigError: the model or an adapter cannot be found or loaded, or an option is unknown.
         MissingExtraError: torch, transformers or peft is not installed.
     """
-    options.refuse_others("transformers", but=_USED)
+    options.refuse_others("transformers", but=_OPTIONS)
     if options.scoring not in (None, "packed", "plain"):
         raise ConfigError(f"--scoring {options.scoring} does not exist; have: packed, plain")
     chosen = chosen_adapters(options)
@@ -216,14 +215,14 @@ def _identity(loaded: Loaded, options: BackendOptions, chosen: ChosenAdapters) -
         "backend": "transformers",
         "model": loaded.files.identity,
         "precision": loaded.precision,
-        # The kind of device and not its number: cuda:0 and cuda:1 answer alike.
+        # The kind of device, not its number: cuda:0 and cuda:1 give the same answers.
         "device": loaded.device.partition(":")[0],
         "chat_template": loaded.tokenizer.chat_template_sha256,
         "tokenizer": loaded.other_tokenizer_sha256,
-        # A user who asks for plain scoring must not get stored answers that packed scoring found.
+        # Users who request plain scoring must not get stored answers of packed scoring.
         "scoring": "plain" if options.scoring == "plain" else None,
     }
-    # Left out without an adapter, so that the identities of models alone stay as they were.
+    # Absent without an adapter, so that the identities of other models stay as they were.
     if chosen.single is not None:
         identity["adapter"] = chosen.single.files.identity
     if chosen.of_contexts is not None:

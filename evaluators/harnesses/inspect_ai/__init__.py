@@ -30,7 +30,7 @@ class InspectAI(Harness):
     log_names = "log that ends in .eval or .json"
 
     def obstacle(self, prompt: Prompt) -> str | None:
-        """Return why a prompt cannot be asked; None for one that is answered in text and makes sense in a chat."""
+        """Return why a prompt cannot be asked; None if it is answered in text and suits a chat."""
         if prompt.requires != "generation":
             return "scores options, and inspect_ai has log-probabilities of generated tokens only"
         return None if prompt.chat else "is a text to continue, and inspect_ai sends messages of a chat"
@@ -41,12 +41,12 @@ class InspectAI(Harness):
 
     @override
     def usage(self, tasks: Sequence[ExportedTask], folder: Path) -> str:
-        # With the name of the function, since inspect_ai takes no other absolute paths.
+        # With the name of the function, because inspect_ai accepts absolute paths only with it.
         files = " ".join(shlex.quote(f"{folder / task.name}.py@biasboard") for task in tasks)
         return f"inspect eval {files} --model PROVIDER/MODEL --log-dir OUT"
 
     def is_log(self, path: Path) -> bool:
-        """Return True for an archive, and for JSON with a name that inspect_ai gives to logs: others may lie there."""
+        """Return True for an archive, and for JSON named like a log: the folder may hold other JSON."""
         return path.suffix == ".eval" or _TIMED.fullmatch(path.name) is not None
 
     @override

@@ -1,7 +1,7 @@
 """Reads the entries of an ``.eval`` log: a zip archive whose entries are JSON, mostly compressed with Zstandard.
 
-The standard library knows that compression from Python 3.14 on. Nothing is unpacked to disk, and an entry is only read
-up to a size, whatever the archive claims.
+The standard library supports that compression from Python 3.14 on. Nothing is unpacked to disk, and entries are read
+only up to a limit, whatever size the archive claims.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from biasboard.ground.strict_json import JsonValue
 AGAIN = "import the log as inspect_ai wrote it"
 _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
-"""Header before the content of an entry: its signature and the lengths of the name and the extra field behind it."""
+"""Header before the content of an entry: its signature, and the lengths of the name and extra field that follow."""
 _MOST_BYTES = 128 << 20
 """Maximum size of an entry; a sample is a few kilobytes."""
-_MOST_IN_ALL = 16 << 30
-"""Maximum size of all entries together."""
+_MOST_TOTAL_BYTES = 16 << 30
+"""Maximum total size of the entries."""
 
 
 class Archive:
-    """The entries of a log by name; a context manager."""
+    """The entries of a log; a context manager."""
 
     def __init__(self, path: Path) -> None:
         """Open an archive.
 
         Raises:
-            DataError: the file is no zip archive, or its entries are too large together.
+            DataError: the file is no zip archive, or its entries are too large in total.
         """
         check_readable(path)
         self._path = path
-        self._where = path.name
+        self._name = path.name
         try:
             self._zip = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, struct.error) as error:
-            raise DataError(f"{self._where}: is no zip archive ({error}); {AGAIN}") from error
-        # A repeated evaluation appends its samples to those of the first one, so that the last of a name counts.
+            raise DataError(f"{self._name}: is no zip archive ({error}); {AGAIN}") from error
+        # A repeated evaluation appends its samples to earlier ones, so the last entry of a name counts.
         self._entries = {entry.filename: entry for entry in self._zip.infolist()}
         n_bytes = sum(entry.file_size for entry in self._entries.values())
-        if n_bytes > _MOST_IN_ALL:
+        if n_bytes > _MOST_TOTAL_BYTES:
             self._zip.close()
             raise DataError(
-                f"{self._where}: unpacks to {n_bytes:,} bytes, more than the {_MOST_IN_ALL:,} that are read"
+                f"{self._name}: unpacks to {n_bytes:,} bytes, more than the {_MOST_TOTAL_BYTES:,} that are read"
             )
 
     def __enter__(self) -> Self:
@@ -74,7 +74,7 @@ class Archive:
         Raises:
             DataError: there is no such entry, or it is damaged, too large, or not strict JSON.
         """
-        where = f"{self._where}: entry {name!r}"
+        where = f"{self._name}: entry {name!r}"
         entry = self._entries.get(name)
         if entry is None:
             raise DataError(f"{where} is missing; {AGAIN}")
@@ -83,7 +83,7 @@ class Archive:
                 f"{where} has {entry.file_size:,} bytes, more than the {_MOST_BYTES:,} that are read; {AGAIN}"
             )
         try:
-            content = self._zstandard(entry) if entry.compress_type == _ZSTANDARD else self._known(entry)
+            content = self._read_zstandard(entry) if entry.compress_type == _ZSTANDARD else self._read_zip(entry)
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError) as error:
             raise DataError(f"{where} cannot be read ({error}); {AGAIN}") from error
         if len(content) != entry.file_size or zlib.crc32(content) != entry.CRC:
@@ -94,14 +94,14 @@ class Archive:
             raise DataError(f"{where}: byte {error.start} is not UTF-8; {AGAIN}") from error
         return strict_json.loads(text, where=where, remedy=AGAIN)
 
-    def _known(self, entry: zipfile.ZipInfo) -> bytes:
-        # One byte more than announced, which tells an entry that unpacks to more.
+    def _read_zip(self, entry: zipfile.ZipInfo) -> bytes:
+        # One byte more than announced, to detect an entry that unpacks to more.
         with self._zip.open(entry) as file:
             return file.read(entry.file_size + 1)
 
-    def _zstandard(self, entry: zipfile.ZipInfo) -> bytes:
+    def _read_zstandard(self, entry: zipfile.ZipInfo) -> bytes:
         """Return the content of an entry that is compressed with Zstandard."""
-        # Imported here: exports and other logs need nothing of it.
+        # Imported here, because exports and other logs do not need it.
         import pyarrow
 
         if entry.flag_bits & 1:
@@ -113,7 +113,7 @@ class Archive:
                 raise zipfile.BadZipFile("it has no header")
             _, n_name, n_extra = _LOCAL_HEADER.unpack(head)
             file.seek(n_name + n_extra, 1)
-            packed = file.read(entry.compress_size)
+            compressed = file.read(entry.compress_size)
         # As a stream, because inspect_ai writes a large entry as several frames.
-        with pyarrow.input_stream(pyarrow.BufferReader(packed), compression="zstd") as stream:
+        with pyarrow.input_stream(pyarrow.BufferReader(compressed), compression="zstd") as stream:
             return bytes(stream.read(entry.file_size + 1))

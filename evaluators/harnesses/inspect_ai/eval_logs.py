@@ -1,4 +1,4 @@
-"""Reads logs of inspect_ai: ``.eval``, a zip archive with an entry per sample, or ``.json``, a file with all."""
+"""Reads logs of inspect_ai: ``.eval``, a zip archive with an entry per sample, or ``.json``, a single file."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _SHOWN = (
     *("model_path", "quantization", "revision", "tokenizer", "tokenizer_path", "torch_dtype"),
 )
 """Arguments of models that results may show. Others may be keys or addresses, of which only a hash is kept."""
-_LONGEST = 80
-"""Number of characters up to which an argument is shown; a chat template is longer."""
+_LONGEST_SHOWN = 80
+"""Largest number of characters of an argument that is shown; a chat template is longer."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _REMARK = (
     "asked as messages of a chat, in a template that the log does not tell: compare the result with those of models "
@@ -129,17 +129,17 @@ def _read_json(path: Path) -> HarnessLog | None:
 
 
 def _read(path: Path, header: _Header, samples: Iterable[tuple[str, JsonValue]]) -> HarnessLog | None:
-    """Return a log from its header and its samples, each with its place; None if its task was not exported by us."""
+    """Return the log of a header and of its samples with their locations; None if its task was not exported by us."""
     facts = (header.eval.metadata or {}).get(FACTS)
     if facts is None:
         return None
     exported = exported_facts(facts, path.name)
-    _check_asked_plainly(header, facts, path.name)
+    _check_unmodified(header, facts, path.name)
     read = [
         read_sample(sample, where, model=header.eval.model, settings=header.plan.config) for where, sample in samples
     ]
     n_reasoned = sum(sample.has_reasoning for sample in read)
-    reasoned = f"the texts of {n_reasoned} answers are without the reasoning that inspect_ai keeps apart"
+    reasoning_remark = f"the texts of {n_reasoned} answers are without the reasoning that inspect_ai keeps apart"
     return HarnessLog(
         name=path.name,
         task=header.eval.task,
@@ -147,7 +147,7 @@ def _read(path: Path, header: _Header, samples: Iterable[tuple[str, JsonValue]])
         answers=[sample.answer for sample in read],
         identity=_identity(header.eval),
         runtime=_runtime(path, header.eval, {sample.model for sample in read if sample.model is not None}),
-        remarks=(_REMARK, reasoned) if n_reasoned else (_REMARK,),
+        remarks=(_REMARK, reasoning_remark) if n_reasoned else (_REMARK,),
     )
 
 
@@ -161,8 +161,8 @@ def _read_header(value: JsonValue, where: str) -> _Header:
     return validated(_HEADER_TYPE, value, where, AGAIN)
 
 
-def _check_asked_plainly(header: _Header, facts: object, where: str) -> None:
-    """Check that an evaluation is whole, and that nothing was put around the questions."""
+def _check_unmodified(header: _Header, facts: object, where: str) -> None:
+    """Check that an evaluation is complete, and that nothing was added around the questions."""
     if header.status != "success":
         raise DataError(
             f"{where}: the evaluation has the status '{header.status}', so that answers are missing; finish it with "
@@ -179,7 +179,7 @@ def _check_asked_plainly(header: _Header, facts: object, where: str) -> None:
 def _identity(spec: _Spec) -> dict[str, str | None]:
     provider, _, name = spec.model.partition("/")
     arguments = {name: str(value) for name, value in spec.model_args.items()}
-    shown = {key: arguments[key] for key in _SHOWN if key in arguments and len(arguments[key]) <= _LONGEST}
+    shown = {key: arguments[key] for key in _SHOWN if key in arguments and len(arguments[key]) <= _LONGEST_SHOWN}
     hidden = {key: value for key, value in arguments.items() if key not in shown}
     if spec.model_base_url is not None:
         hidden["base_url"] = spec.model_base_url
@@ -193,10 +193,10 @@ def _identity(spec: _Spec) -> dict[str, str | None]:
         "model": without_path(name or provider),
         "commit": commit,
         "precision": precision_of(arguments.get("dtype") or arguments.get("torch_dtype")),
-        # A provider applies the template of the model, which the log does not tell.
+        # The provider applies the model's chat template, which is not in the log.
         "api": "chat",
         **argument_fields(shown, hidden),
-        # Without a commit, others may have the name too. The evaluation then stands for the model.
+        # Without a commit, other models may share the name, so the evaluation identifies the model.
         "evaluation": None if commit is not None else spec.run_id,
     }
 

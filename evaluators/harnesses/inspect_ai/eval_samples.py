@@ -27,10 +27,10 @@ _HARMLESS = frozenset(
     )
 )
 """Settings of a call that cannot change the answer to a single message."""
-_ATTACHED = "attachment://"
+_ATTACHMENT_PREFIX = "attachment://"
 _FINISH = {"stop": "stop", "max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
-"""Our reasons why a text ended, by those of inspect_ai; it does not know the others either."""
-_ERROR = re.compile(r"[A-Za-z_][\w.]{0,60}")
+"""Our finish reasons by those of inspect_ai; all others mean unknown."""
+_ERROR_NAME = re.compile(r"[A-Za-z_][\w.]{0,60}")
 
 _Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 _Epoch = Annotated[int, Field(ge=1)]
@@ -50,8 +50,8 @@ class _Message:
     role: str
     content: str | tuple[_Content, ...]
 
-    # Reasoning is left out, as inspect_ai takes it out of the text; all else in the records of its logs (0.3.200 and
-    # 0.3.285) equals those of our own run against the same endpoint.
+    # Without reasoning, which inspect_ai separates from the text. Apart from that, records of its logs (0.3.200 and
+    # 0.3.285) equalled those of our own run against the same endpoint.
     @property
     def text(self) -> str:
         """The text of the message, without reasoning."""
@@ -118,14 +118,14 @@ class _Call:
     config: dict[str, Any]
     input: tuple[_Message, ...] = ()
     input_refs: tuple[tuple[int, int], ...] | None = None
-    """Ranges of the shared messages, which follow those of ``input``."""
+    """Ranges of the shared messages, to be appended to ``input``."""
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Metadata:
     questions: tuple[str, ...]
-    """Ids of the questions that the epochs ask."""
+    """Id of the question that each epoch asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +151,13 @@ _CALL = TypeAdapter(_Call)
 
 @dataclass(frozen=True, slots=True)
 class ReadSample:
-    """The answer in a sample, and who gave it."""
+    """The answer in a sample, and the name of the model."""
 
     answer: LoggedAnswer
     model: str | None
     """Name under which the model answered; None if there is no answer."""
     has_reasoning: bool
-    """True if the log keeps reasoning apart from the text of the answer."""
+    """True if the log holds reasoning, separate from the text of the answer."""
 
 
 def read_sample(value: JsonValue, where: str, *, model: str, settings: Mapping[str, Any]) -> ReadSample:
@@ -165,12 +165,12 @@ def read_sample(value: JsonValue, where: str, *, model: str, settings: Mapping[s
 
     Args:
         value: The sample as JSON.
-        where: Name of the log and place of the sample, for error messages.
-        model: Model that the log says was asked.
-        settings: Settings of the task, of which those of a call that failed are taken.
+        where: Name of the log and location of the sample, for error messages.
+        model: Model that was asked, according to the log.
+        settings: Settings of the task, which are assumed for a call that failed.
 
     Raises:
-        DataError: the sample is damaged, or its question was asked in another way than it was exported.
+        DataError: the sample is damaged, or its question was not asked as it was exported.
     """
     sample = validated(_SAMPLE, value, where, AGAIN)
     where = f"{where} (sample {sample.id}, epoch {sample.epoch})"
@@ -178,7 +178,9 @@ def read_sample(value: JsonValue, where: str, *, model: str, settings: Mapping[s
     if sample.epoch > len(questions):
         raise DataError(f"{where}: the question was exported for {len(questions)} epochs; ask again without --epochs")
     response = _response(sample)
-    asked = _asked(sample, where, model) if response.status != "failed" else _request(sample.input, settings, where)
+    asked = (
+        _sent_request(sample, where, model) if response.status != "failed" else _request(sample.input, settings, where)
+    )
     answer = LoggedAnswer(where=where, question_id=questions[sample.epoch - 1], asked=asked, response=response)
     if response.status == "failed":
         return ReadSample(answer, None, has_reasoning=False)
@@ -186,9 +188,9 @@ def read_sample(value: JsonValue, where: str, *, model: str, settings: Mapping[s
     return ReadSample(answer, sample.output.model or None, has_reasoning=choice.message.has_reasoning)
 
 
-def _asked(sample: _Sample, where: str, model: str) -> GenerateRequest:
-    """Return the request that was sent, from the only call of the model that a sample holds."""
-    # Not from the input of the sample: a solver may have put something around it.
+def _sent_request(sample: _Sample, where: str, model: str) -> GenerateRequest:
+    """Return the request that was sent, from the single call of the model in a sample."""
+    # Not from the input of the sample, which a solver may have changed before the call.
     calls = [
         validated(_CALL, event, f"{where}: event {number}", AGAIN)
         for number, event in enumerate(sample.events)
@@ -208,7 +210,7 @@ def _asked(sample: _Sample, where: str, model: str) -> GenerateRequest:
             f"{where}: sent as messages of {[message.role for message in messages]}, and the task sends one of the "
             "user; ask again without --system-message"
         )
-    return _request(_attached(sample, messages[0].text), call.config, where)
+    return _request(_resolve_attachment(sample, messages[0].text), call.config, where)
 
 
 def _shared_messages(sample: _Sample, call: _Call, where: str) -> Sequence[_Message]:
@@ -221,16 +223,20 @@ def _shared_messages(sample: _Sample, call: _Call, where: str) -> Sequence[_Mess
     return messages
 
 
-def _attached(sample: _Sample, text: str) -> str:
-    """Return a text of an event, which the log keeps apart if it is long."""
-    return sample.attachments.get(text.removeprefix(_ATTACHED), text) if text.startswith(_ATTACHED) else text
+def _resolve_attachment(sample: _Sample, text: str) -> str:
+    """Return the text of an event; long texts are references to attachments."""
+    return (
+        sample.attachments.get(text.removeprefix(_ATTACHMENT_PREFIX), text)
+        if text.startswith(_ATTACHMENT_PREFIX)
+        else text
+    )
 
 
 def _request(prompt: str, settings: Mapping[str, Any], where: str) -> GenerateRequest:
     """Return the request for a prompt with settings of inspect_ai.
 
     Raises:
-        DataError: a setting is unknown to our requests and may change an answer, or has another type.
+        DataError: a setting that our requests lack may change an answer, or a setting has the wrong type.
     """
     others = sorted(name for name, value in settings.items() if value is not None and name not in _HARMLESS)
     if others:
@@ -247,7 +253,7 @@ _REQUEST = TypeAdapter(GenerateRequest)
 
 
 def _response(sample: _Sample) -> Response:
-    """Return the response that a sample holds, as a run of ours would have stored it."""
+    """Return the response in a sample, as our own run would have stored it."""
     if (reason := _failure(sample)) is not None:
         return Response(status="failed", error=reason)
     (choice,) = sample.output.choices
@@ -274,8 +280,8 @@ def _failure(sample: _Sample) -> str | None:
     if sample.invalidation is not None:
         return "the log marks it as invalid"
     if sample.error is not None:
-        # Nothing but the name of the error, since its message may hold addresses and keys.
-        name = _ERROR.match(sample.error.message)
+        # Only the name of the error, since its message may hold addresses and keys.
+        name = _ERROR_NAME.match(sample.error.message)
         return f"inspect_ai stopped with {'an error' if name is None else name[0]}"
     if sample.limit is not None:
         return f"inspect_ai stopped at its limit of {sample.limit.type}"

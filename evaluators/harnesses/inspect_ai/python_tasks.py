@@ -1,6 +1,6 @@
 """Writes questions as tasks of inspect_ai.
 
-A row of its data set is a text to send, with the settings of the task. Several samples of a text are its epochs.
+A row of a task's data set is a text to send. Several samples of a text become the epochs of its row.
 """
 
 from __future__ import annotations
@@ -14,52 +14,57 @@ from evaluators.backend import GenerateRequest
 from evaluators.harness import ExportedTask, Question, write_questions
 
 SETTINGS = {"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop": "stop_seqs"}
-"""Names of the settings of a generation in inspect_ai, by ours."""
+"""Names in inspect_ai of the settings of a request, by our names."""
 
 
 def write_task(task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
-    """Write a file of Python and a file of questions, and return the facts with the settings of all questions.
+    """Write a Python file and a file of questions; return the facts with the epochs and settings of the task.
 
     Raises:
         ConfigError: the questions do not share their settings or their number of samples.
     """
     rows = _rows(task)
-    epochs, settings = _shared(task, rows)
+    epochs, settings = _epochs_and_settings(task, rows)
     facts = write_questions(task, map(_row, rows), folder)
     (folder / f"{task.name}.py").write_bytes(Path(__file__).with_name("task_file.txt").read_bytes())
     return {**facts, "epochs": epochs, "settings": settings}
 
 
 def _rows(task: ExportedTask) -> list[list[Question]]:
-    """Return the questions of each row: one, or all samples of a text in the order of their numbers."""
+    """Return the questions of each row: all samples of a text, in the order of their numbers."""
     rows: list[list[Question]] = []
     for question in task.questions:
-        if not _generation(question).sample:
+        # The first sample, 0, or None if there is only one, begins a row.
+        if not _generate_request(question).sample:
             rows.append([])
         rows[-1].append(question)
     return rows
 
 
-def _shared(task: ExportedTask, rows: Sequence[Sequence[Question]]) -> tuple[int, dict[str, JsonValue]]:
-    """Return the number of epochs and the settings of all rows."""
-    lengths, distinct = {len(row) for row in rows}, {_settings(question) for question in task.questions}
-    if len(lengths) > 1 or len(distinct) > 1:
+def _epochs_and_settings(task: ExportedTask, rows: Sequence[Sequence[Question]]) -> tuple[int, dict[str, JsonValue]]:
+    """Return the number of epochs and the settings, each of which must be the same for a whole task.
+
+    Raises:
+        ConfigError: the questions differ in them.
+    """
+    lengths, settings_of_questions = {len(row) for row in rows}, {_settings(question) for question in task.questions}
+    if len(lengths) > 1 or len(settings_of_questions) > 1:
         raise ConfigError(
             f"the questions of {task.name} differ in their settings or numbers of samples, which inspect_ai has once "
             "per task; ask them with run"
         )
-    (epochs,), (settings,) = lengths, distinct
-    # An empty list of texts to stop at is left out, since it would be sent to the model.
+    (epochs,), (settings,) = lengths, settings_of_questions
+    # An empty list of stop texts is left out, because inspect_ai would send it to the model.
     return epochs, {name: list(value) if isinstance(value, tuple) else value for name, value in settings if value != ()}
 
 
 def _settings(question: Question) -> tuple[tuple[str, int | float | tuple[str, ...]], ...]:
-    request = _generation(question)
+    request = _generate_request(question)
     return tuple((setting, getattr(request, name)) for name, setting in SETTINGS.items())
 
 
 def _row(questions: Sequence[Question]) -> dict[str, JsonValue]:
-    request, target = _generation(questions[0]), questions[0].target
+    request, target = _generate_request(questions[0]), questions[0].target
     row: dict[str, JsonValue] = {
         "id": questions[0].id,
         "input": request.prompt,
@@ -70,6 +75,6 @@ def _row(questions: Sequence[Question]) -> dict[str, JsonValue]:
     return {**row, "choices": list(request.outcomes)} if request.outcomes else row
 
 
-def _generation(question: Question) -> GenerateRequest:
+def _generate_request(question: Question) -> GenerateRequest:
     assert isinstance(question.request, GenerateRequest)
     return question.request

@@ -1,7 +1,7 @@
 """The harness lm-evaluation-harness: questions as tasks of its own, answers from the samples that it logs.
 
-*yaml_tasks* writes the questions, and *sample_logs* reads the answers. *loader* is copied beside the
-questions, for the harness to read them with.
+*yaml_tasks* writes the questions, and *sample_logs* reads the answers. *loader* is copied next to the questions, and
+reads them for the harness.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LmEval(Harness):
     log_names = "file samples_TASK_TIME.jsonl"
 
     def obstacle(self, prompt: Prompt) -> str | None:
-        """Return why a prompt that is answered in text cannot be asked; None for one that scores options."""
+        """Return why a prompt cannot be asked; None if it scores options."""
         if prompt.scoring == "option_logprob":
             return None
         return (
@@ -58,13 +58,13 @@ class LmEval(Harness):
     def read_log(self, path: Path) -> HarnessLog | None:
         return read_log(path)
 
-    # With these borders, log-probabilities of a small model agreed with those of run within 2.5e-5 on both configs of
-    # synthbias, 3,160 items each.
+    # With whitespace moved like this, log-probabilities of a small model agreed with those of run within 2.5e-5 on both
+    # configs of synthbias, 3,160 items each.
     def as_scored(self, request: ChoiceRequest) -> ChoiceRequest:
-        """Return a request with the blanks at the end of its context moved to the options, as the harness does it."""
+        """Move trailing whitespace of the prompt to the options, as the harness does."""
         context = request.prompt.rstrip()
-        blanks = request.prompt[len(context) :]
-        return replace(request, prompt=context, options=tuple(blanks + option for option in request.options))
+        whitespace = request.prompt[len(context) :]
+        return replace(request, prompt=context, options=tuple(whitespace + option for option in request.options))
 
 
 HARNESS = LmEval()

@@ -1,8 +1,8 @@
-"""Reads what lm-evaluation-harness writes with --log_samples: a file of samples per task, and one of results.
+"""Reads the output of lm-evaluation-harness with --log_samples: a file of samples per task, and one of results.
 
 Both have the time of the evaluation in their names. The results say which model was asked and how, and hold the
-metadata of each task, in which an exported task carries our facts. The samples are lines, one per question, with what
-was asked and what came back.
+metadata of each task, which for an exported task includes our facts. A file of samples has a line per question, with
+the requests and responses.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ _TORCH = re.compile(r"PyTorch version: (\S+)")
 
 
 def read_log(path: Path) -> HarnessLog | None:
-    """Read a file of samples and the results beside it; see ``Harness.read_log``."""
+    """Read a file of samples and the results next to it; see ``Harness.read_log``."""
     name = NAME.fullmatch(path.name)
     if name is None:
         raise ConfigError(
             f"--input {path}: is not called samples_TASK_TIME.jsonl, as lm-eval names its logs; ask with {HOW_TO_ASK}"
         )
-    with_results = sorted(path.parent.glob(f"*_{name['time']}.json"))
-    if len(with_results) != 1:
+    results_files = sorted(path.parent.glob(f"*_{name['time']}.json"))
+    if len(results_files) != 1:
         raise ConfigError(
             f"{path}: needs one file results_{name['time']}.json beside it, which says who answered; found "
-            f"{len(with_results)}; {_AGAIN}"
+            f"{len(results_files)}; {_AGAIN}"
         )
-    results, task = _read_results(with_results[0]), name["task"]
+    results, task = _read_results(results_files[0]), name["task"]
     config = results["configs"].get(task)
     metadata = config.get("metadata") if isinstance(config, dict) else None
     facts = metadata.get(FACTS) if isinstance(metadata, dict) else None
     if facts is None:
         return None
-    _check_asked_plainly(results, task, path.name)
+    _check_unmodified(results, task, path.name)
     answers, doubt = read_samples(path, results["task_hashes"].get(task))
     length, end_id = results.get("max_length"), results.get("eot_token_id")
     return HarnessLog(
@@ -74,9 +74,9 @@ def read_log(path: Path) -> HarnessLog | None:
         task=task,
         exported=exported_facts(facts, path.name),
         answers=answers,
-        identity=_identity(with_results[0], results),
-        runtime=_runtime(path, with_results[0], results),
-        # The last token of an option is only predicted, so that one more than the model's length fits.
+        identity=_identity(results_files[0], results),
+        runtime=_runtime(path, results_files[0], results),
+        # The last token of an option is only predicted, so one token more than the model's length fits.
         context_tokens=length + 1 if isinstance(length, int) and length > 0 else None,
         end_id=end_id if isinstance(end_id, int) else None,
         doubt=doubt,
@@ -98,8 +98,8 @@ def _read_results(path: Path) -> dict[str, Any]:
     return value
 
 
-def _check_asked_plainly(results: Mapping[str, Any], task: str, where: str) -> None:
-    """Check that nothing was put around the questions."""
+def _check_unmodified(results: Mapping[str, Any], task: str, where: str) -> None:
+    """Check that nothing was added around the questions."""
     for name, words, option in (
         ("chat_template", "through a chat template", "--apply_chat_template"),
         ("system_instruction", "with a system instruction", "--system_instruction"),
@@ -118,9 +118,9 @@ def _identity(path: Path, results: Mapping[str, Any]) -> dict[str, str | None]:
     if not loaded:
         raise DataError(f"{path}: does not say which model answered; {_AGAIN}")
     commit, peft_commit = config.get("model_sha") or None, config.get("peft_sha") or None
-    # Weights without a commit are known only by their name, which others may have too. The evaluation then stands for
-    # them, so that two models are never taken for one.
-    is_known = commit and (peft_commit or "peft" not in arguments) and "delta" not in arguments
+    # Weights without a commit have only a name, which others may share. The evaluation then identifies them, so that
+    # two models are never taken for one.
+    is_identified = commit and (peft_commit or "peft" not in arguments) and "delta" not in arguments
     return {
         "backend": "import",
         "harness": "lm-eval",
@@ -135,7 +135,7 @@ def _identity(path: Path, results: Mapping[str, Any]) -> dict[str, str | None]:
             {name: arguments[name] for name in _SHOWN if name in arguments},
             {name: value for name, value in arguments.items() if name not in (*_SHOWN, "pretrained", "model")},
         ),
-        "evaluation": None if is_known else sha256_file(path),
+        "evaluation": None if is_identified else sha256_file(path),
     }
 
 
@@ -164,7 +164,7 @@ def _runtime(samples: Path, path: Path, results: Mapping[str, Any]) -> Runtime:
 
 
 def _arguments(given: object) -> dict[str, str]:
-    """Return the arguments of the model as texts, which older versions write as one text."""
+    """Return the arguments of the model as texts; older versions write them as a single text."""
     if isinstance(given, str):
         pairs = (pair.partition("=") for pair in given.split(",") if pair)
         return {name: value for name, _, value in pairs}
@@ -195,11 +195,11 @@ class _Sample:
 
 
 def read_samples(path: Path, task_hash: str | None) -> tuple[list[LoggedAnswer], str | None]:
-    """Return the answers in a file of samples, and why it is not as the harness wrote it; None if it is.
+    """Return the answers in a file of samples, and why it must have been changed; None if nothing shows that.
 
     Args:
         path: The file.
-        task_hash: Hash of all samples in the file of results; None if there is none.
+        task_hash: Hash of all samples, from the file of results; None if there is none.
 
     Raises:
         DataError: a line is no sample, or has values that are no log-probabilities.
@@ -212,7 +212,7 @@ def read_samples(path: Path, task_hash: str | None) -> tuple[list[LoggedAnswer],
     adapter = TypeAdapter(_Sample)
     answers = []
     digest = hashlib.sha256()
-    # Not splitlines(), which also splits at other characters, and a text may hold these.
+    # Not splitlines(): it also splits at characters that a text may hold, such as U+2028.
     for number, line in enumerate(whole.removesuffix("\n").split("\n") if whole else [], start=1):
         where = f"{path.name}:{number}"
         value: Any = strict_json.loads(line, where=where, remedy=_FILE_AGAIN)

@@ -1,7 +1,7 @@
 """Writes questions as tasks of lm-evaluation-harness.
 
-Contexts and options are named as fields of a document. The harness takes such a field as it is, while it would render
-anything else as a template, in which braces have a meaning.
+Contexts and options are given as names of document fields, which the harness takes unchanged. Anything else it would
+render as a template, in which braces have a meaning.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from evaluators.backend import ChoiceRequest
 from evaluators.harness import FACTS, ExportedTask, Question, write_questions
 
 _NO_TARGET = -1
-"""Index that stands for no right option; the harness cannot leave it open."""
+"""Index for an item without a right option, because the harness requires one."""
 _LOADER = "biasboard_questions"
 
 
 class _Function(str):
-    """A function that the harness imports from a file beside the task."""
+    """A function that the harness imports from a file next to the task."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """A writer of YAML that knows the harness's tag for functions."""
+    """A YAML dumper that supports the harness's tag for functions."""
 
 
 _Dumper.add_representer(_Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))
 
 
 def write_task(task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
-    """Write a YAML file, a file of questions and the function that reads them; see ``Harness.write_task``."""
+    """Write a YAML file, a file of questions and the loader that reads them; see ``Harness.write_task``."""
     facts = write_questions(task, [_document(task, question) for question in task.questions], folder)
     settings = yaml.dump(_settings(task, facts), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     (folder / f"{task.name}.yaml").write_text(settings, encoding="utf-8")
-    # The same function for all tasks of a folder.
+    # One loader serves all tasks of a folder.
     (folder / f"{_LOADER}.py").write_bytes(Path(__file__).with_name("loader.py").read_bytes())
     return facts
 
@@ -77,7 +77,7 @@ def _settings(task: ExportedTask, facts: dict[str, JsonValue]) -> dict[str, Any]
         "doc_to_choice": "options",
         "doc_to_target": "target",
         "description": "",
-        # The default, a blank, would stand before options that begin with one (lm-evaluation-harness #2346).
+        # The default, a blank, would be added before options that begin with one (lm-evaluation-harness #2346).
         "target_delimiter": "",
         "num_fewshot": 0,
         "metric_list": [metric if all_have_targets else none],
