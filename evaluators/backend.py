@@ -1,4 +1,4 @@
-"""The interface of a backend: the one place where a model is called.
+"""The interface of a backend, through which every model is called.
 
 Each file in ``evaluators/backends`` is a backend. It holds
 

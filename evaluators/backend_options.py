@@ -91,5 +91,5 @@ def as_arguments(options: Mapping[str, object]) -> tuple[str, ...]:
     >>> as_arguments({"model": "acme/one", "dtype": None, "batch-tokens": 64, "chat": True})
     ('--model acme/one', '--batch-tokens 64', '--chat')
     """
-    given = ((name, value) for name, value in options.items() if value is not None and value is not False)
-    return tuple(f"--{name}" if value is True else f"--{name} {value}" for name, value in given)
+    present = ((name, value) for name, value in options.items() if value is not None and value is not False)
+    return tuple(f"--{name}" if value is True else f"--{name} {value}" for name, value in present)

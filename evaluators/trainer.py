@@ -86,7 +86,7 @@ class Trainer(ABC):
         """Train the adapter of a context, write it into an existing empty folder, and remove it from the model.
 
         Raises:
-            RunError: the loss or the likelihoods are not finite.
+            RunError: memory ran out, or the loss or a likelihood is not finite.
         """
 
 

@@ -1,4 +1,4 @@
-"""The ways of calling a model: one file or package each, found by its name."""
+"""Backends, which call models: one file or package each, found by its name."""
 
 from biasboard.ground.plugins import search_path
 

@@ -1,7 +1,7 @@
 """Finds the border between context and option at which another harness scores what our backends score.
 
-A harness may tokenise the context alone, and count every token behind as many as that as the option's. Where the
-tokenizer merges characters across the border, it then scores other tokens than ours.
+A harness may tokenise the context alone, and attribute all tokens after that number to the option. Where the tokenizer
+merges characters across the border, it then scores other tokens than ours.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from evaluators.harness import AskedRequest, OptionTokens
 from evaluators.models.tokenizer import ModelTokenizer, Rows
 
 AsScored: TypeAlias = Callable[[ChoiceRequest], ChoiceRequest]
-"""Function that returns a request with the border where the harness puts it."""
+"""Function that moves the border of a request to where the harness puts it."""
 
 
 def count_option_tokens(
     tokenizer: ModelTokenizer, as_scored: AsScored, context_tokens: int | None, requests: Sequence[AskedRequest]
 ) -> list[OptionTokens | str]:
-    """Return the tokens that a harness scored as those of the options, or why it scored something else.
+    """Count the tokens that a harness scored as those of the options, or say why it scored something else.
 
     Args:
-        tokenizer: The tokenizer of the model that the harness asked.
-        as_scored: The border of the harness.
+        tokenizer: The model's tokenizer.
+        as_scored: Function that moves a border to where the harness puts it.
         context_tokens: Largest number of tokens of context and option that the harness gave the model; None if unknown.
         requests: The requests that it answered.
     """

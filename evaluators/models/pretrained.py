@@ -139,5 +139,5 @@ def _file(location: str, commit: str | None, name: str) -> Path:
         return Path(location) / name
     import huggingface_hub
 
-    # None if the file is not in the cache; a file named "None" is then as missing.
+    # Without the file in the cache, this is Path("None"), which fails like any missing file when it is read.
     return Path(str(huggingface_hub.try_to_load_from_cache(location, name, revision=commit)))

@@ -62,11 +62,11 @@ def chosen_threads(environment: Mapping[str, str] | None = None, cores: Cores | 
         environment: Environment variables; None for those of this process.
         cores: Usable cores; None to determine them.
     """
-    given = os.environ if environment is None else environment
+    variables = os.environ if environment is None else environment
     usable = usable_cores() if cores is None else cores
     for variable in _THREAD_VARIABLES:
         # OpenMP allows a list, one number per level of nesting.
-        text = given.get(variable, "").partition(",")[0].strip()
+        text = variables.get(variable, "").partition(",")[0].strip()
         if text.isdecimal() and int(text) > 0:
             return Threads(int(text), f"{variable} says so", variable, usable.n)
     return Threads(usable.n, usable.why, None, usable.n)

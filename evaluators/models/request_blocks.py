@@ -55,7 +55,7 @@ def ask_in_blocks(
         The events of all blocks, with indices into ``requests``.
     """
     for block in plan_blocks(requests, limits):
-        missing_in_block = frozenset(at for at, index in enumerate(block) if index in missing)
+        missing_in_block = frozenset(position for position, index in enumerate(block) if index in missing)
         if missing_in_block:
             for event in ask([requests[index] for index in block], missing_in_block):
                 yield in_run(event, block)
@@ -70,4 +70,4 @@ def in_run(event: Sent | Answers, block: Sequence[int]) -> Sent | Answers:
     """
     if isinstance(event, Sent):
         return event
-    return event._replace(responses={block[at]: response for at, response in event.responses.items()})
+    return event._replace(responses={block[position]: response for position, response in event.responses.items()})

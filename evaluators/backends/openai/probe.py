@@ -243,7 +243,7 @@ class Probe:
         if isinstance(method, FirstToken):
             return  # The chat template adds some.
         if isinstance(method, EchoText):
-            n_sent = sum(len(given.tokens) for given in method.echoed(_CHOICE, replies))
+            n_sent = sum(len(echoed.tokens) for echoed in method.echoed(_CHOICE, replies))
         else:
             n_sent = sum(call.n_prompt or 0 for call in calls)
         # llama-cpp-python adds a BOS, which shifted log-probabilities by 0.1 to 0.2 nats.

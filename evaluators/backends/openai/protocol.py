@@ -153,8 +153,8 @@ def first_logprobs(choice: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     Raises:
         AnswerError: the choice holds no such list.
     """
-    held = choice.get("logprobs")
-    listed = held.get(field) if isinstance(held, Mapping) else None
+    logprobs = choice.get("logprobs")
+    listed = logprobs.get(field) if isinstance(logprobs, Mapping) else None
     first = listed[0] if isinstance(listed, list) and listed else None
     if not isinstance(first, Mapping):
         raise AnswerError("the answer holds no log-probabilities")
@@ -178,10 +178,10 @@ def echo(choice: Mapping[str, Any]) -> EchoedTokens:
     Raises:
         AnswerError: the choice does not hold one log-probability per token.
     """
-    held = choice.get("logprobs")
-    if not isinstance(held, Mapping):
+    logprobs = choice.get("logprobs")
+    if not isinstance(logprobs, Mapping):
         raise AnswerError("the answer holds no log-probabilities")
-    tokens, values = held.get("tokens"), held.get("token_logprobs")
+    tokens, values = logprobs.get("tokens"), logprobs.get("token_logprobs")
     if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
         raise AnswerError("the answer does not hold one log-probability per token")
     return EchoedTokens(tuple(map(str, tokens)), tuple(values))

@@ -153,10 +153,10 @@ class OptionTrie:
         values: dict[tuple[Node, int], float] = {}
         for (nodes, ids), reply in zip(self._groups(rows), replies, strict=True):
             for node, choice in zip(nodes, _choices_of(len(nodes), [reply], lists=self.lists), strict=True):
-                given = _of_token_ids(choice)
-                values |= {(node, id_): logprob(given[id_], what=f"token {id_}") for id_ in ids if id_ in given}
+                returned = _of_token_ids(choice)
+                values |= {(node, id_): logprob(returned[id_], what=f"token {id_}") for id_ in ids if id_ in returned}
         try:
-            sums = [sum(values[tuple(ids[:at]), ids[at]] for at in range(rows.n_context, len(ids))) for ids in rows.ids]
+            sums = [sum(values[tuple(ids[:i]), ids[i]] for i in range(rows.n_context, len(ids))) for ids in rows.ids]
             ends = [None if self.end_id is None else values[tuple(ids), self.end_id] for ids in rows.ids]
         except KeyError as error:
             raise AnswerError(f"the answer lacks the log-probability of token {error.args[0][1]}") from error
@@ -193,10 +193,10 @@ class EchoIds:
         rows = _rows(self.tokenizer, request, None)
         sums = []
         for ids, choice in zip(rows.ids, _choices_of(len(rows.ids), replies, lists=self.lists), strict=True):
-            given = echo(choice)
-            if not echoes(given.tokens, ids, self.tokenizer):
-                raise OtherTokensError(given.tokens, ids)
-            sums.append(_sum(given, rows.n_context, len(ids)))
+            echoed = echo(choice)
+            if not echoes(echoed.tokens, ids, self.tokenizer):
+                raise OtherTokensError(echoed.tokens, ids)
+            sums.append(_sum(echoed, rows.n_context, len(ids)))
         return _scored(sums, rows.token_counts, rows.n_moved, replies)
 
 
@@ -237,8 +237,8 @@ class EchoText:
     def echoed(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> list[EchoedTokens]:
         """Return the endpoint's tokens of the context, and of the context with each option."""
         texts = self._texts(request)
-        given = [echo(choice) for choice in _choices_of(len(texts), replies, lists=self.lists)]
-        return [echoed.cut(n_echoed(echoed.tokens, text)) for echoed, text in zip(given, texts, strict=True)]
+        whole = [echo(choice) for choice in _choices_of(len(texts), replies, lists=self.lists)]
+        return [echoed.cut(n_echoed(echoed.tokens, text)) for echoed, text in zip(whole, texts, strict=True)]
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Sum the log-probabilities of the tokens after the prefix that the context and all options share."""
@@ -246,11 +246,11 @@ class EchoText:
         n_common = n_common_tokens([echoed.tokens for echoed in (context, *options)])
         if n_common == 0:
             raise AnswerError("context and options share no token")
-        for option, given in zip(request.options, options, strict=True):
-            if len(given.tokens) == n_common:
+        for option, echoed in zip(request.options, options, strict=True):
+            if len(echoed.tokens) == n_common:
                 raise AnswerError(f"option '{option}' has no tokens of its own")
-        counts = tuple(len(given.tokens) - n_common for given in options)
-        sums = [_sum(given, n_common, len(given.tokens)) for given in options]
+        counts = tuple(len(echoed.tokens) - n_common for echoed in options)
+        sums = [_sum(echoed, n_common, len(echoed.tokens)) for echoed in options]
         return _scored(sums, counts, len(context.tokens) - n_common, replies)
 
 
@@ -386,8 +386,8 @@ def scoring_methods(
     ]
 
 
-def _sum(given: EchoedTokens, start: int, end: int) -> float:
-    return sum(logprob(given.logprobs[at], what=f"token {at} ('{given.tokens[at]}')") for at in range(start, end))
+def _sum(echoed: EchoedTokens, start: int, end: int) -> float:
+    return sum(logprob(echoed.logprobs[i], what=f"token {i} ('{echoed.tokens[i]}')") for i in range(start, end))
 
 
 def _scored(

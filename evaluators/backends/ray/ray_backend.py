@@ -207,7 +207,7 @@ class RayBackend(Backend):
                 if waiting and seat.worker and not seat.opening and len(seat.in_hand) == n_before:
                     block = waiting.popleft()
                     asked = [requests[index] for index in block.indices]
-                    missing = frozenset(at for at, index in enumerate(block.indices) if index in block.left)
+                    missing = frozenset(position for position, index in enumerate(block.indices) if index in block.left)
                     seat.in_hand.append((seat.worker.call("answer", asked, missing), block))
 
     def _events(self, waiting: deque[_Block]) -> Events:

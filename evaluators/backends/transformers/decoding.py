@@ -145,8 +145,8 @@ def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokeni
 def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset[int]:
     """Return the tokens that end a text: the tokenizer's own, and those in the model's generation config."""
     ends = getattr(network.generation_config, "eos_token_id", None)
-    listed = ends if isinstance(ends, list) else [ends]
-    return frozenset(end for end in [tokenizer.end_id, *listed] if end is not None)
+    configured = ends if isinstance(ends, list) else [ends]
+    return frozenset(end for end in [tokenizer.end_id, *configured] if end is not None)
 
 
 def next_tokens(
@@ -182,8 +182,8 @@ def next_tokens(
             tokens[index] = token
         doubtful += [index for index, is_near in zip(greedy, near.tolist(), strict=True) if is_near]
     step = max(1, _CHUNK_PROBABILITIES // logits.shape[-1])
-    for at in range(0, len(sampled), step):
-        chunk = sampled[at : at + step]
+    for begin in range(0, len(sampled), step):
+        chunk = sampled[begin : begin + step]
         drawn = _drawn(logits[chunk], [drafts[index] for index in chunk], rounding)
         for index, token in zip(chunk, drawn.tokens, strict=True):
             tokens[index] = token
@@ -210,7 +210,7 @@ def _drawn(logits: Tensor, drafts: Sequence[Draft], rounding: float) -> Drawn:
     return draw(logits, temperature, top_p, numbers, rounding)
 
 
-_MOST_LEFT_OUT = 10
+_IDS_PER_LEFT_OUT = 10
 """A warning is given if more than one id in so many has no token: the tokenizer may not be the model's."""
 
 
@@ -248,7 +248,7 @@ class Vocabulary:
         left_out = torch.ones(width, dtype=torch.bool)
         left_out[kept] = False
         self._is_left_out = left_out.to(logits.device)
-        if self.n_left_out * _MOST_LEFT_OUT > width:
+        if self.n_left_out * _IDS_PER_LEFT_OUT > width:
             logger.warning(
                 "the tokenizer has no token for %d of the model's %d ids, and these are never generated; if it is not "
                 "the one that the model was trained with, name that one with --tokenizer",

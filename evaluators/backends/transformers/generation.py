@@ -293,10 +293,10 @@ def limits_for_texts(network: PreTrainedModel, device: str, n_scored: int, wante
         return Limits(wanted, None, wanted)
     # Not the budget of scoring, with which a CPU decoded only four texts at a time.
     kind = device.partition(":")[0]
-    each, free = bytes_per_token(network), _free_bytes(device)
-    if each is None or free is None:
+    n_bytes, free = bytes_per_token(network), _free_bytes(device)
+    if n_bytes is None or free is None:
         return Limits(n_scored, None, n_scored)
-    n_tokens = int(free * _MEMORY_SHARE.get(kind, 0.25) / (each * _BUFFER_FACTOR))
+    n_tokens = int(free * _MEMORY_SHARE.get(kind, 0.25) / (n_bytes * _BUFFER_FACTOR))
     return Limits(max(n_scored, n_tokens), _MOST_ROWS.get(kind, 128), n_scored)
 
 

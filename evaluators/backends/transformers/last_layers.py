@@ -89,11 +89,11 @@ def output_layer_at(
     head = _head(network)
     selected = False
 
-    def select(_module: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    def select(_module: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         nonlocal selected
-        hidden, *rest = given
+        hidden, *rest = inputs
         if selected or tuple(hidden.shape[:2]) != shape:
-            return given
+            return inputs
         selected = True
         return (hidden[rows, columns][None], *rest)
 
@@ -111,7 +111,7 @@ def last_position_only(network: PreTrainedModel) -> Iterator[None]:
     head = _head(network)
     handle = None
     if head is not None:
-        handle = head.register_forward_pre_hook(lambda _module, given: (given[0][:, -1:], *given[1:]))
+        handle = head.register_forward_pre_hook(lambda _module, inputs: (inputs[0][:, -1:], *inputs[1:]))
     try:
         yield
     finally:
@@ -173,10 +173,10 @@ class _Selection:
         self._rows, self._columns, self._shape = rows, columns, shape
         self._selected = False
 
-    def before(self, _module: Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    def before(self, _module: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Keep only the needed positions if the input has the shape of the forward pass."""
-        self._selected = len(given) == 1 and tuple(given[0].shape[:2]) == self._shape
-        return (given[0][self._rows, self._columns][None],) if self._selected else given
+        self._selected = len(inputs) == 1 and tuple(inputs[0].shape[:2]) == self._shape
+        return (inputs[0][self._rows, self._columns][None],) if self._selected else inputs
 
     def after(self, _module: Module, _given: tuple[Any, ...], output: Tensor) -> Tensor:
         """Put the output back at its positions, with zeros elsewhere."""

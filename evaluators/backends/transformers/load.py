@@ -156,31 +156,31 @@ def check_causal(network: PreTrainedModel) -> None:
         )
 
 
-def usable_device(torch: Any, wanted: str | None) -> str:
+def usable_device(torch: Any, requested: str | None) -> str:
     """Return the requested device, or the best available one if none is requested.
 
     Raises:
         ConfigError: the requested device cannot be used.
     """
-    if wanted is None:
+    if requested is None:
         if torch.cuda.is_available():
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         # torch accepts names of devices that this machine or build lacks, so the device must be tried.
-        torch.zeros(1, device=wanted).item()
+        torch.zeros(1, device=requested).item()
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"--device {wanted} cannot be used: {reason}; use cpu, cuda, cuda:N or mps") from error
-    return wanted
+        raise ConfigError(f"--device {requested} cannot be used: {reason}; use cpu, cuda, cuda:N or mps") from error
+    return requested
 
 
-def torch_dtype(torch: Any, wanted: str | None, device: str) -> Any:
+def torch_dtype(torch: Any, requested: str | None, device: str) -> Any:
     """Return the requested precision; by default float32 on a CPU, and that of the checkpoint elsewhere."""
-    if wanted is None:
+    if requested is None:
         # Half precision is slow and coarse on a CPU.
         return torch.float32 if device == "cpu" else "auto"
-    return getattr(torch, wanted)
+    return getattr(torch, requested)
 
 
 _WAIT_POLICY = "OMP_WAIT_POLICY"

@@ -339,10 +339,10 @@ class LoraTrainer(Trainer):
         """Return the mean negative log-probability of the tokens of a label and of the end token."""
         torch, network = import_extra("torch", "hf"), self.loaded.network
         ids = [*rows.ids[0], self.end_id]
-        given = torch.tensor([ids[:-1]], device=network.device)
-        wanted = torch.tensor(ids[rows.n_context :], device=network.device)
-        logits = network(input_ids=given, use_cache=False).logits[0, -len(wanted) :]
-        return torch.nn.functional.cross_entropy(logits.float(), wanted)
+        input_ids = torch.tensor([ids[:-1]], device=network.device)
+        targets = torch.tensor(ids[rows.n_context :], device=network.device)
+        logits = network(input_ids=input_ids, use_cache=False).logits[0, -len(targets) :]
+        return torch.nn.functional.cross_entropy(logits.float(), targets)
 
 
 def _seed(seed: int, name: str) -> int:

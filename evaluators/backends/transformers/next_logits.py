@@ -213,9 +213,9 @@ class SingleDecoder:
 
     def _continue(self, ids: Sequence[int], kept: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
         torch = import_extra("torch", "hf")
-        given = torch.tensor([ids[-1:] if kept else list(ids)], device=self.network.device)
+        input_ids = torch.tensor([ids[-1:] if kept else list(ids)], device=self.network.device)
         with last_position_only(self.network):
-            output = self.network(input_ids=given, use_cache=True, **kept)
+            output = self.network(input_ids=input_ids, use_cache=True, **kept)
         states = {name: getattr(output, name, None) for name in _STATES}
         return output.logits[0, -1], {name: state for name, state in states.items() if state is not None}
 
@@ -327,10 +327,10 @@ class Difference(NamedTuple):
 def difference_of(logits: Tensor, expected: Tensor) -> Difference:
     """Compare two computations of the logits of the next token, each of shape (vocabulary,)."""
     torch = import_extra("torch", "hf")
-    computed, wanted = (torch.log_softmax(values.float(), dim=-1) for values in (logits, expected))
-    top = wanted.topk(min(_N_COMPARED_TOKENS, len(wanted))).indices
+    computed, reference = (torch.log_softmax(values.float(), dim=-1) for values in (logits, expected))
+    top = reference.topk(min(_N_COMPARED_TOKENS, len(reference))).indices
     # Equal values include minus infinity, whose difference is no number.
-    differences = torch.where(computed == wanted, 0.0, (computed - wanted).abs())
+    differences = torch.where(computed == reference, 0.0, (computed - reference).abs())
     return Difference(float(differences[top].mean()), float(differences.max()))
 
 

@@ -229,14 +229,14 @@ def difference(
         except Exception as error:
             return f"{type(packed.network).__name__} fails on it ({one_line(error, most=100)})"
         noise = max(
-            _gap(score, wanted)
-            for scores, wanted_scores in zip(together, expected, strict=True)
-            for score, wanted in zip(scores, wanted_scores, strict=True)
+            _gap(score, reference)
+            for scores, reference_scores in zip(together, expected, strict=True)
+            for score, reference in zip(scores, reference_scores, strict=True)
         )
         tolerance = _EXACT if precision not in _ROUNDING else _ROUNDING[precision] + _NOISE_FACTOR * noise
-        for rows, scores, wanted_scores in zip(chosen, packed_ends, expected, strict=True):
-            for ids, score, wanted in zip(rows.ids, scores, wanted_scores, strict=True):
-                gap = _gap(score, wanted)
+        for rows, scores, reference_scores in zip(chosen, packed_ends, expected, strict=True):
+            for ids, score, reference in zip(rows.ids, scores, reference_scores, strict=True):
+                gap = _gap(score, reference)
                 # Every comparison with NaN is false. Written with "not", the condition treats NaN as a difference.
                 if not gap <= tolerance * max(1, len(ids) - rows.n_context) ** 0.5:
                     return f"it differs by {gap:.2g} nats from plain scoring on requests of the run"
@@ -278,8 +278,8 @@ def _first_and_last(values: Sequence[T]) -> list[T]:
     return [values[index] for index in sorted({0, len(values) - 1})]
 
 
-def _gap(score: Score, wanted: Score) -> float:
+def _gap(score: Score, reference: Score) -> float:
     """Return the larger of the differences between two scores of an option and of the end token after it, in nats."""
-    pairs = [(score.logprob, wanted.logprob), (score.end_logprob or 0.0, wanted.end_logprob or 0.0)]
+    pairs = [(score.logprob, reference.logprob), (score.end_logprob or 0.0, reference.end_logprob or 0.0)]
     # Equal infinities count as no difference; subtracting them would give NaN.
     return max(0.0 if a == b else abs(a - b) for a, b in pairs)

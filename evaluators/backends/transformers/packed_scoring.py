@@ -301,10 +301,10 @@ class PackedScorer:
         if self._prefix_ids != tuple(ids):
             torch = import_extra("torch", "hf")
             self._prefix = None  # Free the old prefix before the new one is computed.
-            given = torch.tensor([list(ids)], device=self.network.device)
+            input_ids = torch.tensor([list(ids)], device=self.network.device)
             # Skip the output layer, which can cost as much as all others together.
             with last_position_only(self.network):
-                cache = self.network(input_ids=given, use_cache=True).past_key_values
+                cache = self.network(input_ids=input_ids, use_cache=True).past_key_values
             self._prefix = [(layer.keys, layer.values) for layer in cache.layers]
             self._prefix_ids = tuple(ids)
         return self._prefix
@@ -398,8 +398,8 @@ def obstacle(network: PreTrainedModel, longest: int) -> str | None:
     # A window that holds the longest request has no effect.
     if window is not None and longest > window and (kinds & windowed or not getattr(config, "layer_types", None)):
         return f"{config.model_type} attends to the last {window} tokens, the longest request has {longest}"
-    given = getattr(config, "rope_parameters", None) or {}
-    for parameters in [given, *(value for value in given.values() if isinstance(value, Mapping))]:
+    rope = getattr(config, "rope_parameters", None) or {}
+    for parameters in [rope, *(value for value in rope.values() if isinstance(value, Mapping))]:
         kind = str(parameters.get("rope_type"))
         n_trained = parameters.get("original_max_position_embeddings") or config.max_position_embeddings
         # Such positions depend on the longest text of the forward pass, not only on a token's own text.

@@ -197,8 +197,8 @@ class Engine:
         return self._loras[folder]
 
     # All versions that the extra allows, 0.29 and newer, support logprob_token_ids.
-    def _score(self, asked: Sequence[TokenQuestion]) -> dict[Node, dict[int, float]]:
-        narrow = split_wide(asked)
+    def _score(self, questions: Sequence[TokenQuestion]) -> dict[Node, dict[int, float]]:
+        narrow = split_wide(questions)
         parameters = {
             tokens: self._parameters(max_tokens=1, logprob_token_ids=list(tokens), detokenize=False)
             for tokens in {question.tokens for question in narrow}
@@ -212,7 +212,7 @@ class Engine:
             logprobs.setdefault(node, {}).update((token, returned[token].logprob) for token in tokens)
         return logprobs
 
-    def _generate(self, wanted: Sequence[Continuation]) -> list[Generated]:
+    def _generate(self, continuations: Sequence[Continuation]) -> list[Generated]:
         parameters = [
             self._parameters(
                 max_tokens=asked.max_tokens,
@@ -222,9 +222,9 @@ class Engine:
                 seed=asked.seed,
                 **self._schema_parameters(asked.json_schema),
             )
-            for asked in wanted
+            for asked in continuations
         ]
-        texts = (output.outputs[0] for output in self._ask([asked.ids for asked in wanted], parameters))
+        texts = (output.outputs[0] for output in self._ask([asked.ids for asked in continuations], parameters))
         return [Generated(text.text, len(text.token_ids), text.finish_reason) for text in texts]
 
     def _schema_parameters(self, json_schema: str | None) -> dict[str, Any]:

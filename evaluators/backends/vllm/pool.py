@@ -101,11 +101,11 @@ class Workers:
         self._workers: list[_Worker] = []
         stop = weakref.finalize(self, _stop, self._workers)
         for environment in environments:
-            here, there = context.Pipe()
-            process = context.Process(target=serve, args=(there, replace(settings, environment=environment)))
+            our_end, worker_end = context.Pipe()
+            process = context.Process(target=serve, args=(worker_end, replace(settings, environment=environment)))
             process.start()
-            there.close()
-            self._workers.append(_Worker(process, here))
+            worker_end.close()
+            self._workers.append(_Worker(process, our_end))
         try:
             runtimes = [_started(worker) for worker in self._workers]
         except BaseException:

@@ -140,17 +140,17 @@ class VllmBackend(Backend):
         Texts are tokenised one chunk ahead of the engine.
         """
         chunks = [[index for index in chunk if index in missing] for chunk in self.plan(requests)]
-        wanted = [(number, chunk) for number, chunk in enumerate(chunks) if chunk]
-        if not wanted:
+        numbered = [(number, chunk) for number, chunk in enumerate(chunks) if chunk]
+        if not numbered:
             return
         pool = self.pool()
         prepared: dict[int, _Prepared] = {}
 
         def works() -> Iterator[tuple[int, Work]]:
             prepared_chunks = _prepared_ahead(
-                lambda chunk: self._prepare(requests, chunk), [chunk for _, chunk in wanted]
+                lambda chunk: self._prepare(requests, chunk), [chunk for _, chunk in numbered]
             )
-            for (number, _), chunk in zip(wanted, prepared_chunks, strict=True):
+            for (number, _), chunk in zip(numbered, prepared_chunks, strict=True):
                 prepared[number] = chunk
                 yield number, chunk.work
 
