@@ -248,7 +248,7 @@ def test_heavy_libraries_are_imported_inside_functions_of_one_plug_in_each(trees
     # and a text classifier is no way of calling the model that is scored.
     users["transformers"] -= {
         "evaluators.models.pretrained",
-        "evaluators.models.chat_probe",
+        "evaluators.models.chat_template_process",
         "evaluators.scorers.classifier",
     }
     # A model of images and texts is called in another way than a language model, through the same libraries.

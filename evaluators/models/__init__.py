@@ -2,8 +2,8 @@
 
 * *model_files*, *chosen_adapters*, *pretrained*: find the files of a model and their exact version, and load them
   safely.
-* *tokenizer*, *chat_template* (with *chat_probe*), *harness_borders*: the token ids of a prompt, and where its options
-  begin; *option_trie*: the fewest questions about options, for engines and endpoints.
+* *tokenizer*, *chat_template* (with *chat_template_process*), *harness_borders*: the token ids of a prompt, and where
+  its options begin; *option_trie*: the fewest questions about options, for engines and endpoints.
 * *request_blocks*, *process_limits*: how many requests are asked together, and on how many cores.
 * *parity*: compares a backend with the scores of plain transformers.
 """

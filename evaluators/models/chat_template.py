@@ -13,7 +13,7 @@ from typing import Any
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import one_line
-from evaluators.models.chat_probe import CPU_SECONDS
+from evaluators.models.chat_template_process import CPU_SECONDS
 
 _REMEDY = "leave out --chat, or name a --tokenizer with another template"
 _PROMPTS = (
@@ -58,7 +58,7 @@ def check_template(template: str, variables: str) -> None:
 
 def _answer(request: str) -> Mapping[str, Any]:
     # Not as a module: the process needs none of our code, and -P keeps our files from shadowing its imports.
-    command = [sys.executable, "-P", str(Path(__file__).with_name("chat_probe.py"))]
+    command = [sys.executable, "-P", str(Path(__file__).with_name("chat_template_process.py"))]
     try:
         process = subprocess.run(
             command, input=request, capture_output=True, encoding="utf-8", timeout=_WAIT_SECONDS, check=False

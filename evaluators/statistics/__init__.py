@@ -2,7 +2,7 @@
 
 From stored answers to a value with its interval::
 
-    log-probabilities --option_scores--> probabilities --outcomes--> certainty, predicted outcome
+    log-probabilities --option_scores--> probabilities --certainty--> certainty, predicted outcome
                                               │
                          record_tables:       v                                   cluster  occupation │ value
                          one row per item or part, with its cluster and groups        0     nurse     │  1.0

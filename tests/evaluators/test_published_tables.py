@@ -18,7 +18,7 @@ from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import Selection, select
-from evaluators.statistics.outcomes import certainty
+from evaluators.statistics.certainty import certainty
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import Record

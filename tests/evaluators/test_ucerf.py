@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.statistics.outcomes import desirability
+from evaluators.statistics.certainty import desirability
 from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
 from schemas.documents.result import Metric
 from tests.evaluators.made_data import made_records, pairs_of_occupations

@@ -19,8 +19,8 @@ from evaluators.calibration.reweighting.array_checks import LEAST_CLASSES
 from evaluators.calibration.reweighting.fitting import FEW_ROWS, Settings, fit_rules
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration
 from evaluators.statistics.bootstrap import ratio
+from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.class_accuracies import mean_accuracy, sen_welfare
-from evaluators.statistics.outcomes import predicted_share
 
 
 class GiniReweighting(StoredCalibration):

@@ -20,8 +20,8 @@ import numpy as np
 from biasboard.ground.columns import BoolArray
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.baseline import Facts
+from evaluators.statistics.certainty import TIE_TOLERANCE
 from evaluators.statistics.option_scores import option_probabilities, option_probabilities_of
-from evaluators.statistics.outcomes import TIE_TOLERANCE
 from evaluators.task import ItemFacts, Prompt, Read, Task, quoted, unanswered
 from evaluators.tasks.coreference.coreference_table import UNDETERMINED, CoreferenceTable
 from evaluators.tasks.coreference.generated_answers import read_answer

@@ -14,7 +14,7 @@ import numpy as np
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.statistics import class_accuracies
 from evaluators.statistics.bootstrap import ratio
-from evaluators.statistics.outcomes import predicted_share
+from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.record_tables import mean
 
 _ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))

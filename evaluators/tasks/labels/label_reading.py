@@ -12,8 +12,8 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.calibrator import LabelAnswers
 from evaluators.metric import MetricInputs
+from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.option_scores import are_certain_choices, option_probabilities
-from evaluators.statistics.outcomes import predicted_share
 from evaluators.task import LabelUse, PartReport, Read, Task, unanswered
 from evaluators.tasks.labels.label_answers import BIAS, TEST, label_answers
 from evaluators.tasks.labels.label_tables import ConfigTable, SuiteTable

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.statistics.outcomes import certainty, desirability, perplexity, predicted_share
+from evaluators.statistics.certainty import certainty, desirability, perplexity, predicted_share
 
 # p of the right one of two outcomes; entropy in nats, perplexity, certainty with k = 2, and with 38 more outcomes of
 # probability 0.

@@ -1,4 +1,4 @@
-"""Renders a chat template in a process of its own, with limits on time and memory: ``python chat_probe.py < REQUEST``.
+"""Renders a chat template in a process of its own, with limits on time and memory.
 
 A template comes with a model and is a program: it can loop forever or fill the memory. The request is a JSON object
 with the template, its variables and the prompts; the answer is a JSON object with the texts or a problem.
