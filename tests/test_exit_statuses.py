@@ -12,8 +12,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import typer
 
-from biasboard.ground.command_line import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_RUN_FAILED, EXIT_STATUS
+from biasboard.ground.command_line import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_RUN_FAILED, EXIT_STATUS, one_line_errors
+from biasboard.ground.errors import DataError
 from evaluators.task import load_task
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
@@ -69,7 +71,10 @@ def replay(dataset: Path, tmp_path: Path, text: str) -> tuple[int, str]:
     return status("run", *options, "--out", tmp_path / "runs")
 
 
-def test_the_page_and_the_help_name_the_same_statuses() -> None:
+def test_the_page_and_the_help_name_the_same_statuses(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit), one_line_errors():
+        raise DataError("a\x1b[31m\nb")
+    assert capsys.readouterr().err == "error: a\\x1b[31m\\nb\n"
     page = (REPOSITORY / "site/docs/commands.md").read_text(encoding="utf-8")
     table = page.partition("## Exit status")[2].partition("##")[0]
     expected = [0, EXIT_ERROR, USAGE, EXIT_RUN_FAILED, EXIT_INTERRUPTED]

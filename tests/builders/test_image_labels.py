@@ -65,6 +65,13 @@ def test_each_image_stands_in_one_split_and_each_label_alike(tmp_path: Path) -> 
     assert counts["pool"] == {"black cat": 3, "dog": 3}
     real = [item for split in ("test", "bias", "pool") for item in splits[split]]
     assert len({item.image_sha256 for item in real}) == len(real) == 21
+    built(image_folder(tmp_path / "few", {"cat": 3, "dog": 3}), tmp_path / "small")
+    assert {split: len(items) for split, items in splits_of(tmp_path / "small").items()} == {
+        "test": 2,
+        "bias": 2,
+        "pool": 2,
+        "content_free": 6,
+    }
     for item in real:
         assert item.labels == ("black cat", "dog")
         assert item.image.bytes == (folder / str(item.source_row)).read_bytes()

@@ -183,6 +183,7 @@ def test_the_table_in_the_readme_and_the_csv_file_say_the_same(tmp_path: Path) -
 def test_the_filter_drops_by_language_and_name_before_it_opens_a_file(tmp_path: Path) -> None:
     (tmp_path / "info.csv").write_text(
         INFO_HEADER + "task010_x_classification,,Misc.,,English,English\n"
+        "task1001_x_detection,,Misc.,,English,English\ntask200_x_detection,,Misc.,,English,English\n"
         "task002_x_detection,,Misc.,,English,English\n"
         "task003_x,,Text Classification,,French,English\n"
         "task004_x_incorrect_answer_generation,,Misc.,,English,English\n"
@@ -192,7 +193,7 @@ def test_the_filter_drops_by_language_and_name_before_it_opens_a_file(tmp_path: 
     found = places(tmp_path / "tasks", "task010_x_classification", "task003_x", "task005_x")
     chosen = choose_filtered(found, read_task_info(tmp_path / "info.csv", tmp_path))
     assert [task.name for task in chosen.tasks] == ["task010_x_classification"]
-    assert chosen.missing == ("task002_x_detection",)
+    assert chosen.missing == ("task002_x_detection", "task200_x_detection", "task1001_x_detection")
     assert [(reject.candidate, reject.rule) for reject in chosen.rejects] == [
         ("task003_x", "not_english"),
         ("task004_x_incorrect_answer_generation", "excluded_task"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sqlite3
@@ -270,6 +271,11 @@ def test_a_shared_store_is_asked_first_and_costs_nothing_known(dataset: Path, tm
 
 def test_a_store_that_another_process_holds_is_not_called_broken(tmp_path: Path) -> None:
     path, model = tmp_path / "s.sqlite", LoggingBackend(tmp_path / "log").model
+    with ResponseStore(path, model) as store:
+        store.sent(Sent(1, 0.5))
+        assert store.totals().cost_usd == 0.5
+        store.sent(Sent(1, None))
+        assert store.totals().cost_usd is None
     with ResponseStore(path, model, busy_seconds=0.1) as store, closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         store.sent(Sent(1))
@@ -278,7 +284,12 @@ def test_a_store_that_another_process_holds_is_not_called_broken(tmp_path: Path)
         other.rollback()
 
 
-def test_a_limit_keeps_pairs_whole_and_is_the_same_everywhere(dataset: Path) -> None:
+def test_a_limit_keeps_pairs_whole_and_is_the_same_everywhere(dataset: Path, tmp_path: Path) -> None:
+    orphans = [item for number, item in enumerate(made_items(20)) if number % 4]
+    mixed = write_dataset(tmp_path / "mixed", {"type2": orphans})
+    limited = [select(mixed, read_manifest(mixed), "type2", limit=limit).items for limit in range(2, 31)]
+    taken = [{item.item_id for _, item in items} for items in limited]
+    assert all(smaller <= larger for smaller, larger in itertools.pairwise(taken))
     manifest = read_manifest(dataset)
     chosen = select(dataset, manifest, "type2", limit=51)
     again = select(dataset, manifest, "type2", limit=51)

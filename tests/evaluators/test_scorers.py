@@ -260,6 +260,10 @@ def test_a_toxicity_classifier_of_several_labels_is_not_normalised_over_them(tmp
     found = scored(classifier.open_scorer("toxicity", str(folder), None))
     by_hand = [1 / (1 + np.exp(-logits_of(folder, text)[1])) for text in TEXTS]
     assert found[:, 0] == pytest.approx(by_hand, abs=1e-5)
+    two = save_classifier(tmp_path / "two", {0: "fine", 1: "toxic"}, "single_label_classification")
+    exponents = [np.exp(logits_of(two, text)) for text in TEXTS]
+    shares = [float(each[1] / each.sum()) for each in exponents]
+    assert scored(classifier.open_scorer("toxicity", str(two), None))[:, 0] == pytest.approx(shares, abs=1e-5)
 
 
 def write_csv(path: Path, text: str) -> Path:

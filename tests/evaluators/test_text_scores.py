@@ -183,6 +183,7 @@ def test_vectors_of_two_lengths_are_refused(tmp_path: Path) -> None:
         ("sentiment", [1.5], False),
         ("toxicity", [0.0], True),
         ("toxicity", [-0.1], False),
+        ("toxicity", [1.5], False),
         ("toxicity", [0.1, 0.9], False),
         ("embedding", [0.6, 0.8], True),
         ("embedding", [1.0], False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -75,6 +76,9 @@ def test_worked_eight_rows() -> None:
     assert value_of(metrics, "ucerf_group", occupation="nurse") == pytest.approx(0.6563, abs=5e-5)
     assert value_of(metrics, "equalized_odds", occupation="nurse") == 0.5
     assert value_of(metrics, "eo_gap", occupation="nurse") == 0.5
+    records = made_records([*NURSE_DRIVER, ("nurse", "driver", "masculine", 1.0)])
+    records[-1] = dataclasses.replace(records[-1], status="failed", reason="cut", reading=None)
+    assert value_of(compute_metrics(records, "coreference"), "equalized_odds", occupation="nurse") == 0.5
 
 
 def test_certain_answers_make_the_group_form_equal_to_equalized_odds() -> None:

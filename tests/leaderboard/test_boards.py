@@ -9,7 +9,8 @@ import pytest
 
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.ranking.rank_ranges import RankRange
-from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.entries import Entry, Root, why_unranked
+from schemas.documents.result import Counts, SplitCounts
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
     leaning,
@@ -66,6 +67,14 @@ def test_a_model_that_answers_too_little_is_shown_without_a_rank(board: Board) -
     assert silent.entry.primary is not None
     assert silent.entry.primary.value is not None
     assert [row.rank.n_ranked for row in board.tables[1].ranked if row.rank] == [2, 2]
+    entry = board.tables[1].ranked[0].entry
+    counts = Counts(items=1, scored=1, refused=0, unparsed=0, failed=0, truncated=0)
+    signature = replace(entry.result.signature, parts=("a", "b", "c", "d"), splits=("test", "bias"))
+    result = replace(entry.result, signature=signature)
+    for n, why in ((2, None), (3, "part d has no items of split bias, which most parts have; a rank needs every part")):
+        places = [*((part, "test") for part in "abcd"), *((part, "bias") for part in "abcd"[:n])]
+        coverage = tuple(SplitCounts(part=part, split=split, counts=counts) for part, split in places)
+        assert why_unranked(replace(entry, result=result, coverage=coverage)) == why
 
 
 def test_ambiguous_items_have_other_columns(board: Board) -> None:
@@ -143,6 +152,13 @@ def test_another_revision_is_another_row(tmp_path: Path) -> None:
     assert [row.rank for row in board.tables[0].rows] == [RankRange(1, 1, 1), None]
     label = f"acme/small ({'a' * 40}, float32)"
     assert board.tables[0].rows[1].unranked == f"gives exactly the answers of {label}, so it has no rank of its own"
+    known = leaning(2.0, 0.1)
+    write_model(tmp_path / "few" / "local", "acme/whole", known)
+    write_model(
+        tmp_path / "few" / "local", "acme/shy", lambda *of_side: None if of_side[3] % 25 == 0 else known(*of_side)
+    )
+    chances = {row.entry.result.model.id: row.chance for row in board_of(tmp_path / "few").tables[0].rows}
+    assert chances == {"acme/whole": 1.0, "acme/shy": 0.0}
 
 
 def test_a_result_with_an_older_metric_is_scored_again_and_ranked(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import huggingface_hub
@@ -14,6 +15,7 @@ import yaml
 from leaderboard.pages.addresses import permalink
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
+from leaderboard.result_format import VerifiedResult, load_format
 from leaderboard.verify.entries import Root
 from schemas.folders.run_folder import find_runs, read_result
 from tests.leaderboard.exporting import export
@@ -147,6 +149,20 @@ def test_a_submission_gives_dates_and_a_withdrawal_stops_the_export(board: Place
 
 @pytest.mark.slow
 def test_the_permalink_leads_to_the_result_on_the_site(runs: Path) -> None:
+    entry = load_known(Root(runs, "local")).entries[0]
+    signature = replace(entry.result.signature, splits=("test", "train"))
+    several = replace(entry, result=replace(entry.result, signature=signature))
+    one = VerifiedResult(
+        entry=several,
+        folder=runs,
+        result_sha256=SHA,
+        page="",
+        dataset_sha256=SHA,
+        manifest=None,
+        submission=None,
+        withheld=None,
+    )
+    assert "one config and one split" in load_format("hub-results").refused([one])[runs]
     files = generate(make_view(assemble(load_known(Root(runs, "local")).entries), (), ()), {})
     for run in find_runs(runs):
         page, _, anchor = permalink(read_result(run)).partition("#")

@@ -17,7 +17,7 @@ from evaluators.baseline import Baseline
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
-from evaluators.runs.measure.baseline_gate import GateCheck
+from evaluators.runs.measure.baseline_gate import GateCheck, _smallest_answered_share
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
@@ -26,6 +26,7 @@ from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
+from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import StoredParts, read_run, write_result
 from schemas.lexicon import occupations
@@ -229,6 +230,8 @@ def test_a_record_that_lacks_what_baselines_read_is_left_out_alone(tmp_path: Pat
     honest = write_model(tmp_path, "acme/honest", leaning(2.0, 0.1))
     keys = KeyBook(write_keys(tmp_path / "keys", honest.parent))
     records = make_records(leaning(2.0, 0.1))
+    lost = replace(records[1], split="content_free", target=None, status="failed", reason="cut", reading=None)
+    assert _smallest_answered_share(RecordColumns.of([records[2], lost])) == 1.0
     groups = {key: value for key, value in records[0].groups.items() if key != "first_occupation"}
     records[0] = replace(records[0], groups=groups)
     write_made(tmp_path / "aaa", make_result(records, "aaa/damaged"), records)

@@ -13,6 +13,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import GenerateRequest, Response
+from evaluators.models.parity import tolerance_for
 from evaluators.task import load_task
 from leaderboard.commands.accept import accept
 from leaderboard.verify.entries import Root
@@ -55,7 +56,15 @@ def shifted(record: Record, by: float) -> Record:
     )
 
 
-def test_honest_answers_agree(world: World) -> None:
+def test_honest_answers_agree(world: World, tmp_path: Path) -> None:
+    class Coarse(SkilledBackend):
+        @property
+        def model(self) -> Model:
+            """The same model in a coarser precision."""
+            return replace(super().model, precision="bfloat16")
+
+    coarse = rerun(world.places.honest / "result.json", Coarse(tmp_path / "log", name=NAME), world.datasets, 5, seed=1)
+    assert coarse.rerun.tolerance == tolerance_for("bfloat16") > tolerance_for(world.backend.model.precision)
     found = rerun(world.places.honest / "result.json", world.backend, world.datasets, 30, seed=1)
     assert (found.rerun.n_items, found.rerun.n_agreeing, found.differing) == (30, 30, ())
     every = rerun(world.places.honest / "result.json", world.backend, world.datasets, 10_000, seed=1)

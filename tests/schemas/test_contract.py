@@ -74,6 +74,11 @@ def test_minus_infinity_is_spelled_as_text() -> None:
         (changed(float("nan"), "metrics", 0, "value"), r"holds NaN or an infinity; write null and a reason"),
         (changed(float("inf"), "usage", "seconds"), r"holds NaN or an infinity; write null and a reason"),
         (changed(3, "counts", "items"), r"counts: items 3 is not the sum of scored, refused, unparsed and failed"),
+        (changed(3, "records", "n_rows"), r"counts.items 2, signature.n_items 2 and records.n_rows 3 differ"),
+        (
+            lambda d: d["metrics"][1].update(interval=d["metrics"][0]["interval"], interval_reason=None),
+            r"metrics: .*: interval: a metric without a value has none",
+        ),
         (changed("f" * 64, "signature_sha256"), r"signature_sha256: is not the hash of the signature"),
         (changed(1.5, "metrics", 0, "value"), r"metrics: accuracy: value 1.5 lies outside \[0.0, 1.0\]"),
         (changed(0.9, "metrics", 0, "interval", "low"), r"metrics: accuracy: interval low 0.9 is above high 0.75"),

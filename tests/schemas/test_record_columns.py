@@ -180,6 +180,8 @@ def test_large_integers_are_as_valid_as_in_rows(tmp_path: Path) -> None:
     without = [replace(many[0], exchanges=tuple(replace(one, sample=None) for one in many[0].exchanges))]
     zero = [replace(many[0], exchanges=tuple(replace(one, sample=0) for one in many[0].exchanges))]
     assert requests_sha256(RecordColumns.of(without)) != requests_sha256(RecordColumns.of(zero))
+    reworded = [replace(many[0], exchanges=tuple(replace(one, prompt="Who?") for one in many[0].exchanges))]
+    assert requests_sha256(records) != requests_sha256(RecordColumns.of(reworded))
 
 
 def test_sets_of_outcomes_are_compared_whatever_their_length_and_order() -> None:

@@ -50,6 +50,14 @@ def test_quick_work_says_one_line_at_its_end(capsys: pytest.CaptureFixture[str])
     assert re.fullmatch(r"asking: 50 of 50, [\d,.]+ items/s, 0 s in all\n", capsys.readouterr().err)
 
 
+def test_items_of_an_earlier_run_say_nothing_about_the_pace(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("asking", 10_001) as advance:
+        advance(10_000, earlier=True)
+        threading.Event().wait(0.2)
+        advance(1)
+    assert re.fullmatch(r"asking: 10,001 of 10,001, [0-5]\.\d items/s, 0 s in all\n", capsys.readouterr().err)
+
+
 def test_an_error_ends_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="wrong"), working("outer"), steps() as step:
         step("inner", 0, 10)
