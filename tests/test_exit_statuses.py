@@ -71,10 +71,7 @@ def replay(dataset: Path, tmp_path: Path, text: str) -> tuple[int, str]:
     return status("run", *options, "--out", tmp_path / "runs")
 
 
-def test_the_page_and_the_help_name_the_same_statuses(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit), one_line_errors():
-        raise DataError("a\x1b[31m\nb")
-    assert capsys.readouterr().err == "error: a\\x1b[31m\\nb\n"
+def test_the_page_and_the_help_name_the_same_statuses() -> None:
     page = (REPOSITORY / "site/docs/commands.md").read_text(encoding="utf-8")
     table = page.partition("## Exit status")[2].partition("##")[0]
     expected = [0, EXIT_ERROR, USAGE, EXIT_RUN_FAILED, EXIT_INTERRUPTED]
@@ -127,3 +124,9 @@ def test_130_is_ctrl_c(dataset: Path, tmp_path: Path) -> None:
             said = process.communicate()[1]
     assert process.returncode == EXIT_INTERRUPTED, said
     assert said.splitlines()[-1].startswith("stopped; ")
+
+
+def test_an_error_line_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit), one_line_errors():
+        raise DataError("a\x1b[31m\nb")
+    assert capsys.readouterr().err == "error: a\\x1b[31m\\nb\n"
