@@ -12,7 +12,8 @@ The benchmark covers English only, and a good score does not show that people ar
 
 ::
 
-    source (embedded, published, tango, tagged_sources with tagging) ──> templates with slots for pronouns
+    source (embedded, published, tango, tagged_sources) ──> templates with slots for pronouns
+        |  tagging     the rule that turns a plain text into a template or rejects it, for all *tagged_sources*
         |  variants    eleven items of each template, one per pronoun family
         v
     drafts             the draft of a dataset from each source, with the texts of cards ──> builders/dataset

@@ -11,7 +11,8 @@ four to ten annotators, and thresholds at 75 and 25 percent.
                                           │ entrance: who may vote
                                           └── accepted ──> dataset of the accepted pairs;  agreement: the report
 
-*annotate_commands* holds the commands of ``annotate`` except ``report`` and ``serve``.
+*state* reads and writes ``votes.csv`` and the other files of an annotation. *annotate_commands* holds the
+commands of ``annotate`` except ``report`` and ``serve``.
 """
 
 from __future__ import annotations
