@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
@@ -35,6 +33,9 @@ from schemas.documents.dataset import (
 from schemas.documents.item_shape import Item, shape_of
 from schemas.files import contract, row_files
 from schemas.folders.dataset_folder import MANIFEST, REJECTS
+
+if TYPE_CHECKING:
+    import numpy as np
 
 VERSION_FORM = "MAJOR.MINOR.PATCH, such as 1.2.0"
 _VERSION = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})")
@@ -161,6 +162,9 @@ def take_units(
 
 def rng_for(seed: int, name: str) -> np.random.Generator:
     """Return a random generator for a named thing, such as a task or a label, independent of all other names."""
+    # The list of builders imports this file, and draws nothing.
+    import numpy as np
+
     return np.random.default_rng(int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest(), "big"))
 
 
