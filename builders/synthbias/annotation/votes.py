@@ -38,7 +38,7 @@ class AnnotatorKind(StrEnum):
 
 
 class Status(StrEnum):
-    """The statuses of an annotator; only the votes of active annotators count."""
+    """The statuses of an annotator; active ones count, and untested ones with ``--count-untested``."""
 
     ACTIVE = "active"
     UNTESTED = "untested"

@@ -31,7 +31,7 @@ _CAREFUL, _PUBLISHED = f"1.0+{CAREFUL}", f"1.0+{PUBLISHED}"
 _GREATEST_TOXICITY_MAD = 0.5
 """Largest mean absolute deviation of values in [0, 1]: half of them are 0 and half are 1.
 
-The paper does not mention the division, but its published values of .81 to .96 are only plausible with it.
+The paper does not say that NTS divides by it, but its published values of .81 to .96 are only plausible with it.
 """
 
 Values = Callable[[ContinuationTable], FloatArray]
