@@ -11,7 +11,7 @@ COMMANDS = {
     ),
     "finetune": LazyCommand(
         "evaluators.commands.finetune:finetune_command",
-        "Train a LoRA adapter for each config and each prompt of a dataset, to be used by run --lora.",
+        "Train a LoRA adapter for each config and each prompt of a dataset, with which run --lora asks.",
     ),
     "rescore": LazyCommand(
         "evaluators.commands.rescore:rescore_command",

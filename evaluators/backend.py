@@ -335,12 +335,12 @@ class Backend(ABC):
         """Return True if :meth:`sends_messages` is known to be true without asking the endpoint."""
         return False
 
-    def remedy_by_completions(self) -> str | None:
-        """Return the option that has this model continue texts and score options instead of taking messages.
+    def completion_options(self) -> Sequence[str]:
+        """Return options with which the same model would continue texts and score options, where it now takes messages.
 
-        None if there is no such option of the command line. The endpoint may be asked to find out.
+        The endpoint may be asked to find out.
         """
-        return None
+        return ()
 
 
 def check_model_id(model_id: str) -> str:

@@ -1,7 +1,7 @@
-"""The interface of a metric: sufficient statistics of each cluster, and a function from their sums to a value.
+"""The interface of a metric: sufficient statistics per cluster, and their aggregation to a value.
 
-The statistics of a slice come from a :class:`StatisticsSource`, which computes them from a table with
-``MetricDefinition.statistics``, or reads stored sums.
+A :class:`StatisticsSource` provides the statistics of a slice: from a table, by the function
+``MetricDefinition.statistics``, or from stored sums.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class MetricInputs(NamedTuple):
     scores: TextScores = NO_SCORES
     """Scores of the texts; metrics that need a missing kind of score are null."""
     corrections: Sequence[FittedCorrection] = ()
-    """Corrections that were fitted before; they are applied unchanged."""
+    """Earlier corrections, applied unchanged."""
     trained: Mapping[str, frozenset[str]] = {}
-    """Ids of the items on which an adapter of the model was trained, by config; no correction is fitted on them."""
+    """Ids of the items that an adapter of the model was trained on, by config; nothing is fitted on them."""
     may_fit: bool = True
     """True to fit missing corrections; False to leave out the metrics that need them."""
 
@@ -38,11 +38,11 @@ NO_INPUTS = MetricInputs()
 
 
 class RecordTable(Protocol):
-    """The records of a run as arrays. Each task has a class of its own."""
+    """Records as arrays; one class per task."""
 
     @property
     def corrections(self) -> tuple[FittedCorrection, ...]:
-        """The corrections that the metrics apply, for the run to store; most tasks have none."""
+        """The corrections, fitted or earlier, that its metrics apply and a run stores; mostly none."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the sorted values that occur in a group; none if the table has no such group."""
@@ -61,7 +61,7 @@ class MetricFacts(NamedTuple):
     ideal: float | None
     """Ideal value; None if there is none."""
     unit: str
-    """What ``n`` counts, such as items."""
+    """Unit that ``n`` counts."""
 
 
 class StatisticsSource(Protocol):
@@ -71,7 +71,7 @@ class StatisticsSource(Protocol):
         """Return the facts about a metric."""
 
     def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
-        """Return the slices of a metric: ``{}`` for all items and, unless it is undefined, one per value of a group."""
+        """Return the slices of a metric, all items first; only these if the metric is undefined."""
 
     def statistics(self, definition: MetricDefinition[Any], group: Mapping[str, str]) -> Statistics:
         """Return the statistics of a metric on a slice."""
@@ -96,39 +96,37 @@ class MetricDefinition(Generic[T]):
     statistics: Callable[[T, Mapping[str, str]], Statistics]
     """Function that returns the sufficient statistics of a slice of a table."""
     aggregate: Callable[[FloatArray], FloatArray] = mean
-    """Function that turns summed statistics, shape (..., n_columns), into values, shape (...,); nan if undefined."""
+    """Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined."""
     version: str = "1.0"
-    """Version of the metric, raised with every change that can alter a value."""
+    """Version of the metric; raised by each change that can alter a value."""
     scorer: Callable[[T], str | None] | None = None
-    """Function that returns the label of the scorer of a table's texts; it returns None if no text was scored.
+    """Function that returns the label of the scorer behind a table's scores, None if no text was scored.
 
-    The field is None for a metric that needs no scorer.
+    None for metrics that need no scorer.
     """
     unit: str = "items"
-    """What ``n`` counts on a config, in the plural, such as items or pairs."""
+    """Unit that ``n`` counts on a config, such as items or pairs."""
     minimum: float = 0.0
-    """Smallest possible value."""
     maximum: float | None = 1.0
-    """Largest possible value; None if there is no limit."""
+    """Largest value that is possible; None if there is none."""
     ideal: float | Callable[[T], float | None] | None = None
     """Ideal value, or function that returns it for a table; None if there is none."""
     slices: tuple[str, ...] = ()
-    """Names of groups; the metric is also computed for each value of each group."""
+    """Names of the groups by which the value is also computed, one slice per value of the group."""
     undefined: Callable[[T], str | None] = lambda table: None
     """Function that returns why the metric has no value on a table; None if it has one."""
     why_nan: Callable[[FloatArray], str | None] = lambda sums: None
-    """Function that returns, given a slice's sums, why ``aggregate`` gives nan; None if the slice just has no units."""
+    """Function from the sums of a slice to the reason why ``aggregate`` gives nan; None if the slice has no units."""
     unit_of_suite: str | None = None
-    """What ``n`` counts on a suite; None if the same as on a config."""
+    """Unit that ``n`` counts on a suite; None if the same as on a config."""
     interval_method: str = PERCENTILE
-    """Method of the interval, ``PERCENTILE`` or ``NORMAL``: see ``interval_of``."""
     no_interval: str | None = None
     """Reason why the metric never has an interval; None if it can have one."""
     floor: str | None = None
-    """Name of the metric that estimates what this metric would be by chance alone; None if there is none."""
+    """Name of the metric that estimates this metric's value under chance alone; None if there is none."""
 
     def facts_on(self, table: T, *, is_suite: bool) -> MetricFacts:
-        """Return the facts about the metric on a table, which is that of a suite or of a config."""
+        """Return the facts about the metric on the table of a suite, or of a config."""
         # Values from different scorers are not comparable, so the label makes them different versions.
         label = None if self.scorer is None else self.scorer(table)
         version = self.version if label is None else f"{self.version}.{label}"
@@ -136,13 +134,13 @@ class MetricDefinition(Generic[T]):
         return MetricFacts(version, self.undefined(table), ideal, self.unit_on(is_suite=is_suite))
 
     def unit_on(self, *, is_suite: bool) -> str:
-        """Return what ``n`` counts: on a suite, or on a config."""
+        """Return the unit that ``n`` counts on a suite, or on a config."""
         return self.unit_of_suite or self.unit if is_suite else self.unit
 
     def resampled(
         self, source: StatisticsSource, group: Mapping[str, str], n_resamples: int = N_RESAMPLES
     ) -> FloatArray:
-        """Return the values on the first ``n_resamples`` resamples, shape (n_resamples,); nan where undefined."""
+        """Return the values on the first resamples of the clusters, shape (n_resamples,); nan where undefined."""
         return resample(source.statistics(self, group).cluster_sums, self.aggregate, n_resamples)
 
     def compute(self, source: StatisticsSource, group: Mapping[str, str]) -> Metric:
@@ -170,8 +168,8 @@ class MetricDefinition(Generic[T]):
             source: The origin of the statistics.
             group: The slice.
             value: The value on the slice.
-            sums: The statistics summed over each resample, shape (n_resamples, n_columns); None if the value needs no
-                interval.
+            sums: The statistics summed over the resamples, shape (n_resamples, n_columns); None if no interval is
+                computed from them.
         """
         interval, interval_reason = self._interval(value, sums)
         facts = source.facts(self)
@@ -205,11 +203,11 @@ class MetricDefinition(Generic[T]):
     def _interval(self, value: Value, sums: FloatArray | None) -> tuple[Interval | None, str | None]:
         if value.value is None or sums is None:
             return None, "there is no value" if value.value is None else self.no_interval
-        # The sums have a row for each of the table's clusters, but a cluster without units makes no value more certain.
+        # A slice keeps all clusters, but those without units in it add nothing to the sums or to the certainty.
         n_clusters = int(np.count_nonzero(np.any(value.statistics.cluster_sums != 0, axis=1)))
         interval, reason = interval_of(value.value, self.aggregate(sums), n_clusters, method=self.interval_method)
         if interval is not None:
-            # Each end is held to both limits, since rounding can push an interval of zero width wholly out of range.
+            # Both ends at both limits, since rounding can push a whole degenerate interval slightly out of range.
             low, high = (within(end, self.minimum, self.maximum) for end in (interval.low, interval.high))
             interval = replace(interval, low=low, high=high)
         return interval, reason
@@ -240,15 +238,15 @@ def mean_metric(
         name: Name of the metric.
         values: Function that returns the value of each row, shape (n,); True counts as 1.
         task: Name of the task.
-        description: Sentence that says what the metric is.
+        description: A sentence that says what it is.
         where: Function that returns the mask of the rows that have a value, shape (n,); None for the rows whose value
             is not nan. Other rows count as excluded.
         version: Version of the metric.
-        unit: What the rows are, in the plural.
-        minimum: Smallest possible value.
-        maximum: Largest possible value; None if there is no limit.
+        unit: What a row is, in the plural.
+        minimum: Smallest value that is possible.
+        maximum: Largest value that is possible; None if there is none.
         ideal: Ideal value, or function that returns it for a table; None if there is none.
-        slices: Names of groups; the metric is also computed for each value of each group.
+        slices: Names of the groups by which the value is also computed.
         undefined: Function that returns why the metric has no value on a table; None if it has one.
         scorer: Function that returns the label of the scorer behind the values; None for metrics that need none.
     """
@@ -274,7 +272,7 @@ def mean_metric(
 
 
 class TableSource:
-    """The statistics of a table. Those that several metrics share are computed once."""
+    """The statistics of a table, each computed once: several metrics share some of them."""
 
     def __init__(self, table: RecordTable, *, is_suite: bool = False) -> None:
         """Wrap the table of a suite, or of a config."""
@@ -290,8 +288,8 @@ class TableSource:
         return self._facts[definition.name]
 
     def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
-        """Return the slices of a metric: ``{}`` for all items and, unless it is undefined, one per value of a group."""
-        # A metric that is undefined on the table is undefined on each slice, so a single null says it.
+        """Return the slices of a metric, all items first; only these if the metric is undefined."""
+        # A metric that is undefined on the whole table is undefined on each slice: a single null is enough.
         keys = definition.slices if self.facts(definition).undefined is None else ()
         return [{}, *({key: value} for key in keys for value in self._table.group_values(key))]
 
@@ -307,7 +305,7 @@ class TableSource:
 def compute_all(
     wanted: Sequence[tuple[MetricDefinition[Any], Mapping[str, str]]], source: StatisticsSource
 ) -> list[Metric]:
-    """Compute metrics, each on a slice and with its interval, or null with the reason.
+    """Compute metrics on slices, each with its interval, or null with the reason.
 
     Args:
         wanted: The metrics, each with a slice.

@@ -11,9 +11,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from functools import cache
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 REPOSITORY = Path(__file__).parents[1]
 _PLUGINS = "BIASBOARD_PLUGINS"
@@ -63,6 +66,80 @@ def run(
         AssertionError: another exit status; the message is what was printed.
         subprocess.TimeoutExpired: it took too long.
     """
+    options: dict[str, Any] = {"cwd": cwd, "input": input, "fresh": fresh, "with_torch": with_torch}
+    with _command(arguments, variables, own_group=False, **options) as command:
+        exit_status = command.wait(timeout)
+        done = subprocess.CompletedProcess(command.words, exit_status, command.stdout, command.stderr)
+    assert status is None or exit_status == status, f"exit status {exit_status}: {done.stdout}{done.stderr}"
+    return done
+
+
+def started(
+    *arguments: object, cwd: Path = REPOSITORY, with_torch: bool = False, **variables: str | Path | None
+) -> AbstractContextManager[Command]:
+    """Start what ``run`` would wait for, in a group of processes of its own; at the end it is killed.
+
+    Until then, no other command of the same kind may begin.
+    """
+    return _command(arguments, variables, cwd=cwd, input="", fresh=False, with_torch=with_torch, own_group=True)
+
+
+@dataclass
+class Command:
+    """A command that is under way."""
+
+    words: list[str]
+    process: subprocess.Popen[bytes] | _Child
+    files: tuple[IO[bytes], IO[bytes]]
+
+    def poll(self) -> int | None:
+        """Return the exit status; None while there is none."""
+        return self.process.poll()
+
+    def wait(self, timeout: float = 580) -> int:
+        """Wait for the end, and return the exit status."""
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            raise
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to this process alone."""
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill a started command, and what it has started, at once."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    @property
+    def stdout(self) -> str:
+        """What was printed so far."""
+        return self._printed(0)
+
+    @property
+    def stderr(self) -> str:
+        """What was said beside it so far."""
+        return self._printed(1)
+
+    def _printed(self, number: int) -> str:
+        # Read without moving the position that the command writes at.
+        return os.pread(self.files[number].fileno(), 1 << 30, 0).decode()
+
+
+@contextmanager
+def _command(
+    arguments: tuple[object, ...],
+    variables: Mapping[str, str | Path | None],
+    *,
+    cwd: Path,
+    input: str,
+    fresh: bool,
+    with_torch: bool,
+    own_group: bool,
+) -> Iterator[Command]:
     environment = {"PYTHONPATH": str(REPOSITORY)} | os.environ | {"COLUMNS": "200"}
     environment |= {name: str(value) for name, value in variables.items() if value is not None}
     for name in (name for name, value in variables.items() if value is None):
@@ -83,28 +160,30 @@ def run(
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         stdin.write(input.encode())
         stdin.seek(0)
-        streams = (stdin, stdout, stderr)
+        process: subprocess.Popen[bytes] | _Child
         if is_fresh:
-            exit_status = subprocess.run(
+            process = subprocess.Popen(
                 [sys.executable, *words],
                 cwd=cwd,
                 env=environment,
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                timeout=timeout,
-                check=False,
-            ).returncode
+                process_group=0 if own_group else None,
+                # Whoever runs the tests in the background may have told them to ignore Ctrl-C.
+                preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+            )
         else:
-            warm = _warm(plugins, with_torch=with_torch)
-            exit_status = warm.run(words, cwd, environment, [stream.fileno() for stream in streams], timeout)
-        printed = []
-        for stream in (stdout, stderr):
-            stream.seek(0)
-            printed.append(stream.read().decode())
-    done = subprocess.CompletedProcess(words, exit_status, *printed)
-    assert status is None or exit_status == status, f"exit status {exit_status}: {done.stdout}{done.stderr}"
-    return done
+            message = {"arguments": words, "cwd": str(cwd), "env": environment, "own_group": own_group}
+            streams = [stream.fileno() for stream in (stdin, stdout, stderr)]
+            process = _warm(plugins, with_torch=with_torch).start(message, streams)
+        command = Command(words, process, (stdout, stderr))
+        try:
+            yield command
+        finally:
+            if command.poll() is None:
+                command.kill() if own_group else command.send_signal(signal.SIGKILL)
+                command.wait()
 
 
 def output_of(*arguments: object, status: int = 0, **more: Any) -> str:
@@ -122,22 +201,41 @@ class _WarmPython:
         theirs.close()
         atexit.register(self._line.close)
 
-    def run(self, arguments: list[str], cwd: Path, env: dict[str, str], streams: list[int], timeout: float) -> int:
-        """Run one command with these streams and return its exit status."""
-        message = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": env}).encode() + b"\n"
-        sent = socket.send_fds(self._line, [message], streams)
-        self._line.sendall(message[sent:])
-        child = self._number()
-        is_ended, _, _ = select.select([self._line], [], [], timeout)
-        if not is_ended:
-            os.kill(child, signal.SIGKILL)
-        exit_status = self._number()
-        if not is_ended:
-            raise subprocess.TimeoutExpired(arguments, timeout)
-        return exit_status
+    def start(self, message: Mapping[str, Any], streams: list[int]) -> _Child:
+        """Start one command with these streams."""
+        line = json.dumps(message).encode() + b"\n"
+        sent = socket.send_fds(self._line, [line], streams)
+        self._line.sendall(line[sent:])
+        return _Child(self._line)
+
+
+class _Child:
+    """A command in a process that was forked, with the methods of ``subprocess.Popen``."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self.pid = self._number()
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            is_ended, _, _ = select.select([self._line], [], [], timeout)
+            if not is_ended:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+            self.returncode = self._number()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
     def _number(self) -> int:
-        # Byte by byte: a buffer might hold the exit status too, for which run waits.
+        # Byte by byte: a buffer might hold the exit status too, for which wait waits.
         read = b""
         while not read.endswith(b"\n"):
             read += self._line.recv(1)

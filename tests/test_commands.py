@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.commands import run
+from tests.commands import run, started
 
 PROGRAM = """
 import os, sys
@@ -58,6 +59,39 @@ def test_a_traceback_and_a_kill_are_seen() -> None:
     assert run("-c", "print('goes on')", status=0).stdout == "goes on\n"
     with pytest.raises(AssertionError, match="exit status 3: why"):
         run("-c", "import sys; print('why'); sys.exit(3)", status=0)
+
+
+STARTS_ANOTHER = """
+import subprocess, sys, time
+other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+print(other.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def is_running(process: int) -> bool:
+    """Whether there is such a process, and it is not one that ended and that nobody has waited for."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
+    return shown.stdout.strip() not in ("", "Z", "Zs")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo"], ids=["forked", "fresh"])
+def test_a_started_command_is_killed_with_what_it_started_or_hears_a_signal(zone: str | None) -> None:
+    with started("-c", STARTS_ANOTHER, TZ=zone) as command:
+        while not command.stdout.endswith("\n"):
+            assert command.poll() is None
+        other = int(command.stdout)
+        command.kill()
+        assert command.wait() == -signal.SIGKILL
+    assert not is_running(other)
+    with started("-c", "import time; print('up', flush=True); time.sleep(60)", TZ=zone) as command:
+        while not command.stdout:
+            assert command.poll() is None
+        command.send_signal(signal.SIGINT)
+        assert command.wait() in (1, -signal.SIGINT)
+        assert "KeyboardInterrupt" in command.stderr
+    assert run("-c", "print('goes on')", status=0).stdout == "goes on\n"
 
 
 def test_a_module_that_others_import_runs_as_a_program_without_a_warning(tmp_path: Path) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-from functools import partial
+import time
 from pathlib import Path
 
 import pytest
@@ -17,30 +14,16 @@ import typer
 from biasboard.ground.command_line import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_RUN_FAILED, EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import DataError
 from evaluators.task import load_task
+from tests.commands import REPOSITORY, run, started
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
 
-REPOSITORY = Path(__file__).parents[1]
 USAGE = 2
 
 
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "biasboard", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=REPOSITORY,
-        env={**os.environ, "OPENAI_API_KEY": "none"},
-        # A shell that runs tests in the background makes them ignore Ctrl-C, which children would inherit.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )
-
-
 def status(*arguments: str | Path) -> tuple[int, str]:
-    with start(*arguments) as process:
-        _, said = process.communicate()
-        return process.returncode, said
+    done = run("-m", "biasboard", *arguments, OPENAI_API_KEY="none")
+    return done.returncode, done.stderr
 
 
 @pytest.fixture
@@ -86,11 +69,11 @@ def test_0_is_a_run_that_is_done(dataset: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_1_is_bad_input_and_2_a_wrong_option(dataset: Path, tmp_path: Path) -> None:
-    run = ("run", "--backend", "baseline", "--model", "uniform", "--out", tmp_path / "runs")
-    assert status(*run, "--dataset", tmp_path / "none")[0] == EXIT_ERROR
+    asked = ("run", "--backend", "baseline", "--model", "uniform", "--out", tmp_path / "runs")
+    assert status(*asked, "--dataset", tmp_path / "none")[0] == EXIT_ERROR
     assert status("validate", dataset)[0] == EXIT_ERROR
-    assert status(*run, "--dataset", dataset, "--limits", "3")[0] == USAGE
-    assert status(*run)[0] == USAGE
+    assert status(*asked, "--dataset", dataset, "--limits", "3")[0] == USAGE
+    assert status(*asked)[0] == USAGE
     assert status("walk")[0] == USAGE
 
 
@@ -117,13 +100,14 @@ def test_130_is_ctrl_c(dataset: Path, tmp_path: Path) -> None:
     tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
     with FakeEndpoint(tokenizer, before=lambda received: Fault(hang=True)) as endpoint:
         options = ("--dataset", dataset, "--backend", "openai", "--model", "made", "--base-url", endpoint.url)
-        with start("run", *options, "--prompt", "mcq2-generate-v1", "--out", tmp_path / "runs") as process:
+        words = ("-m", "biasboard", "run", *options, "--prompt", "mcq2-generate-v1", "--out", tmp_path / "runs")
+        with started(*words, OPENAI_API_KEY="none") as command:
             while not endpoint.n_received:
-                assert process.poll() is None, process.communicate()
-            process.send_signal(signal.SIGINT)
-            said = process.communicate()[1]
-    assert process.returncode == EXIT_INTERRUPTED, said
-    assert said.splitlines()[-1].startswith("stopped; ")
+                assert command.poll() is None, command.stderr
+                time.sleep(0.01)
+            command.send_signal(signal.SIGINT)
+            assert command.wait() == EXIT_INTERRUPTED, command.stderr
+            assert command.stderr.splitlines()[-1].startswith("stopped; ")
 
 
 def test_an_error_line_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

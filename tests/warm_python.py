@@ -79,13 +79,16 @@ def serve(line: socket.socket) -> None:
             sys.exit()
         while not message.endswith(b"\n"):
             message += line.recv(1 << 24)
+        command = json.loads(message)
         child = os.fork()
         if child == 0:
             line.close()
             for place, stream in enumerate(streams):
                 os.dup2(stream, place)
-            become(json.loads(message))
+            become(command)
             return
+        if command["own_group"]:
+            os.setpgid(child, child)
         for stream in streams:
             os.close(stream)
         line.sendall(b"%d\n" % child)
@@ -102,6 +105,8 @@ def modules_of_ours() -> list[str]:
 
 def become(command: dict[str, Any]) -> None:
     """Take over the arguments, the folder and the environment of a command."""
+    # Whoever runs the tests in the background may have told them to ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(command["cwd"])
     os.environ.clear()
     os.environ.update(command["env"])

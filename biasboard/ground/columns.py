@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -84,17 +84,18 @@ class Column:
         order = np.argsort(texts)
         ranks = np.empty(len(order) + 1, dtype=np.int64)
         ranks[order], ranks[-1] = np.arange(len(order)), -1
-        codes = _filled(encoded.indices, -1).astype(np.int64)
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         return Coded(ranks[codes], tuple(texts[order].tolist()))
 
     @cached_property
     def text_lengths(self) -> IntArray:
         """The number of bytes of each text; 0 for a row without one."""
-        return _filled(pc.binary_length(self.array), 0).astype(np.int64)
+        return cast(IntArray, pc.binary_length(self.array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))
 
     def matches(self, pattern: str) -> BoolArray:
         """Return the mask of the rows whose text matches a regular expression, shape (n,); False without a text."""
-        return _filled(pc.match_substring_regex(self.array, pattern), False).astype(np.bool_)
+        mask = pc.match_substring_regex(self.array, pattern).fill_null(False)
+        return cast(BoolArray, mask.to_numpy(zero_copy_only=False).astype(np.bool_))
 
     @cached_property
     def numbers(self) -> FloatArray:
@@ -104,7 +105,7 @@ class Column:
     @cached_property
     def integers(self) -> IntArray:
         """The integer of each row; 0 for a row without one (see ``known``)."""
-        return cast(IntArray, _filled(self.array, 0))
+        return cast(IntArray, self.array.fill_null(0).to_numpy(zero_copy_only=False))
 
     @cached_property
     def flags(self) -> BoolArray:
@@ -114,7 +115,7 @@ class Column:
     @cached_property
     def lists(self) -> Lists:
         """The lists of all rows; a row without a list has an empty one."""
-        lengths = _filled(pc.list_value_length(self.array), 0)
+        lengths = pc.list_value_length(self.array).fill_null(0).to_numpy(zero_copy_only=False)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return Lists(offsets, Column(self.array.flatten()))
 
@@ -135,13 +136,6 @@ class Column:
 def columns_of(table: pa.Table) -> Mapping[str, Column]:
     """Return the columns of a table by name."""
     return {name: Column(table.column(name)) for name in table.schema.names}
-
-
-def _filled(array: pa.Array, value: int | bool) -> npt.NDArray[Any]:
-    # A file of a suite has hundreds of short columns, nearly all without a null; filling takes longer than the rest.
-    return cast(
-        "npt.NDArray[Any]", (array.fill_null(value) if array.null_count else array).to_numpy(zero_copy_only=False)
-    )
 
 
 def _as_list(map_type: pa.MapType) -> pa.ListType:

@@ -1,4 +1,4 @@
-"""Renders what the Hugging Face Hub shows of a dataset: its card README.md, and eval.yaml, which makes it a benchmark.
+"""Renders what the Hugging Face Hub shows of a dataset: README.md, its card, and eval.yaml, which makes it a benchmark.
 
 A card begins with metadata for the Hub; the rest is for human readers.
 """
@@ -17,11 +17,11 @@ from schemas.folders.dataset_folder import CARD, MANIFEST
 
 BENCHMARK_FILE = "eval.yaml"
 _FRAMEWORK = "biasboard"
-"""Name of this framework. The Hub accepts only names on its own list, to which it adds others on request."""
+"""Name of this framework. The Hub accepts only names from its own list, to which it adds names on request."""
 _SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
-"""Upper bounds of the number of rows, and the Hub's name for each range."""
+"""The Hub's names for numbers of rows below a bound."""
 _EVALUATED = "test"
-"""Name of the split that is evaluated, where a config has others that only support the measurement."""
+"""Name of the evaluated split in configs with further splits that support the measurement."""
 _FENCE = "---\n"
 """Line before and after the metadata of a card."""
 
@@ -117,9 +117,9 @@ def render_card(card: Card, manifest: Manifest) -> str:
 
 
 def card_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yield a message for each fact on which README.md or eval.yaml in a dataset's folder contradicts the manifest.
+    """Yield a message for each fact in a folder's README.md or eval.yaml that contradicts its manifest.
 
-    They contradict it if one of the files was edited after the build.
+    Both may have been edited after the build.
     """
     remedy = f"{MANIFEST} or this file was changed after the build: build the dataset again"
     card = (folder / CARD).read_text(encoding="utf-8")
@@ -145,7 +145,7 @@ def _front_matter(card: str) -> dict[str, object]:
 
 
 def _front_matter_facts(manifest: Manifest) -> dict[str, object]:
-    """Return the part of a card's metadata that depends on the manifest only."""
+    """Return the metadata of a card that follow from the manifest alone."""
     configs = [
         {
             "config_name": config,
@@ -176,7 +176,7 @@ def licences_of(expression: str) -> list[str]:
 
 
 def _stated_parts(manifest: Manifest) -> dict[str, str]:
-    """Return the texts of a card that depend on the manifest only, by the topic that messages name."""
+    """Return the texts of a card that follow from the manifest alone, by topic."""
     files = [(entry.config, entry.split, str(entry.n_items), f"`{entry.path}`") for entry in manifest.splits]
     further = [(f"`{entry.path}`", entry.description) for entry in manifest.files]
     tables = [
@@ -220,8 +220,7 @@ def _lead(manifest: Manifest) -> str:
 
 
 def _how_to_load(manifest: Manifest) -> str:
-    # The last split may only support the measurement, and hold inputs without content: a poor first example. The last
-    # evaluated one is shown, and not the first, so that cards with evaluated splits alone stay as they were.
+    # The last split may hold inputs without content, which make a poor first example.
     evaluated = (entry for entry in reversed(manifest.splits) if entry.split == _EVALUATED)
     entry = next(evaluated, manifest.splits[-1])
     return (

@@ -1,4 +1,4 @@
-"""The sources *gsm8k* and *realtoxicityprompts*: plain texts, which rules turn into templates or reject."""
+"""The sources *gsm8k* and *realtoxicityprompts*: plain texts, each turned into a template by rules or rejected."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ OWN_RULES = (NO_NUMBER, REPEATED)
 # A solution of GSM8K ends in #### and the answer.
 _ANSWER = re.compile(r"####\s*(-?\d[\d,]*(?:\.\d+)?)\s*$")
 _REPORT_EVERY = 2000
-# A parquet file of a few kilobytes can decompress to ten million rows, or to many copies of one long text.
+# A parquet file of a few kilobytes can decompress to ten million rows, or to one long text many times over.
 _MOST_ROWS, _MOST_DECODED = 1_000_000, 1 << 30
 _MOST_BYTES = 4 << 30
-"""Maximum size of a file in bytes; the largest published ones have some hundred megabytes."""
+"""Maximum size of a file; the published ones have at most some hundred megabytes."""
 
 
 class SourceFile(NamedTuple):
@@ -166,7 +166,7 @@ def _frames(
 
 
 def _spread(frames: list[tuple[str, VariantFrame]], limit: int | None) -> list[VariantFrame]:
-    """Return frames for at most ``limit`` items, chosen by the hashes of their texts, in the order of the source."""
+    """Choose frames for at most ``limit`` items by the hash of their text, keeping the order of the source."""
     if limit is None:
         return [frame for _, frame in frames]
     chosen = {key for key, _ in sorted(frames, key=lambda entry: entry[0])[: limit // len(pronoun_families())]}

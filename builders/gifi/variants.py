@@ -1,4 +1,4 @@
-"""Turns each template into its variants: one item for each pronoun family."""
+"""Turns each template into its variants, one item for each pronoun family."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FramesAndRejects(NamedTuple):
 
 
 def text_items(frames: Iterable[VariantFrame]) -> list[PronounTextItem]:
-    """Return all variants of every frame as items of recognition or continuation."""
+    """Return all variants of every frame as items of shape recognition or continuation."""
     return [
         PronounTextItem(
             item_id=f"{frame.template_id}-{family}",
@@ -62,7 +62,7 @@ def text_items(frames: Iterable[VariantFrame]) -> list[PronounTextItem]:
 
 
 def problem_items(frames: Iterable[VariantFrame]) -> list[WordProblemItem]:
-    """Return all variants of every frame as word problems. Each frame must have an answer."""
+    """Return all variants of every frame as items of shape word_problem. Each frame must have an answer."""
     return [
         WordProblemItem(
             item_id=f"{frame.template_id}-{family}",

@@ -1,6 +1,6 @@
-"""A dataset repository on the Hugging Face Hub: requests that read it, and the few that change it.
+"""A dataset repository on the Hugging Face Hub: its contents, and the few requests that change it.
 
-Failures are of three kinds. A mistake of the user, such as a token that may not write, is an error of one line.
+Failures are of three kinds. A mistake of the user, such as a token without the right to write, is an error of one line.
 :class:`TryAgainError` means that the state of the repository is no longer known: it must be read again before anything
 else is sent. A failure that no retry can fix is a :class:`~biasboard.ground.errors.RunError`.
 """
@@ -72,10 +72,10 @@ class HubRepository:
         """Open a repository.
 
         Args:
-            repo: Id of the repository, ``ORG/NAME``.
+            repo: Its id, ``ORG/NAME``.
 
         Raises:
-            ConfigError: ``repo`` is no id, or the Hub is switched off.
+            ConfigError: it is no id, or the Hub is switched off.
             RunError: the Hub cannot be reached.
         """
         from huggingface_hub import HfApi
@@ -134,13 +134,13 @@ class HubRepository:
             return Path(path).read_bytes()
 
     def commits(self, title: str) -> list[str]:
-        """Read the commits of the main branch that have a title, the latest first."""
+        """Read the commits of the main branch with a title, the latest first."""
         with self._asking("reading"):
             commits = self._api.list_repo_commits(self.repo, repo_type=_TYPE)
             return [commit.commit_id for commit in commits if commit.title == title]
 
     def pull_requests(self, title: str) -> dict[str, str]:
-        """Read the open pull requests that have a title: the address of each, by its reference."""
+        """Read the open pull requests with a title: the reference of each, and its address."""
         with self._asking("reading"):
             requests = self._api.get_repo_discussions(
                 self.repo, repo_type=_TYPE, discussion_type="pull_request", discussion_status="open"
@@ -169,7 +169,7 @@ class HubRepository:
         """
         from huggingface_hub import CommitOperationAdd, CommitOperationCopy, CommitOperationDelete
 
-        # upload_folder would not do: with Xet it makes several commits, of which only the first checks its parent.
+        # Not by upload_folder: with Xet it makes several commits, of which only the first checks its parent.
         operations: list[CommitOperationAdd | CommitOperationCopy | CommitOperationDelete] = [
             *(CommitOperationAdd(path_in_repo=file.name, path_or_fileobj=file.path) for file in additions),
             *(CommitOperationDelete(path_in_repo=name, is_folder=False) for name in deletions),
@@ -192,10 +192,10 @@ class HubRepository:
 
     @contextmanager
     def _asking(self, doing: str) -> Iterator[None]:
-        """Turn a failure of a request into one of the three kinds of failures."""
+        """Turn each failure of a request into one of the three kinds."""
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-        # The Hub's errors derive from those of its client's HTTP library, which is not the same in all versions.
+        # The Hub's errors derive from those of the client's HTTP library, which was another in older versions.
         no_answer: type[Exception] = HfHubHTTPError.__bases__[0]
         try:
             yield

@@ -1,4 +1,4 @@
-"""The content of a task, in one form for all sources: its instruction, and inputs with their outputs."""
+"""The content of one task, in the same form for each source: its instruction, and inputs with their outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EMPTY_OUTPUT = Rule(name="empty_output", description="the first output of the it
 MISSING_FIELD = Rule(name="missing_field", description="the item has an input, and one output or a list of outputs")
 REPEATED_ID = Rule(name="repeated_id", description="no item before it in the task has the same id")
 ITEM_RULES = (EMPTY_INPUT, EMPTY_OUTPUT, MISSING_FIELD, REPEATED_ID)
-"""Rules by which single items of a task are rejected."""
+"""Rules that drop single items of a task."""
 
 
 class Instance(NamedTuple):
@@ -24,7 +24,7 @@ class Instance(NamedTuple):
     text: str
     outputs: tuple[str, ...]
     location: str | None
-    """File and index of the instance, such as ``task073_x.json, instance 0``; None for an embedded task."""
+    """Location in the source, such as ``task073_x.json, instance 12``, counted from 0; None for an embedded task."""
 
     @property
     def label(self) -> str:
@@ -40,16 +40,16 @@ class TaskContent:
     instruction: str
     category: str
     equivalent_labels: bool
-    """True if the labels only say which choice is meant, such as A or B."""
+    """True if the labels only number the choices, as the letters of options do."""
     own_candidates: bool
-    """True if the items offer different numbers of options, so that the set of labels differs between items."""
+    """True if the items of the task offer different numbers of options, so that each has its own labels."""
     licence: str
     """Licence of the task, as the source states it."""
     sha256: str | None
     """SHA-256 of the file; None for an embedded task."""
     instances: tuple[Instance, ...]
     rejects: tuple[Reject, ...]
-    """Items that are rejected, each by one of ``ITEM_RULES``."""
+    """Items that were dropped, each by one of ``ITEM_RULES``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +60,11 @@ class SourceTask:
     address: str
     """Address of the task, for the manifest."""
     read: Callable[[], TaskContent]
-    """Function that reads the task, or raises DataError. It keeps nothing in memory: each call reads the file again."""
+    """Reads the task; may raise DataError. Each call reads the file again, so that nothing stays in memory."""
 
 
-class InstancesAndRejects(NamedTuple):
-    """The usable instances of a task, and rejects for its other rows."""
+class Sorted(NamedTuple):
+    """The rows of a task, sorted into usable instances and rejects."""
 
     instances: tuple[Instance, ...]
     rejects: tuple[Reject, ...]
@@ -75,18 +75,18 @@ class Row(NamedTuple):
 
     location: str
     item_id: str | None
-    """The id that the source gives; None if it gives none."""
+    """The id in the source; None if it has none."""
     text: object
     outputs: object
 
 
-def split_rows(rows: list[Row], make_id: Callable[[str, int], str]) -> InstancesAndRejects:
-    """Split rows into usable instances and rejects; both keep the order of the rows.
+def sort_rows(rows: list[Row], make_id: Callable[[str, int], str]) -> Sorted:
+    """Sort rows into usable instances and rejects, keeping their order.
 
     Args:
         rows: Rows of one task.
-        make_id: Function that makes the id of a row without one, from its input and the number of earlier instances
-            with the same input.
+        make_id: Function that returns the id of a row without one, from its input and the number of rows before it that
+            have the same input.
     """
     instances: list[Instance] = []
     rejects: list[Reject] = []
@@ -108,14 +108,14 @@ def split_rows(rows: list[Row], make_id: Callable[[str, int], str]) -> Instances
                 instances.append(Instance(item_id, text, outputs, row.location))
                 continue
             rule, reason = REPEATED_ID, f"the id '{item_id}' stands in the task before"
-        # Without the text of the candidate, which the licences of most tasks forbid to show.
+        # No candidate text, since the licences of most tasks forbid showing it.
         rejects.append(Reject(candidate="", source_row=row.location, rule=rule.name, reason=reason))
-    return InstancesAndRejects(tuple(instances), tuple(rejects))
+    return Sorted(tuple(instances), tuple(rejects))
 
 
 def _outputs(value: object) -> tuple[str, ...] | None:
     """Return the outputs of a row, given as one text or as a list of texts; None if they are neither."""
-    # The old schema of natural-instructions has one text instead of a list.
+    # The repository's old schema has one text instead of a list.
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list | tuple) or not all(isinstance(output, str) for output in values):
         return None

@@ -1,8 +1,8 @@
 """Inputs without content, on which calibrations are fitted.
 
 Placeholders are those of contextual calibration (Zhao et al. 2021, arXiv:2102.09690). Random words are those of
-domain-context calibration (Fei et al. 2023, arXiv:2305.19148) as Reif and Schwartz use it: each part of a task's frame
-is filled with the average number of words of this part. They are drawn without replacement from its words in all test
+domain-context calibration (Fei et al. 2023, arXiv:2305.19148) as Reif and Schwartz use it: in each part of a task's
+frame, as many words as the part has on average, drawn without replacement from the words of this part in all test
 inputs. Labels are never used.
 
 The frame of a task consists of the markers, such as ``Sentence 1:`` or ``(A)``, that nearly all of its inputs share in
@@ -25,7 +25,7 @@ import numpy as np
 PLACEHOLDERS = ("N/A", "", "[MASK]")
 N_RANDOM = 20
 _LEAST_SHARE = 0.95
-"""Smallest share of the inputs that must have a marker, and that must have all markers in the same order."""
+"""Least share of the inputs that have a marker, and of those that have all markers in the same order."""
 _MOST_WORDS = 4
 _WORDS = re.compile(r"(?<![\w'-])(?:[\w'-]+[^\S\n]){0,3}[\w'-]+\Z")
 _LONGEST = 80
@@ -58,7 +58,7 @@ def random_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Iter
 
 
 class Marker(NamedTuple):
-    """A text that separates parts of inputs, and the spaces that most inputs have around it."""
+    """A text that separates parts of inputs, with the spaces around it in most of them."""
 
     before: str
     text: str
@@ -66,7 +66,7 @@ class Marker(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """The markers that the inputs of a task share, in order; empty if they share none."""
+    """The markers that the inputs of a task share, in their order; none if there is no frame."""
 
     markers: tuple[Marker, ...]
 
@@ -87,7 +87,7 @@ class Frame(NamedTuple):
         return (*parts, text[start:])
 
     def fill(self, parts: Sequence[str]) -> str:
-        """Return an input that is made of the markers and these parts, with the usual spaces around markers."""
+        """Return an input with these parts, and with the spaces around markers that most inputs have."""
         text = parts[0]
         for marker, part in zip(self.markers, parts[1:], strict=True):
             text += (marker.before if text else "") + marker.text + (marker.after + part if part else "")
@@ -129,7 +129,7 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _order(text: str, frequent: set[str]) -> tuple[str, ...]:
-    """Return the frequent markers of an input, in order. Of markers that overlap, only the longest is kept."""
+    """Return the frequent markers of an input in order, and of overlapping ones only the longest."""
     spans: list[tuple[int, int, str]] = []
     for name in sorted(set(_names(text)) & frequent, key=lambda name: (-len(name), name)):
         match = re.search(rf"(?<![\w'(-]){re.escape(name)}", text)

@@ -1,7 +1,7 @@
 """The source *hub*: the layout of the dataset Muennighoff/natural-instructions on the Hugging Face Hub.
 
-Its folders train/ and test/ hold a JSON Lines file for each task, with one row per output: rows with the same id and
-input belong to one instance. It has neither categories nor licences.
+Its folders train/ and test/ hold a JSON Lines file for each task, with one row per output: rows with the same id are
+one instance. It has neither categories nor licences.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from builders.dataset.inputs import check_folder, check_no_revision, downloading, is_on_hub
-from builders.superni.content import Row, SourceTask, TaskContent, split_rows
+from builders.superni.content import Row, SourceTask, TaskContent, sort_rows
 from builders.superni.natural_instructions import TASK_NAME, made_id, read_text
 from builders.superni.task_choice import published_tasks
 
@@ -36,7 +36,7 @@ class HubFolder(NamedTuple):
 
 
 def hub_folder(source: Path, revision: str | None, names: Iterable[str] | None) -> HubFolder:
-    """Return the folder that ``--input`` names, downloaded from the Hub if necessary.
+    """Return the folder that ``--input`` refers to, and download it from the Hub if necessary.
 
     Args:
         source: Path of a folder, or the Hub id.
@@ -67,7 +67,7 @@ def _fetched(revision: str | None, names: Iterable[str] | None) -> HubFolder:
 
 
 def source_tasks(folder: Path, categories: Mapping[str, str]) -> dict[str, SourceTask]:
-    """Return the tasks of a folder, sorted by name; no file is opened.
+    """Return the tasks of a folder by name, sorted; no file is opened.
 
     Args:
         folder: Folder that holds train/ and test/.
@@ -102,8 +102,8 @@ def read_task(path: Path, name: str, categories: Mapping[str, str]) -> TaskConte
         categories: Category of each task that is not in the table of the publication, by name.
 
     Raises:
-        DataError: the file is too large, is not JSON Lines, lacks a field or holds another task, or the category of the
-            task is unknown.
+        DataError: the file is too large, is not JSON Lines, lacks a field or holds another task; or the category is
+            unknown.
     """
     facts = published_tasks().get(name)
     if facts is None and name not in categories:
@@ -119,7 +119,7 @@ def read_task(path: Path, name: str, categories: Mapping[str, str]) -> TaskConte
         key = row["id"], row["inputs"]
         joined.setdefault(key, []).append(row["targets"])
         locations.setdefault(key, location)
-    usable, rejects = split_rows(
+    usable, rejects = sort_rows(
         [Row(locations[key], key[0] or None, key[1], outputs) for key, outputs in joined.items()],
         lambda text, n: made_id(name, text, n),
     )

@@ -1,7 +1,6 @@
-"""The source *natural-instructions*: the task files of the repository of that name.
+"""The source *natural-instructions*: the task files of the repository, in its present and in its old schema.
 
-They are read in its present schema and in its old one, which has single texts instead of lists, and instances without
-ids.
+The old schema has single texts instead of lists of texts, and its instances have no id.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.strict_json import JsonValue
 from builders.dataset.inputs import check_folder
-from builders.superni.content import Row, SourceTask, TaskContent, split_rows
+from builders.superni.content import Row, SourceTask, TaskContent, sort_rows
 from builders.superni.task_choice import published_tasks
 
 ADDRESS = "https://github.com/allenai/natural-instructions"
 REMEDY = f"take the file of {ADDRESS} as it is, or take it out of the folder"
 MOST_BYTES = 256 << 20
-"""Maximum size of a task file in bytes; the largest published ones have some tens of megabytes."""
+"""Maximum size of a task file; the published ones have at most some tens of megabytes."""
 TASK_NAME = re.compile(r"task\d+_[A-Za-z0-9._-]+")
 
 
 def tasks_folder(root: Path) -> Path:
-    """Return the folder of the task files: ``tasks/`` if the path is that of the repository, or else the path itself.
+    """Return the folder with the task files, given its path or that of the repository.
 
     Raises:
         DataError: there is no such folder.
@@ -38,7 +37,7 @@ def tasks_folder(root: Path) -> Path:
 
 
 def source_tasks(root: Path) -> dict[str, SourceTask]:
-    """Return the tasks of a folder, sorted by name; no file is opened.
+    """Return the tasks of a folder by name, sorted; no file is opened.
 
     Raises:
         DataError: there is no such folder, or it holds no task file.
@@ -57,7 +56,7 @@ def read_task(path: Path) -> TaskContent:
     """Read one task file.
 
     Raises:
-        DataError: the file is too large, is not UTF-8, is not JSON, or has neither schema.
+        DataError: the file is too large, is not JSON or not UTF-8, or has another schema.
     """
     text, sha256 = read_text(path, remedy=REMEDY)
     task = strict_json.loads(text, where=path.name, remedy=REMEDY)
@@ -67,7 +66,7 @@ def read_task(path: Path) -> TaskContent:
         raise DataError(f"{path.name}: has no list 'Instances'; have: {have}; {REMEDY}")
     name = path.stem
     facts = published_tasks().get(name)
-    usable, rejects = split_rows(_rows(instances, path), lambda text, n: made_id(name, text, n))
+    usable, rejects = sort_rows(_rows(instances, path), lambda text, n: made_id(name, text, n))
     return TaskContent(
         name=name,
         instruction=_first(task, "Definition", path.name),
@@ -99,12 +98,12 @@ def read_text(path: Path, *, remedy: str) -> tuple[str, str]:
 
 
 def made_id(name: str, text: str, n_before: int) -> str:
-    """Return an id for an instance without one: task and hash of the input, with a number if the input is repeated.
+    """Return an id for an instance without one: the task and a hash of the input, numbered if the input is repeated.
 
     >>> made_id("task156_codah", "Why?", 0), made_id("task156_codah", "Why?", 1)[-2:]
     ('task156_codah-d77989c1e3c0e0ace735631597dc367f', '-2')
     """
-    # 32 hexadecimal digits, as in the repository's own ids.
+    # As long as the repository's own ids, which only instances of its old schema lack.
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:32]
     return f"{name}-{digest}" + (f"-{n_before + 1}" if n_before else "")
 
@@ -122,7 +121,7 @@ def _rows(instances: Sequence[JsonValue], path: Path) -> list[Row]:
 
 
 def _first(task: Mapping[str, JsonValue], field: str, where: str) -> str:
-    """Return the first text of a field, which in the old schema holds a single text."""
+    """Return the first text of a field; in the old schema the field is the text itself."""
     texts = _texts(task.get(field))
     if not texts:
         raise DataError(f"{where}: field '{field}' has no text; have: {', '.join(task)[:200]}; {REMEDY}")

@@ -18,9 +18,6 @@ from schemas.documents.adapters import PUBLISHED, Schedule
 _KEPT = "stopped; complete adapters are kept, and the same command continues from there"
 _CHOSEN = Only({"configs", "parts", "task", "prompts", "contexts"})
 _OPTIONS = Only({"name", "revision", "dtype", "device", "tokenizer", "chat"})
-_SCHEDULE = typer.Option(help="Schedule of the learning rate: constant, or linear down to 0.")
-_ALPHA = typer.Option(min=1, help="Alpha of each adapter, whose effect is scaled by alpha / rank.")
-_SEED = typer.Option(min=0, help="Seed of the initial weights and of the order of the items.")
 _OUT = typer.Option(help="Folder of the adapters; by default out/adapters/DATASET@VERSION/MODEL.")
 
 
@@ -34,12 +31,12 @@ def finetune_command(
     out: Annotated[Path | None, _OUT] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the items.")] = PUBLISHED.epochs,
     learning_rate: Annotated[float, typer.Option(min=0, help="Learning rate of AdamW.")] = PUBLISHED.learning_rate,
-    schedule: Annotated[str, _SCHEDULE] = PUBLISHED.schedule,
+    schedule: Annotated[str, typer.Option(help="Learning rate: constant, or linear to 0.")] = PUBLISHED.schedule,
     rank: Annotated[int, typer.Option(min=1, help="Rank r of each adapter.")] = PUBLISHED.rank,
-    alpha: Annotated[int, _ALPHA] = PUBLISHED.alpha,
-    seed: Annotated[int, _SEED] = PUBLISHED.seed,
+    alpha: Annotated[int, typer.Option(min=1, help="Scale of each adapter, as a multiple of 1/r.")] = PUBLISHED.alpha,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of first weights and order.")] = PUBLISHED.seed,
 ) -> None:
-    """Train a LoRA adapter for each config and each prompt of a dataset, to be used by run --lora."""
+    """Train a LoRA adapter for each config and each prompt of a dataset, with which run --lora asks."""
     # Imported here so that the help of this command stays fast.
     from biasboard.ground.progress import working
     from evaluators.backend import check_model_id
@@ -63,7 +60,6 @@ def finetune_command(
     if options.name is not None:
         check_model_id(options.name)
     with working("reading the items"):
-        # With limit 0, all items are read, even if the task has a default limit.
         plans = plans_of(replace(choice, datasets=(dataset,), limit=0))
     with working(f"opening {options.name or model}"):
         trainer = open_trainer(model, options, hyperparameters)

@@ -86,7 +86,7 @@ def check_rendered(prompt: str, text: str) -> None:
         ConfigError: the text does not contain the prompt, or is far longer.
     """
     if len(text) > most_characters(prompt):
-        raise _error(f"turns a prompt of {len(prompt):,} characters into {len(text):,}")
+        raise _error(f"makes {len(text):,} characters of a prompt of {len(prompt):,}")
     if prompt.strip() in text:
         return
     compact = "".join(text.split())

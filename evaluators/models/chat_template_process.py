@@ -1,8 +1,7 @@
 """Renders a chat template in a process of its own, with limits on time and memory.
 
 A template comes with a model and is a program: it can loop forever or fill the memory. The request is a JSON object
-with the template, its variables, the prompts and the greatest length of a text. The answer is a JSON object with the
-texts or a problem.
+with the template, its variables and the prompts; the answer is a JSON object with the texts or a problem.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 CPU_SECONDS = 5
 """Maximum processor time for all prompts."""
 MEMORY = 2 << 30
-"""Maximum memory in bytes, beyond that of the process with its libraries loaded."""
+"""Maximum memory in bytes, in addition to that of the libraries."""
 
 
 def _limit() -> None:
@@ -43,14 +42,14 @@ def _render(request: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Read the request from standard input, and write the answer to standard output."""
+    """Answer the request on standard input."""
     request = json.load(sys.stdin)
     try:
         texts = _render(request)
         longest = max(map(len, texts))
         answer: dict[str, Any] = {"texts": texts}
         if longest > request["longest"]:
-            answer = {"problem": f"turns a prompt into {longest:,} characters"}
+            answer = {"problem": f"makes {longest:,} characters of a prompt"}
     except MemoryError:
         answer = {"problem": f"takes more than {MEMORY >> 30} GiB of memory"}
     # A template can raise any exception.

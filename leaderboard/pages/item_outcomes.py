@@ -1,4 +1,4 @@
-"""Reads how each item of a result was answered, and remembers it by the hash of the records."""
+"""Reads what became of each item in a result, and remembers it by the hash of the records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ItemFacts(NamedTuple):
 
     def groups_of(self, index: int) -> dict[str, str]:
         """Return the groups of one item, by name."""
-        return {group.key: group.values[group.codes[index]] for group in self.groups if group.codes[index] >= 0}
+        return {one.key: one.values[one.codes[index]] for one in self.groups if one.codes[index] >= 0}
 
 
 def kind_codes(entry: Entry, memory: Memory) -> Codes:
@@ -60,7 +60,7 @@ def kind_codes(entry: Entry, memory: Memory) -> Codes:
 
 
 def item_facts(entry: Entry, memory: Memory) -> ItemFacts:
-    """Return the names and groups of the items of a result, which are the same for all results of a table.
+    """Return names and groups of the items of a result; they are the same for all results of a table.
 
     Args:
         entry: A result whose folder is known.
@@ -72,7 +72,7 @@ def item_facts(entry: Entry, memory: Memory) -> ItemFacts:
         stored = _facts(_records(entry))
         memory.put(_FACTS, parts, stored)
     names = [cast("list[str]", stored[name]) for name in ("items", "configs", "splits")]
-    groups = [GroupColumn(*group) for group in cast("list[tuple[str, list[str], list[int]]]", stored["groups"])]
+    groups = [GroupColumn(*one) for one in cast("list[tuple[str, list[str], list[int]]]", stored["groups"])]
     return ItemFacts(names[0], names[1], names[2], groups)
 
 
@@ -88,8 +88,8 @@ def prompts_at(entry: Entry, indices: Sequence[int], memory: Memory) -> list[tup
     stored = memory.get(_PROMPTS, parts)
     if not isinstance(stored, list):
         records = _records(entry).rows(np.array(indices, dtype=np.int64)) if indices else []
-        asked = ([exchange.prompt for exchange in record.exchanges] for record in records)
-        stored = [[prompt for prompt in dict.fromkeys(prompts) if prompt is not None] for prompts in asked]
+        asked = [dict.fromkeys(one.prompt for one in record.exchanges if one.prompt is not None) for record in records]
+        stored = [list(prompts) for prompts in asked]
         memory.put(_PROMPTS, parts, stored)
     return [tuple(cast("list[str]", prompts)) for prompts in stored]
 

@@ -46,22 +46,21 @@ class Claim(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """The names of rivals, split by how the model compares with them."""
+    """The rivals of one kind, sorted by verdict."""
 
     better: list[str]
-    """Rivals that the model is separably better than."""
+    """Rivals than which the model is separably better."""
     worse: list[str]
-    """Rivals that the model is separably worse than."""
     same: list[str]
 
 
 def claim(label: str, metric: Metric, rivals: Sequence[Rival]) -> Claim:
     """Say how good the value of a metric is, compared with its ideal and with the other rows of its table.
 
-    The verdict is *well* if the value is separably better than all baselines. It is *badly* if the value is separably
-    worse than a baseline and better than none, or as far from the ideal as possible. The other models take the place of
-    the baselines if there are none, or if one reaches the ideal: a measure that is ideal for a predictor that reads
-    nothing cannot tell a model from such a predictor.
+    The verdict is *well* if the value is separably better than all baselines, *badly* if it is separably worse than a
+    baseline and better than none, or as far from the ideal as possible. In a table without baselines, the other models
+    take their place; also where a baseline reaches the ideal, since a measure that is ideal for a predictor that reads
+    nothing tells no model from such a predictor.
 
     Args:
         label: Name of the metric for readers.
@@ -100,7 +99,8 @@ def uneven(label: str, group: str, slices: Sequence[tuple[str, Metric]]) -> Clai
     Args:
         label: Name of the metric for readers.
         group: Name of the group for readers.
-        slices: Name and value of each slice. Nothing is said of many slices, since some of them would differ by chance.
+        slices: Name and value of each slice. Groups with many slices are left out, because some of many would differ by
+            chance.
     """
     defined = [(distances, name, metric) for name, metric in slices if (distances := _distances(metric)) is not None]
     if not 2 <= len(defined) <= _MOST_SLICES:
@@ -117,21 +117,21 @@ def uneven(label: str, group: str, slices: Sequence[tuple[str, Metric]]) -> Clai
 
 
 def sorted_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """Return claims sorted by verdict, in the order of ``VERDICTS``."""
+    """Return claims in the order of their verdicts."""
     order = list(VERDICTS)
     return tuple(sorted(claims, key=lambda each: order.index(each.verdict)))
 
 
 def joined(claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Join claims of one verdict that have the same text into one claim about several metrics."""
+    """Join claims of one verdict that say the same of several metrics."""
     labels: dict[str, list[str]] = {}
-    for each in claims:
-        labels.setdefault(each.text, []).append(each.label)
+    for found in claims:
+        labels.setdefault(found.text, []).append(found.label)
     return tuple(Claim(claims[0].verdict, ", ".join(names), text) for text, names in labels.items())
 
 
 def _distances(metric: Metric) -> tuple[float, float] | None:
-    """Return the smallest and largest distance of the interval from the ideal; None without an interval or an ideal."""
+    """Return the smallest and largest distance to the ideal that the interval allows; None if one is unknown."""
     if metric.value is None or metric.interval is None or metric.ideal is None:
         return None
     ends = sorted(abs(end - metric.ideal) for end in (metric.interval.low, metric.interval.high))
@@ -180,7 +180,7 @@ def _against_ideal(own: tuple[float, float], metric: Metric) -> str:
 
 def _against(split: _Split, kind: str) -> str:
     n = sum(map(len, split))
-    comparisons = [
+    said = [
         f"{words} {_counted(names, n, kind)}"
         for words, names in (
             ("separably better than", split.better),
@@ -189,11 +189,11 @@ def _against(split: _Split, kind: str) -> str:
         )
         if names
     ]
-    return ", ".join(comparisons)
+    return ", ".join(said)
 
 
 def _counted(names: Sequence[str], n: int, kind: str) -> str:
-    """Return words that say how many of the n rivals are meant, with the first of their names."""
+    """Return how many of the n rivals are meant, and the first names."""
     shown = listed(names, most=_MOST_NAMES)
     if n == 1:
         return f"the only {kind} ({shown})"

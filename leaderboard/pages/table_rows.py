@@ -1,4 +1,4 @@
-"""Exports the numbers of every table: makes rows and the types of their columns, and writes rows as JSON and CSV."""
+"""Exports the numbers of every table: its rows, the type of each column, and the texts as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Line: TypeAlias = Mapping[str, Scalar]
 """One row of an export, as values by column name; all rows of an export have the same columns."""
 Kind: TypeAlias = type[str] | type[int] | type[float] | type[bool]
 Columns: TypeAlias = Mapping[str, Kind]
-"""Type of each column's values, any of which may be None."""
+"""Type of the values of each column, which may all be None in one table."""
 
 _PLACED: Columns = {
     "model": str,
@@ -276,7 +276,7 @@ def metric_lines(entry: Entry) -> list[Line]:
 
 
 def audit_lines(board: Board, left_out: Sequence[LeftOut]) -> list[Line]:
-    """Return an export row for each result, and for one that is not shown the reason."""
+    """Return one export row for each result that was found, shown or not, with the reason if it is not shown."""
     lines = [_audit_line(row.entry, "shown", None) for table in board.tables for row in table.rows]
     lines += [
         _audit_line(

@@ -20,8 +20,9 @@ class Undefined(NamedTuple):
 def choose(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
     """Choose the columns of a table.
 
-    The columns that the benchmark describes come first. Every other metric follows with its value on all items, unless
-    the benchmark excludes it. A column without a value in any row is left out; :func:`undefined` gives the reason.
+    The columns that the benchmark describes come first. Every other metric on all items follows under its label,
+    unless the benchmark excludes it. A column without a value in any row is left out;
+    :func:`undefined` gives the reason.
 
     Args:
         benchmark: Name of the benchmark.
@@ -36,7 +37,7 @@ def choose(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
 
 
 def _of_one_version(columns: Sequence[Column], entries: Sequence[Entry]) -> tuple[Column, ...]:
-    """Split each column that has several versions of its metric, such as those of two scorers, by version."""
+    """Split each column whose rows have several versions, such as those of two scorers, into one column per version."""
     split: list[Column] = []
     for column in columns:
         metrics = [metric for entry in entries if (metric := column.of(entry)) is not None]
@@ -49,7 +50,7 @@ def _of_one_version(columns: Sequence[Column], entries: Sequence[Entry]) -> tupl
 
 
 def undefined(entries: Sequence[Entry]) -> tuple[Undefined, ...]:
-    """Return the metrics that have no value on all items in any result, with the reason that the first one gives."""
+    """Return the metrics on all items that have no value in any of the results, with the reason from the first."""
     reasons = {}
     for name, group in dict.fromkeys(key for entry in entries for key in entry.metrics):
         metrics = [metric for entry in entries if (metric := entry.metrics.get((name, group)))]

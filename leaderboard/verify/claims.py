@@ -18,15 +18,15 @@ _BASELINE = "baseline/"
 
 
 def check_claims(path: Path, result: Result) -> None:
-    """Check that a run can give the names in a result, and that its task and prompt are those of this code.
+    """Check that the names in a result are unambiguous, and that task and prompt are those of this code.
 
     Args:
         path: Path of the ``result.json``.
         result: The result in it.
 
     Raises:
-        DataError: no run gives such a name, the hash of the identity is not that of its parts, or the task version or
-            the prompt is not that of this code.
+        DataError: no run gives such a name, the identity does not follow from its parts, or the task version or the
+            prompt is not that of this code.
     """
     _check_model(path, result.model)
     _check_signature(path, result)

@@ -1,4 +1,4 @@
-"""Reads and writes the register of accepted results, which lies in the folder of these results."""
+"""Reads and writes the register of accepted results, which maintainers keep in the same folder."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def write_register(results: Path, register: Register) -> None:
 
 
 def acceptances(register: Register) -> Mapping[str, Acceptance]:
-    """Return the acceptances by the folder of their results."""
+    """Return the decisions by the folder of their result."""
     return {acceptance.place: acceptance for acceptance in register.results}
 
 
 def check_owner(register: Register, place: str, author: str) -> None:
-    """Check that an author may submit a result of a model: the author owns its earlier results, or there are none.
+    """Check that an author may submit a result of a model: either nobody has submitted one before, or the author has.
 
     Args:
         register: The register.
-        place: Folder of the result, relative to that of all results. Its second part is the name of the model.
+        place: Folder of the result, relative to that of all results; its second part is named after the model.
         author: Account of the author at the code host.
 
     Raises:

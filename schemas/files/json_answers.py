@@ -1,7 +1,7 @@
 """Finds the JSON value in the answer of a language model, which may wrap it in other text.
 
-Models whose output is not constrained to a schema put values into code fences, or explain them before or after.
-Builders and evaluators both read answers with this module, so that they find the same value.
+Models whose output is not constrained to a schema put values into code fences, or add explanations before and after.
+Builders and evaluators both read answers with this module, so that both find the same value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from biasboard.ground.strict_json import JsonValue
 
 _FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n?(.*?)```", re.DOTALL)
 _MOST_STARTS = 64
-"""Largest number of brackets that are tried as the start of a value. Trying all would take quadratic time."""
+"""Number of brackets that are tried as the start of a value; a text of brackets alone would take quadratic time."""
 
 
 class NoJsonError(ValueError):
@@ -24,11 +24,11 @@ class NoJsonError(ValueError):
 def find_json(text: str) -> JsonValue:
     """Return the JSON object or array of an answer.
 
-    The whole answer is tried first, then the inside of each code fence, then the text from each opening bracket on.
+    The whole answer is tried first, then the inside of each code fence, then what starts at each opening bracket.
     Duplicate names in an object, NaN and infinities are not accepted.
 
     Raises:
-        NoJsonError: there is none. The message says why the answer as a whole is no JSON.
+        NoJsonError: there is none; the message says why the whole answer is none.
 
     >>> find_json('Here you are: {"a": [1, 2]} I hope that this helps.')
     {'a': [1, 2]}
@@ -55,7 +55,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _first_value(text: str) -> JsonValue | None:
-    """Return the object or array at the first bracket from which one can be parsed."""
+    """Return the object or array at the first bracket where one can be parsed."""
     decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse)
     for number, match in enumerate(re.finditer(r"[{\[]", text)):
         if number == _MOST_STARTS:

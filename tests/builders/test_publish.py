@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +14,7 @@ import pytest
 from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
 from tests.builders.fake_hub import READER, WRITER, Commit, FakeHub, Fault, Repository, serving
-from tests.commands import REPOSITORY, run
+from tests.commands import run, started
 
 REPO = "acme/synthbias"
 
@@ -220,16 +217,9 @@ def test_killed_between_commit_and_tag_the_rerun_tags(hub: FakeHub, first: Path,
         end.wait(60)
 
     hub.faults["tag"].append(Fault(503, first=wait))
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), **variables(hub, first.parent / "home")}
-    child = subprocess.Popen(
-        [sys.executable, "-m", "builders.publish", str(first), "--repo", REPO],
-        env={name: value for name, value in environment.items() if value is not None},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    assert reached.wait(60)
-    child.send_signal(signal.SIGKILL)
-    child.wait(60)
+    with started("-m", "builders.publish", first, "--repo", REPO, **variables(hub, first.parent / "home")) as command:
+        assert reached.wait(60)
+        command.kill()
     end.set()
     assert (titles(repository), repository.tags) == (["synthbias 1.0.0", "initial commit"], {})
     made = repository.head

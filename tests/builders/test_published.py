@@ -142,9 +142,9 @@ def broken(column: int, value: str) -> bytes:
         (as_csv([]) + b'type1,"never closed\r\n', r"^f\.csv:2: is not CSV \("),
         (broken(0, "type3"), r"^f\.csv:3: type 'type3' is not allowed; have: type1, type2"),
         (broken(4, "xem"), r"^f\.csv:3: pronoun 'xem' is not in the lexicon; have: he, him, "),
-        (broken(4, "his"), r"^f\.csv:3: names the pronoun 'his', which is not in the sentence; it has: him"),
+        (broken(4, "his"), r"^f\.csv:3: pronoun 'his' is not the one pronoun of the sentence; it has: him"),
         (broken(2, "astronaut"), r"^f\.csv:3: occupation 'astronaut' is not in the lexicon; have: CEO, "),
-        (broken(3, "teacher"), r"^f\.csv:3: does not name 'teacher'"),
+        (broken(3, "teacher"), r"^f\.csv:3: 'teacher' stands 0 times in the sentence, not once"),
         (broken(5, "False"), r"^f\.csv:3: label 'anti' contradicts the lexicon, which says pro for 'him' as 'cook'"),
         (broken(5, "ambiguous"), r"label 'ambiguous' contradicts the lexicon"),
         (

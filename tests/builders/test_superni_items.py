@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from builders.superni.content import Instance, Row, TaskContent, split_rows
+from builders.superni.content import Instance, Row, TaskContent, sort_rows
 from builders.superni.items import (
     FEW_TEST,
     SPLITS,
@@ -207,7 +207,7 @@ def test_rows_that_cannot_be_used_are_rejects_with_a_rule() -> None:
         Row("row 7", None, "text", "no"),
         Row("row 8", None, "text", ("no", "never")),
     ]
-    found = split_rows(rows, lambda text, n: f"{text}-{n}")
+    found = sort_rows(rows, lambda text, n: f"{text}-{n}")
     assert [(one.item_id, one.text, one.outputs) for one in found.instances] == [
         ("a", "text", ("yes",)),
         ("text-1", "text", ("no",)),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -39,13 +37,15 @@ from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import CASES
 from schemas.validate import problems
 from tests.builders.writing_server import MODEL, USELESS
+from tests.commands import run, started
 
 N_PAIRS = 3
 PER_CELL = 4
 PER_REQUEST = 2
 CONCURRENCY = 4
 MAX_COST = 1.0
-N_KILLS = 10
+KILLED_AT = (3, 8, 18, 28, 45, 60)
+"""Numbers of answers after which it is killed: twice in the pilot, thrice in the first round, and in the second."""
 PRICE = (500 * 10 + 100 * 30) / 1e6
 """Price of an answer of the server, in US dollars."""
 
@@ -130,12 +130,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             process.kill()
 
 
-def command(folder: Path, server: Server, *more: str, model: str = MODEL) -> list[str]:
+def arguments(folder: Path, server: Server, *more: str, model: str = MODEL) -> list[str]:
     prices = folder / "prices.toml"
     prices.parent.mkdir(parents=True, exist_ok=True)
     prices.write_text(f'["{model}"]\ninput = 10.0\noutput = 30.0\n', encoding="utf-8")
     return [
-        *(sys.executable, "-m", "builders.synthbias", "generate", "--backend", "openai", "--model", model),
+        *("-m", "builders.synthbias", "generate", "--backend", "openai", "--model", model),
         *("--pairs", str(N_PAIRS), "--per-cell", str(PER_CELL), "--per-request", str(PER_REQUEST), "--pilot", "3"),
         *("--max-cost", str(MAX_COST), "--prices", str(prices), "--base-url", server.url, "--api", "chat"),
         *("--concurrency", str(CONCURRENCY), "--work", str(folder / "work"), "--out", str(folder / "dataset"), *more),
@@ -165,25 +165,21 @@ class Generated(NamedTuple):
 
 @pytest.fixture(scope="module")
 def generated(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Generated:
-    """The dataset after ten kills, each when some more answers have been sent."""
+    """The dataset after several kills, each when some more answers have been sent."""
     folder = tmp_path_factory.mktemp("generated")
-    for number in range(N_KILLS):
-        wanted_answers = 3 + 5 * number
-        with subprocess.Popen(
-            command(folder, server), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        ) as process:
-            while len(server.answered()) < wanted_answers and process.poll() is None:
+    for wanted_answers in KILLED_AT:
+        with started(*arguments(folder, server)) as command:
+            while len(server.answered()) < wanted_answers and command.poll() is None:
                 time.sleep(0.005)
-            assert process.poll() is None, f"it ended before kill {number}"
-            os.killpg(process.pid, signal.SIGKILL)
-    done = subprocess.run(command(folder, server), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+            assert command.poll() is None, f"it ended before answer {wanted_answers}"
+            command.kill()
+    done = run(*arguments(folder, server), status=0)
     times = Counter(server.answered())
     return Generated(folder, done.stdout, sum(n - 1 for n in times.values()), len(times))
 
 
 @pytest.mark.slow
-def test_every_cell_is_full_after_ten_kills(generated: Generated) -> None:
+def test_every_cell_is_full_after_kills_in_every_round(generated: Generated) -> None:
     cells = design_cells(N_PAIRS)
     have = pairs_by_cell(generated.items())
     assert {cell.key: have[cell.key] for cell in cells} == dict.fromkeys((cell.key for cell in cells), PER_CELL)
@@ -194,7 +190,7 @@ def test_every_cell_is_full_after_ten_kills(generated: Generated) -> None:
 
 @pytest.mark.slow
 def test_only_what_was_under_way_was_asked_twice(generated: Generated) -> None:
-    assert generated.n_sent_twice <= CONCURRENCY * N_KILLS
+    assert generated.n_sent_twice <= CONCURRENCY * len(KILLED_AT)
 
 
 @pytest.mark.slow
@@ -227,22 +223,11 @@ def test_the_bill_is_known_and_below_the_limit(generated: Generated) -> None:
 
 @pytest.mark.slow
 def test_the_kept_answers_give_the_same_items_again_without_the_model(generated: Generated, tmp_path: Path) -> None:
-    arguments = ["--source", "generated", "--out", str(tmp_path / "again")]
+    chosen = ("--source", "generated", "--out", tmp_path / "again")
     # A dataset knows its own limits; of runs, they must be told.
     sources = ((generated.dataset, ()), (generated.folder / "work" / "runs", ("--per-cell", str(PER_CELL))))
     for source, limits in sources:
-        environment = {**os.environ, "TZ": "Asia/Tokyo"}
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "builders.synthbias", *arguments, *limits),
-                *("--input", str(source), "--overwrite"),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment,
-        )
-        assert done.returncode == 0, done.stderr
+        run("-m", "builders.synthbias", *chosen, *limits, "--input", source, "--overwrite", status=0, TZ="Asia/Tokyo")
         again = read_manifest(tmp_path / "again")
         assert again.content_sha256 == generated.manifest().content_sha256
         assert again.files == generated.manifest().files
@@ -250,17 +235,9 @@ def test_the_kept_answers_give_the_same_items_again_without_the_model(generated:
 
 @pytest.mark.slow
 def test_sentences_that_are_too_similar_can_be_left_out(generated: Generated, tmp_path: Path) -> None:
-    arguments = ["--source", "generated", "--per-cell", str(PER_CELL), "--near-duplicates", "0.5"]
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "builders.synthbias", *arguments),
-            *("--input", str(generated.dataset), "--out", str(tmp_path / "fewer")),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    chosen = ("--source", "generated", "--per-cell", str(PER_CELL), "--near-duplicates", "0.5")
+    folders = ("--input", generated.dataset, "--out", tmp_path / "fewer")
+    run("-m", "builders.synthbias", *chosen, *folders, status=0)
     counts = {entry.rule: entry.n for entry in read_manifest(tmp_path / "fewer").rejects}
     assert counts["near_duplicate"] > 0
 
@@ -298,10 +275,7 @@ def test_a_changed_answer_is_found(generated: Generated, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(server: Server, tmp_path: Path) -> None:
     n_before = len(server.answered())
-    done = subprocess.run(
-        command(tmp_path, server, model=USELESS), capture_output=True, text=True, check=False, timeout=200
-    )
-    assert done.returncode == 1
+    done = run(*arguments(tmp_path, server, model=USELESS), status=1, timeout=200)
     assert "0 can be used" in done.stderr
     assert "take another model" in done.stderr
     assert len(server.answered()) - n_before == 6, "three instructions of each type"
@@ -311,14 +285,7 @@ def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(server: Se
 @pytest.mark.slow
 def test_a_limit_on_the_cost_holds_over_all_rounds(server: Server, tmp_path: Path) -> None:
     n_before, limit = len(server.answered()), 0.2
-    stopped = subprocess.run(
-        command(tmp_path, server, "--max-cost", str(limit), "--pilot", "0"),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-    )
-    assert stopped.returncode == 3
+    stopped = run(*arguments(tmp_path, server, "--max-cost", str(limit), "--pilot", "0"), status=3, timeout=200)
     assert "run the same command again, with more than --max-cost 0.2" in stopped.stderr
     assert 0 < (len(server.answered()) - n_before) * PRICE <= limit
     assert not (tmp_path / "dataset").exists()
@@ -326,18 +293,14 @@ def test_a_limit_on_the_cost_holds_over_all_rounds(server: Server, tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_pilot_that_says_that_the_limit_is_too_low_stops(server: Server, tmp_path: Path) -> None:
-    done = subprocess.run(
-        command(tmp_path, server, "--max-cost", "0.1"), capture_output=True, text=True, check=False, timeout=200
-    )
-    assert done.returncode == 1
+    done = run(*arguments(tmp_path, server, "--max-cost", "0.1"), status=1, timeout=200)
     assert "--max-cost 0.1: the pilot says about" in done.stderr
 
 
 @pytest.mark.slow
 def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_path: Path) -> None:
     n_before = len(server.answered())
-    done = subprocess.run(command(tmp_path, server, "--dry-run"), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = run(*arguments(tmp_path, server, "--dry-run"), status=0)
     assert "nothing was asked" in done.stdout + done.stderr
     assert len(server.answered()) == n_before
     assert not (tmp_path / "dataset").exists()
@@ -345,7 +308,7 @@ def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("options", "said"),
     [
         (("--source", "generated"), "--source generated needs --input"),
         (("--source", "generated", "--input", "nowhere"), "no result.json here"),
@@ -353,15 +316,7 @@ def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_
         (("--per-cell", "3"), "for the generated source alone"),
     ],
 )
-def test_wrong_options_are_one_line(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "builders.synthbias", *arguments, "--out", str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )
-    assert done.returncode == 1
+def test_wrong_options_are_one_line(options: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = run("-m", "builders.synthbias", *options, "--out", tmp_path / "out", cwd=tmp_path, status=1)
     assert said in done.stderr
     assert done.stderr.count("\n") == 1

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "did not end within 5 s",
         ),
         ("{{ 'x' * 10 ** 11 }}", "takes more than 2 GiB of memory"),
-        ("{{ messages[0].content * 99 }}{{ 'x' * 10 ** 7 }}", "turns a prompt into 1"),
+        ("{{ messages[0].content * 99 }}{{ 'x' * 10 ** 7 }}", "makes 1"),
         ("Hello. Assistant:", "leaves out the prompt: all prompts give the same text"),
         ("{{ messages[0].content[:20] }}", "leaves out the prompt or a part of it"),
         ("{{ messages[0].content | upper }}", "leaves out the prompt or a part of it"),

@@ -183,7 +183,7 @@ def test_an_answer_in_another_name_is_recorded_and_warned_of_once(
     lines = [line for line in capsys.readouterr().err.splitlines() if "answers as" in line]
     assert len(lines) == warned
     if warned:
-        assert lines[0].startswith(f"warning: {place} was asked for '{MODEL}' and answers as '{said}'")
+        assert lines[0].startswith(f"warning: {place} answers as '{said}' and was asked for '{MODEL}'")
     if said != MODEL:
         assert said.rpartition("/srv/models/")[2] in settings["models_that_answered"]
         assert "/srv" not in settings["models_that_answered"]

@@ -81,8 +81,8 @@ def test_throughput_recovers_within_ten_seconds_after_an_outage(tokenizer: Token
     with FakeEndpoint(tokenizer, serves=SERVES, delay=0.25) as endpoint:
         backend = opened(endpoint, Patience(), concurrency=16)
         endpoint.before = before
-        asked = Asked().of(backend, made(600))
-        assert asked.statuses() == {"answered": 600}
+        asked = Asked().of(backend, made(400))
+        assert asked.statuses() == {"answered": 400}
         assert asked.n_attempts == endpoint.n_received
         last_fault = max(received.seconds for received in endpoint.received if received.number < down[1])
         before_it = sorted(received.seconds for received in endpoint.received if received.number < down[0])

@@ -6,15 +6,13 @@ import itertools
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +31,7 @@ from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import ExchangeStatus
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
-from tests.commands import REPOSITORY, run
+from tests.commands import Command, run, started
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 
@@ -47,11 +45,11 @@ def dataset(tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "data", {"type2": made_items(N_PAIRS)})
 
 
+LOGGING = ("-m", "tests.evaluators.logging_backend")
+
+
 def killed_run(dataset: Path, out: Path, log: Path, kill_at: int | None) -> int:
-    program = [sys.executable, str(Path(__file__).with_name("logging_backend.py")), str(dataset), str(out), str(log)]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    rest = [] if kill_at is None else [str(kill_at)]
-    return subprocess.run([*program, *rest], env=environment, check=False, capture_output=True).returncode
+    return run(*LOGGING, dataset, out, log, *([] if kill_at is None else [kill_at])).returncode
 
 
 def only(folder: Path, name: str) -> Path:
@@ -90,17 +88,15 @@ def test_ten_kills_at_random_moments_change_no_record(tmp_path: Path) -> None:
     whole = ask(dataset, tmp_path / "whole", LoggingBackend(tmp_path / "whole.log"), prompt="intrinsic-v1")
     log, out = tmp_path / "killed.log", tmp_path / "killed"
     rng = np.random.default_rng(0)
-    program = [sys.executable, str(Path(__file__).with_name("logging_backend.py")), str(dataset), str(out), str(log)]
     known = 0
     # A pause per batch, or the machine would be too fast to be killed in the middle.
-    environment = {"PYTHONPATH": str(REPOSITORY), "BATCH_PAUSE": "0.002", "PROMPT": "intrinsic-v1"}
+    variables: dict[str, Any] = {"BATCH_PAUSE": "0.002", "PROMPT": "intrinsic-v1"}
     for n_more in rng.integers(1, 2 * n_pairs // 12, size=10):
-        process = start(program, environment=environment)
-        known = wait_for_answers(out, process, at_least=known + int(n_more))
-        process.kill()
-        process.communicate()
+        with started(*LOGGING, dataset, out, log, **variables) as command:
+            known = wait_for_answers(out, command, at_least=known + int(n_more))
+            command.kill()
         assert not list(out.rglob("result.json")), "it was over before it could be killed"
-    subprocess.run(program, env={**os.environ, **environment}, check=True, capture_output=True)
+    run(*LOGGING, dataset, out, log, status=0, **variables)
     assert only(out, "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
     counts = Counter(log.read_text().split())
     assert len(counts) == 2 * n_pairs
@@ -114,42 +110,29 @@ def test_ctrl_c_and_kill_9_of_a_language_model_run_change_no_byte(tmp_path: Path
     model = save_tiny_llama(tmp_path / "model")
     # One request per batch, so that the run is in its middle for seconds.
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(300)})
-    command = ["-m", "evaluators", "run", "--dataset", str(dataset), "--backend", "transformers"]
-    command += ["--model", str(model), "--device", "cpu", "--batch-tokens", "64"]
-    run(*command, "--out", tmp_path / "whole", status=0)
-    interrupted = start([sys.executable, *command, "--out", str(tmp_path / "killed")])
-    n_interrupted = wait_for_answers(tmp_path / "killed", interrupted, at_least=20)
-    interrupted.send_signal(signal.SIGINT)
-    _, stderr = interrupted.communicate()
-    assert interrupted.returncode == 130
-    assert b"stopped; the answers so far are kept, and the same command continues from there" in stderr
-    killed = start([sys.executable, *command, "--out", str(tmp_path / "killed")])
-    n_killed = wait_for_answers(tmp_path / "killed", killed, at_least=n_interrupted + 20)
-    killed.kill()
-    killed.communicate()
+    opened = ("--backend", "transformers", "--model", model, "--device", "cpu", "--batch-tokens", "64")
+    words = ("-m", "evaluators", "run", "--dataset", dataset, *opened)
+    run(*words, "--out", tmp_path / "whole", status=0)
+    with started(*words, "--out", tmp_path / "killed") as interrupted:
+        n_interrupted = wait_for_answers(tmp_path / "killed", interrupted, at_least=20)
+        interrupted.send_signal(signal.SIGINT)
+        assert interrupted.wait() == 130
+        told = "stopped; the answers so far are kept, and the same command continues from there"
+        assert told in interrupted.stderr
+    with started(*words, "--out", tmp_path / "killed") as killed:
+        n_killed = wait_for_answers(tmp_path / "killed", killed, at_least=n_interrupted + 20)
+        killed.kill()
     assert 20 <= n_interrupted < n_killed < 600, "the run was not in its middle"
     assert not list((tmp_path / "killed").rglob("result.json"))
-    run(*command, "--out", tmp_path / "killed", status=0)
+    run(*words, "--out", tmp_path / "killed", status=0)
     whole, resumed = (only(tmp_path / name, "records.parquet").read_bytes() for name in ("whole", "killed"))
     assert whole == resumed
 
 
-def start(command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    # Whoever runs the tests in the background may have told them to ignore Ctrl-C, and they would pass that on.
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env={**os.environ, **(environment or {})},
-        preexec_fn=heed,
-    )
-
-
-def wait_for_answers(out: Path, process: subprocess.Popen[bytes], *, at_least: int) -> int:
+def wait_for_answers(out: Path, command: Command, *, at_least: int) -> int:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        assert process.poll() is None, f"ended before it could be killed: {process.communicate()}"
+        assert command.poll() is None, f"ended before it could be killed: {command.stderr}"
         for path in out.rglob("responses.sqlite"):
             try:
                 with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.commands import run
-from tests.leaderboard.browsing import Visit, serious_violations, served, visit, visit_all
+from tests.leaderboard.browsing import Scheme, Visit, serious_violations, served, turn, visit, visit_all
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 from tests.sites import copy_site
@@ -60,34 +60,52 @@ def pages(built: Path) -> list[str]:
 
 
 class Seen(NamedTuple):
-    """What a page did in one colour scheme."""
+    """What a page did that was opened in one colour scheme and then turned to the other."""
 
     requests: list[str]
     complaints: list[str]
     violations: list[str]
+    """Rules of axe, of both schemes."""
     links: set[str]
-    width_on_phone: int
+    widths_on_phone: list[int]
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def seen(request: pytest.FixtureRequest, built: Path, browser: Browser, address: str) -> dict[str, Seen]:
-    """Every page, opened once for all that is asked of each."""
-    visits = visit_all(browser, address, pages(built), scheme=request.param)
-    found = {path: look(visited) for path, visited in visits}
+@pytest.fixture(scope="module")
+def seen(built: Path, browser: Browser, address: str) -> dict[str, Seen]:
+    """Every page, opened once for all that is asked of each, and turned dark."""
+    visits = visit_all(browser, address, pages(built))
+    found = {path: look(visited, "dark", with_axe=True) for path, visited in visits}
     assert len(found) > 10
     return found
 
 
-def look(visited: Visit) -> Seen:
-    violations = serious_violations(visited.page)
-    links = set(visited.page.evaluate("[...document.links].map(link => link.href.split('#')[0])"))
-    visited.page.set_viewport_size({"width": 390, "height": 844})
-    width = visited.page.evaluate("document.scrollingElement.scrollWidth")
-    return Seen(visited.requests, visited.complaints, violations, links, width)
+@pytest.fixture(scope="module")
+def seen_on_phone(built: Path, browser: Browser, address: str) -> dict[str, Seen]:
+    """Every page, opened in the dark on a phone, and turned light."""
+    visits = visit_all(browser, address, pages(built), width=390, scheme="dark")
+    return {path: look(visited, "light") for path, visited in visits}
 
 
-def test_no_page_asks_another_host_or_complains(seen: dict[str, Seen], address: str) -> None:
-    for path, page in seen.items():
+def look(visited: Visit, other_scheme: Scheme, *, with_axe: bool = False) -> Seen:
+    page, opened_at = visited.page, visited.page.viewport_size
+    assert opened_at is not None
+    violations, widths = [], []
+    for turned in (False, True):
+        if turned:
+            turn(page, other_scheme)
+        if with_axe:
+            violations += serious_violations(page)
+        page.set_viewport_size({"width": 390, "height": 844})
+        widths.append(page.evaluate("document.scrollingElement.scrollWidth"))
+        page.set_viewport_size(opened_at)
+    links = set(page.evaluate("[...document.links].map(link => link.href.split('#')[0])"))
+    return Seen(visited.requests, visited.complaints, violations, links, widths)
+
+
+def test_no_page_asks_another_host_or_complains(
+    seen: dict[str, Seen], seen_on_phone: dict[str, Seen], address: str
+) -> None:
+    for path, page in (*seen.items(), *seen_on_phone.items()):
         assert page.requests, path
         assert [url for url in page.requests if not url.startswith((address, "data:", "blob:"))] == [], path
         # The page for missing files is opened from anywhere, so its own links are absolute; it is not opened here.
@@ -95,7 +113,7 @@ def test_no_page_asks_another_host_or_complains(seen: dict[str, Seen], address: 
 
 
 def test_no_page_scrolls_sideways_on_a_narrow_screen(seen: dict[str, Seen]) -> None:
-    assert {path: page.width_on_phone for path, page in seen.items() if page.width_on_phone > 390} == {}
+    assert {path: page.widths_on_phone for path, page in seen.items() if max(page.widths_on_phone) > 390} == {}
 
 
 def test_axe_finds_nothing_serious_on_any_page(seen: dict[str, Seen]) -> None:
@@ -115,9 +133,8 @@ def test_nothing_in_the_files_would_fetch_from_another_host(built: Path) -> None
     assert found == {}
 
 
-def test_no_page_scrolls_sideways_where_it_is_opened_on_a_phone(built: Path, browser: Browser, address: str) -> None:
-    for path, found in visit_all(browser, address, pages(built), width=390):
-        assert found.page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
+def test_no_page_scrolls_sideways_where_it_is_opened_on_a_phone(seen_on_phone: dict[str, Seen]) -> None:
+    assert {path: page.widths_on_phone for path, page in seen_on_phone.items() if max(page.widths_on_phone) > 390} == {}
 
 
 def test_wide_tables_scroll_in_their_own_box_with_the_model_in_sight(browser: Browser, address: str) -> None:
@@ -300,10 +317,13 @@ CONTRASTS = """() => {
 }"""
 
 
-def test_every_link_of_every_page_answers(seen: dict[str, Seen], browser: Browser, address: str) -> None:
+def test_every_link_of_every_page_answers(
+    seen: dict[str, Seen], seen_on_phone: dict[str, Seen], browser: Browser, address: str
+) -> None:
     context = browser.new_context()
     # The page for missing files is opened from anywhere, so its own links are absolute.
-    links = {link for path, page in seen.items() if path != "404.html" for link in page.links}
+    all_pages = (*seen.items(), *seen_on_phone.items())
+    links = {link for path, page in all_pages if path != "404.html" for link in page.links}
     own = {link for link in links if link.startswith(address)}
     assert {Path(link).suffix for link in own} >= {".json", ".csv", ".html"}
     assert {link: status for link in own if (status := context.request.get(link).status) != 200} == {}

@@ -61,7 +61,7 @@ def test_completions_and_chat_are_found_out(served: Served, made_llama: Path) ->
     assert found[None, True] == "option_trie"
     assert found[None, False] in ("echo_text", "first_token")
     assert found["chat", False] == found["chat", True] == "first_token"
-    assert opened(served, api="chat").remedy_by_completions() == "--api completions"
+    assert opened(served, api="chat").completion_options() == ("--api completions",)
 
 
 def test_a_server_that_stops_midway_is_told_of_and_waited_for(

@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 def protected(cell: str) -> str:
-    """Return a cell in the form that files hold, with an apostrophe in front of a formula.
+    """Return a cell as it is written.
 
     >>> protected("=1+1"), protected("'=1+1"), protected("the nurse")
     ("'=1+1", "''=1+1", 'the nurse')
@@ -50,11 +50,11 @@ def unprotected(cell: str) -> str:
 
 
 def render(columns: Sequence[str], rows: Iterable[Sequence[str]], *, heading: bool = True) -> str:
-    """Return rows as CSV, with protected cells.
+    """Return protected rows as CSV.
 
     Args:
         columns: Names of the columns.
-        rows: Cells of each row, one per column.
+        rows: Cells of each row, as many as there are columns.
         heading: False to leave out the names, for rows appended to a file.
     """
     text = io.StringIO()
@@ -66,7 +66,7 @@ def render(columns: Sequence[str], rows: Iterable[Sequence[str]], *, heading: bo
 
 
 def columns_of(kind: type[Any]) -> tuple[str, ...]:
-    """Return the names of a dataclass's fields, which are the columns of its file."""
+    """Return the columns of a dataclass: the names of its fields."""
     return tuple(field.name for field in fields(kind))
 
 
@@ -83,7 +83,7 @@ def read_records(
 
     Args:
         path: Path of the file.
-        kind: Dataclass whose fields are of type ``str``, ``Text`` (never empty), ``int``, or a choice of words.
+        kind: Dataclass whose fields are texts (never empty if they are ``Text``), whole numbers, or one of a few words.
         remedy: Advice that ends the messages about the file.
         other_columns: End of the message about columns that differ from the fields.
         any_order: True if the columns may be in any order.
@@ -130,7 +130,7 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[Row]]:
 
     Raises:
         DataError: the file is missing, empty, or not CSV in UTF-8, names a column twice, or has a row of another
-            length than the heading.
+            length.
     """
     if not path.exists():
         raise DataError(f"{path}: no such file; {remedy}")

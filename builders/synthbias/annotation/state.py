@@ -42,7 +42,7 @@ class State:
 
     @cached_property
     def standing_votes(self) -> dict[VoteKey, Vote]:
-        """The votes that stand, see :func:`builders.synthbias.annotation.votes.standing_votes`."""
+        """The votes in force, see :func:`builders.synthbias.annotation.votes.standing_votes`."""
         return standing_votes(self.rows)
 
     def part(self, wanted: Callable[[Vote], bool]) -> State:

@@ -27,7 +27,7 @@ class Answer(StrEnum):
     YES = "yes"
     NO = "no"
     WITHDRAWN = "withdrawn"
-    """The annotator takes back the earlier answer to the question; the next answer counts instead."""
+    """The annotator took the earlier answer back, so that the next one counts."""
 
 
 class AnnotatorKind(StrEnum):
@@ -38,7 +38,7 @@ class AnnotatorKind(StrEnum):
 
 
 class Status(StrEnum):
-    """The statuses of an annotator. Votes count if the annotator is active, or untested with ``--count-untested``."""
+    """The statuses of an annotator; active ones count, and untested ones with ``--count-untested``."""
 
     ACTIVE = "active"
     UNTESTED = "untested"
@@ -46,7 +46,7 @@ class Status(StrEnum):
     FAILED = "failed"
     """Too low a score in the entrance test."""
     EXCLUDED = "excluded"
-    """Excluded by those who run the annotation, for a recorded reason."""
+    """Excluded by whoever runs the annotation, for the reason that is recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Vote:
 
     @property
     def key(self) -> VoteKey:
-        """The item, the annotator and the question; of several votes with the same key, at most one counts."""
+        """The identity of the vote: an annotator has at most one per question."""
         return (self.item_id, self.annotator_id, self.question)
 
 
@@ -79,13 +79,13 @@ class Annotator:
     annotator_id: Text
     kind: AnnotatorKind
     entrance: str = ""
-    """Score in the entrance test, such as ``17/20``; empty if the test is unfinished."""
+    """Score in the entrance test, such as ``17/20``; empty if it was not finished."""
     status: Status = Status.UNTESTED
     reason: str = ""
 
 
 class Ballot(NamedTuple):
-    """An annotator's answers to the questions about a sentence; None for a question without an answer."""
+    """The answers of an annotator to the questions about a sentence; None where there is no answer."""
 
     coherent: bool | None
     first: bool | None
@@ -98,7 +98,7 @@ class Ballot(NamedTuple):
 
     @classmethod
     def of(cls, answers: Mapping[Question, Answer]) -> Ballot:
-        """Return the ballot of some answers; those about the pronoun count only if the sentence is called coherent."""
+        """Return answers as a ballot; if a sentence is found incoherent, answers about its pronoun are dropped."""
         coherent, *others = (
             None if answers.get(question) not in (Answer.YES, Answer.NO) else answers[question] is Answer.YES
             for question in Question
@@ -107,7 +107,7 @@ class Ballot(NamedTuple):
 
 
 def standing_votes(rows: Iterable[Vote]) -> dict[VoteKey, Vote]:
-    """Return the votes that stand: for each item, annotator and question, the first one since the last withdrawal."""
+    """Return the votes in force: for each annotator and question, the first that was not withdrawn."""
     standing: dict[VoteKey, Vote] = {}
     for row in rows:
         if row.answer is Answer.WITHDRAWN:
@@ -118,7 +118,7 @@ def standing_votes(rows: Iterable[Vote]) -> dict[VoteKey, Vote]:
 
 
 def ballots_of(votes: Iterable[Vote]) -> dict[str, dict[str, Ballot]]:
-    """Return the ballots that standing votes make up, by item and annotator."""
+    """Group standing votes into ballots, by item and annotator."""
     answers: dict[str, dict[str, dict[Question, Answer]]] = {}
     for vote in votes:
         of_item = answers.setdefault(vote.item_id, {})

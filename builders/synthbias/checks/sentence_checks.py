@@ -26,7 +26,7 @@ GENDERED_NOUNS = word_list(
 SOURCE_OTHER_PERSONS = word_list(
     "advisor boss child client customer doctor employee judge patient person student visitor"
 )
-"""Words for a single other person that occur in published sentences."""
+"""Words for a single person that published sentences contain besides the two occupations."""
 
 OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
     """
@@ -35,7 +35,7 @@ OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
     relative resident somebody someone speaker stranger suspect tenant toddler tourist user victim worker
     """
 )
-"""Words for a single other person that sentences of this project must not contain."""
+"""Words for a single person that sentences of this project must not contain."""
 
 PLURAL_PRONOUNS = word_list("they them their theirs themselves themself")
 
@@ -67,7 +67,7 @@ def _wrong_pronoun(sentence: Sentence) -> str | None:
     present = [mention.text for mention in sentence.pronouns]
     if claimed is None or gender_of_pronoun(claimed) is None or claimed in present:
         return None
-    return f"names the pronoun '{claimed}', which is not in the sentence; it has: {', '.join(present) or 'none'}"
+    return f"pronoun '{claimed}' is not the one pronoun of the sentence; it has: {', '.join(present) or 'none'}"
 
 
 @SentenceCheck
@@ -109,11 +109,11 @@ def _meaning(sentence: Sentence) -> str:
 
 @SentenceCheck
 def _markup_repaired(sentence: Sentence) -> str | None:
-    return "had an article or a space both before and inside a bracket" if sentence.claimed.is_repaired else None
+    return "an article or a space stands twice around a bracket" if sentence.claimed.is_repaired else None
 
 
 MIN_WORDS, MAX_WORDS = 8, 24
-"""Number of words of the shortest and the longest sentence of the published SynthBias."""
+"""Range of the published SynthBias."""
 
 _ONE_SENTENCE = re.compile(r"[A-Z][^.!?]*\.")
 _BREAK = re.compile(r"[.!?][\"\u201d\u2019']? [\"\u201c]?[A-Z]")
@@ -141,11 +141,11 @@ def _multi_sentence(sentence: Sentence) -> str | None:
     return "has more than one sentence" if _BREAK.search(sentence.text) else None
 
 
-# Only for sentences filled from frames, which have no apostrophes or hyphens; ``_spacing`` checks all others.
+# For sentences from frames, which have no apostrophes or hyphens; ``_spacing`` is for all others.
 @SentenceCheck
 def _spelling(sentence: Sentence) -> str | None:
     if _UNPLAIN.search(sentence.text):
-        return "has a character other than letters, commas and the full stop, or a doubled, missing or wrong space"
+        return "has a sign, a doubled or a missing space that a plain sentence does not have"
     return None
 
 
@@ -191,14 +191,14 @@ def _non_ascii(sentence: Sentence) -> str | None:
     if sentence.text.isascii():
         return None
     character = next(character for character in sentence.text if not character.isascii())
-    return f"has the character '{character}', which is not ASCII"
+    return f"has the sign '{character}', which is not ASCII"
 
 
 MIN_PERCENT_GAP = 10.0
-"""The shares of women in the two occupations must differ by more than this, in percentage points.
+"""Gap that the shares of women in a pair must exceed, in percentage points.
 
-The published SynthBias has 395 of the 400 possible pairs. Those that it lacks differ by 4, 6, 8, 9 and 10 points, so a
-difference of exactly 10 is too small.
+The published SynthBias lacks five of the 400 pairs, those with gaps of 4, 6, 8, 9 and 10 points, so a gap of exactly 10
+is too small.
 """
 
 _POSSESSIVE = re.compile(r"['\u2019]s\b")
@@ -217,7 +217,7 @@ def _missing_occupation(sentence: Sentence) -> str | None:
     named = {mention.text for mention in sentence.occupations}
     for name in sentence.meant:
         if name not in named and name in occupations():
-            return f"does not name '{name}'"
+            return f"'{name}' stands 0 times in the sentence, not once"
     return None
 
 
@@ -225,7 +225,7 @@ def _missing_occupation(sentence: Sentence) -> str | None:
 def _repeated_occupation(sentence: Sentence) -> str | None:
     for name, times in Counter(mention.text for mention in sentence.occupations).items():
         if times > 1:
-            return f"names '{name}' {times} times, not once"
+            return f"'{name}' stands {times} times in the sentence, not once"
     return None
 
 
@@ -325,12 +325,9 @@ def _listed_person(sentence: Sentence) -> str | None:
 
 
 def _person(sentence: Sentence, listed: frozenset[str], text: str) -> str | None:
-    """Return the first listed word that belongs to no occupation: the *worker* in *construction worker* is none.
+    """Return the first listed word in the beginning of a sentence that is not part of an occupation.
 
-    Args:
-        sentence: The sentence.
-        listed: Words for persons.
-        text: The sentence, or its beginning if only that is searched.
+    The *worker* in *construction worker* is not another person.
     """
     if sentence.first_word_of(listed) is None:
         return None
@@ -358,7 +355,7 @@ def _one_pronoun(sentence: Sentence) -> str | None:
     return f"has {len(sentence.pronouns)} pronouns of he and she, not one"
 
 
-# The README of SynthBias asks for less, but in all of its 31,728 sentences the pronoun comes last.
+# Stricter than the README of SynthBias, but all of its 31,728 sentences comply.
 @SentenceCheck
 def _pronoun_last(sentence: Sentence) -> str | None:
     first = next(iter(sentence.pronouns), None)

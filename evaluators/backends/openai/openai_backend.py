@@ -1,4 +1,4 @@
-"""Asks models at endpoints that speak OpenAI's protocol, such as vLLM's server, llama.cpp, a router or a provider.
+"""Asks models behind endpoints that speak OpenAI's protocol, such as vLLM's server, llama.cpp, a router or a provider.
 
 Servers differ in what they support, and some return nothing or wrong values without an error. The endpoint is therefore
 probed when the model is first needed, before the first request. The method of scoring options is part of the model's
@@ -76,7 +76,7 @@ class OpenAIBackend(Backend):
     patience: Patience = field(default_factory=Patience)
     batch_limits: BatchLimits = field(default_factory=BatchLimits)
     state_path: Path | None = None
-    """File that records the batches under way; None for no record."""
+    """File in which unfinished batches are recorded; None to record none."""
     is_remote: bool = True
     _has_warned: bool = False
 
@@ -86,7 +86,7 @@ class OpenAIBackend(Backend):
     @override
     def begin(self, context: RunContext) -> None:
         self.state_path = context.state_path
-        # The limit on the cost is for the whole run, including its earlier sessions.
+        # A limit on cost covers all sessions of a run.
         self._ledger.earlier_usd += context.spent_usd
 
     @cached_property
@@ -194,19 +194,19 @@ class OpenAIBackend(Backend):
         return self.probed.api == "chat"
 
     def surely_sends_messages(self) -> bool:
-        """Return True if the options or the address rule out completions."""
+        """Return True if the options or the address leave nothing but a chat."""
         return all(possible.api == "chat" for possible in self._possible())
 
-    def remedy_by_completions(self) -> str | None:
-        """Return ``--api completions`` if the user chose chat, but the endpoint can score options as completions."""
+    def completion_options(self) -> Sequence[str]:
+        """Return ``--api completions`` if the user chose chat, and completions return log-probabilities of options."""
         if self._api != "chat":
-            return None  # The probe already tried completions first.
+            return ()  # Completions were tried first.
         try:
             option_scoring = self._probe("completions").option_scoring
         except ConfigError:
-            return None
+            return ()
         leave_out = " without --chat" if self.options.chat else ""
-        return None if option_scoring is None else f"--api completions{leave_out}"
+        return () if option_scoring is None else (f"--api completions{leave_out}",)
 
     @override
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
@@ -222,21 +222,21 @@ class OpenAIBackend(Backend):
             run = BatchRun(self.connection, methods, self._ledger, identity, self.state_path, self.batch_limits)
         else:
             run = ConcurrentRun(self.connection, methods, self._ledger, self.patience)
-        # If the caller closes this iterator, calls under way are cancelled at once instead of at garbage collection.
+        # Closed with the caller's iterator, so that calls under way are cancelled then, not at garbage collection.
         with closing(run.ask(requests, missing)) as events:
             for event in events:
                 yield event
                 self._check_names()
 
     def _check_names(self) -> None:
-        """Warn once if the endpoint says that another model answers; results record the name that it gives."""
+        """Warn once if the endpoint answers in the name of another model; results record the name."""
         others = sorted(name for name in self._ledger.models if not is_same_model(self.model_name, name))
         if others and not self._has_warned:
             self._has_warned = True
             address = self.connection.address
             note(
-                f"warning: {address.host_and_port} was asked for '{self.model_name}' and answers as "
-                f"'{address.clean(others[0])}'; results record it; check --model, and what the endpoint routes to"
+                f"warning: {address.host_and_port} answers as '{address.clean(others[0])}' and was asked for "
+                f"'{self.model_name}'; results record it; check --model, and what the endpoint routes to"
             )
 
     @override
@@ -259,10 +259,7 @@ class OpenAIBackend(Backend):
 
     @property
     def context_tokens(self) -> int | None:
-        """The context length that the endpoint reports; None if unknown, or if the tokens of prompts cannot be counted.
-
-        They can be counted for completions alone, with the tokenizer that the user named.
-        """
+        """The endpoint's context length; None if not probed, not reported, or if there is no tokenizer to apply it."""
         methods = self._probed_methods
         return (
             methods.generation.context_tokens if methods and self.tokenizer and methods.api == "completions" else None
@@ -284,7 +281,7 @@ class OpenAIBackend(Backend):
         return self.__dict__.get("probed")
 
     def _possible(self) -> list[Methods]:
-        """Return the methods that the endpoint has, or before it is probed those that it may have, best first."""
+        """Return the methods of the endpoint; before it is probed, those that may work, best first."""
         if self._probed_methods is not None:
             return [self._probed_methods]
         if self._api == "chat" or self.connection.address.is_openai:
@@ -295,13 +292,13 @@ class OpenAIBackend(Backend):
         for api in apis:
             generation = Generation(model=self.model_name, api=api, tokenizer=self.tokenizer)
             scoring = scoring_methods(api, self.model_name, self.tokenizer, end_id=self._end_id)
-            # Of completions, the best method in two forms: with many prompts per call, and with one.
+            # The best one, for completions with many prompts per call and with one.
             methods += [Methods(method, generation) for method in scoring[: 1 if api == "chat" else 2]]
         return methods
 
 
 def _calls(methods: Methods, requests: Sequence[Request]) -> list[Call]:
-    """Return the calls of all requests; those that cannot be asked have none."""
+    """Return the calls for all requests that can be asked."""
     calls: list[Call] = []
     for request in requests:
         with suppress(AnswerError):
@@ -310,7 +307,7 @@ def _calls(methods: Methods, requests: Sequence[Request]) -> list[Call]:
 
 
 def is_same_model(asked: str, answered: str) -> bool:
-    """Return True if the name that an endpoint reports may be another name of the requested model.
+    """Return True if the name that an endpoint reports may mean the requested model.
 
     >>> is_same_model("gpt-4o", "openai/gpt-4o-2024-08-06")
     True
@@ -326,7 +323,7 @@ def is_same_model(asked: str, answered: str) -> bool:
 
 
 def _parts(name: str) -> list[str]:
-    """Return the parts of a name between slashes; of an absolute path, only the last one."""
+    """Return the parts of a name between slashes; only the last for an absolute path."""
     *before, last = name.strip().lower().rstrip("/").split("/")
     return [*([] if name.startswith("/") else before), _NAME_ENDS.sub("", last)]
 
@@ -362,7 +359,7 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
     )
     return OpenAIBackend(
         model_name=model,
-        options=replace(options, base_url=address.url),  # The URL that the user gave may contain a password.
+        options=replace(options, base_url=address.url),  # The URL as given may contain a password.
         connection=Connection(address, options.timeout or _TIMEOUT, options.concurrency or _CONCURRENCY),
         tokenizer=tokenizer,
         price=read_price(options.prices, model) if options.prices else None,

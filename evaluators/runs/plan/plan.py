@@ -385,11 +385,11 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
         raise ConfigError(
             f"backend '{model.backend}' cannot do {prompt.requires}, which prompt '{prompt.id}' needs; "
             f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
-            f"prompts for that: {', '.join(others) or 'none'}{_remedy_by_completions(backend)}{why}{others_can}"
+            f"prompts for that: {', '.join(others) or 'none'}{_completion_options(backend)}{why}{others_can}"
         )
     if backend.sends_messages() and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat and other.requires in backend.capabilities]
-        raise _no_message(prompt, others, _remedy_by_completions(backend))
+        raise _no_message(prompt, others, _completion_options(backend))
     if model.chat_template_sha256 is not None and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat]
         raise ConfigError(
@@ -398,6 +398,6 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
         )
 
 
-def _remedy_by_completions(backend: Backend) -> str:
-    remedy = backend.remedy_by_completions() if backend.sends_messages() else None
-    return "" if remedy is None else f"; or take {remedy}"
+def _completion_options(backend: Backend) -> str:
+    options = backend.completion_options() if backend.sends_messages() else ()
+    return f"; or take {' or '.join(options)}" if options else ""

@@ -5,9 +5,8 @@ the labels that it may get. Their paper normalises by length only where labels h
 default here (``token_mean_if_unequal``). Their code always takes the mean over the tokens and the end token
 (``token_mean_with_end``).
 
-Models are judged on the split *test*. The other splits support the measurement: *bias* holds the items on which the
-prior of a model is measured, *pool* the examples, and *content_free* inputs without content, on which calibrations are
-fitted.
+Models are judged by the split *test*. The others support the measurement: *bias* holds items on which the prior of a
+model is measured, *pool* the examples, and *content_free* inputs without content, from which calibrations learn.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class ClassificationTask(LabelTask):
         return [
             ChoiceRequest(
                 prompt=prompt_text.text,
-                # Examples end in a full stop after the label; options do not, as in the release.
+                # Without the full stop that follows the labels of examples, as in the release.
                 options=tuple(f" {label}" for label in item.labels),
                 outcomes=item.labels,
                 facts=shown,
@@ -61,7 +60,7 @@ class ClassificationTask(LabelTask):
         ]
 
     def chosen_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> Sequence[LabelItem]:
-        """Return the examples of a prompt whose rule fixes the share of the first label among them."""
+        """Return the examples of a prompt that fixes the share of the first label among them."""
         return examples_by_rule(pool, prompt.example_rule or "", prompt.n_examples or 0, prompt.example_set or 0)
 
     def training_items(

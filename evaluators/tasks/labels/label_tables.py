@@ -1,10 +1,10 @@
 """The tables of tasks that read distributions over labels: of the items of one task, and of the tasks of a suite.
 
-Both compute each measure in several variants: from the model's own distributions, and after each calibration. On one
-task a measure is computed from sums over its items, which are resampled. On a suite it is the mean over the tasks that
-have a value, and the tasks are resampled.
+Both give each measure under the names of its variants: the model's own distributions, and those of each calibration.
+On one task a measure is computed from sums over its items, which are resampled. On a suite it is the mean over the
+tasks that have a value, and the tasks are resampled.
 
-Some calibrations store their corrections in the run. These are used if they are there, and fitted otherwise.
+A correction that a calibration stores is taken over from the run, and fitted only if there is none.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from evaluators.tasks.labels.metric_variants import Variant, variants
 from schemas.documents.run_files import FittedCorrection
 
 _OF_TASK = (*OF_TASK, BALANCE)
-"""Groups of tasks by which results of a suite are sliced, in addition to the number of labels."""
+"""Groups of a task by which results are sliced, in addition to its number of labels."""
 _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MOST_CROSSED = 64
-"""Maximum number of labels for measures with sums by pair of labels: 64 labels already take 20,480 columns per item."""
+"""Maximum number of labels for sums by pair of labels to fit into memory: 64 labels have 20,480 columns per item."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +50,11 @@ class ConfigTable:
 
     answers: LabelAnswers
     reasons: Mapping[str, str]
-    """Reason why a calibration gives no distributions, by its name."""
+    """Reason why there is no calibration, by its name."""
     probabilities: Mapping[tuple[str, bool], FloatArray]
-    """Distributions by name of the calibration ("" for the model's own), and True for those by the paper's softmax."""
+    """Distributions by name of the calibration (empty for the model's own), and True for the softmax of the paper."""
     corrections: tuple[FittedCorrection, ...] = ()
-    """Corrections for the run to store."""
+    """Corrections that are stored."""
 
     @classmethod
     def of(cls, answers: LabelAnswers, names: Container[str] | None = None, inputs: MetricInputs = NO_INPUTS) -> Self:
@@ -99,7 +99,7 @@ class ConfigTable:
         return _ONE_TASK if variant.measure in CORRELATIONS else self.reasons.get(variant.calibration)
 
     def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
-        """Return the statistics of a variant: one row per item, with the columns of its measure."""
+        """Return the statistics of a variant: the columns of the measure, one row per item."""
         if variant.measure in MEANS:
             return self._mean(variant.measure)
         asked, used = self._used(variant)
@@ -127,7 +127,7 @@ class ConfigTable:
         return float(value_of(variant.measure, sums))
 
     def _used(self, variant: Variant) -> tuple[BoolArray, BoolArray]:
-        """Return two masks of items: those in the split of a variant, and those among them that it is computed from."""
+        """Return the masks of the items of a variant's split, and of those among them that it is computed from."""
         asked: BoolArray = self.answers.splits == (TEST if is_of_classes(variant.measure) else BIAS)
         has_reading = ~np.isnan(self.probabilities[variant.calibration, variant.is_softmax][:, 0])
         return asked, asked & has_reading & (self.answers.targets >= 0)
@@ -142,7 +142,7 @@ class ConfigTable:
                 columns = class_columns(shares, targets)
             else:
                 columns = prior_columns(shares, targets, self.answers.evenly[used])
-            # The size is computed, since numpy cannot infer it for -1 if there are no items.
+            # Not -1, which numpy cannot infer without items.
             self._columns_of_used[key] = columns.reshape(len(shares), math.prod(columns.shape[1:]))
         return self._columns_of_used[key]
 
@@ -167,9 +167,9 @@ class SuiteTable:
 
     measures: MeasureTable
     reasons: Mapping[str, str]
-    """Reason why a calibration gives no distributions on any task, by its name."""
+    """Reason why no task has a calibration, by its name."""
     corrections: tuple[FittedCorrection, ...] = ()
-    """Corrections of all tasks, for the run to store."""
+    """Corrections that are stored, of all tasks."""
 
     @classmethod
     def of(
@@ -179,8 +179,7 @@ class SuiteTable:
 
         Args:
             parts: The answers to each task.
-            names: Names of the variants that are needed; None for all. The measures that a correlation compares are
-                added.
+            names: Names of the variants that are needed; None for all. A correlation needs both of its measures.
             inputs: Corrections that were fitted before.
 
         Raises:
@@ -212,7 +211,7 @@ class SuiteTable:
         return cls(table_of_means, everywhere, tuple(corrections))
 
     def group_values(self, key: str) -> tuple[str, ...]:
-        """Return the sorted values that a group of tasks has."""
+        """Return the values of a group of tasks that occur, sorted."""
         return self.measures.group_values(key)
 
     def undefined(self, variant: Variant) -> str | None:
@@ -231,7 +230,7 @@ class SuiteTable:
 
 
 def n_labels_group(n_labels: int) -> str:
-    """Return the group of a task by its number of labels, as in table 3 of the paper."""
+    """Return the group of tasks by their number of labels, as in table 3 of the paper."""
     if n_labels <= 5:
         return str(n_labels)
     return "6 to 9" if n_labels <= 9 else "10 or more"
@@ -243,12 +242,12 @@ _NOT_STORED = "no correction is stored beside the records; rescore the run"
 def stored_correction(
     calibration: StoredCalibration, answers: LabelAnswers, inputs: MetricInputs
 ) -> tuple[Correction | str, FittedCorrection | None]:
-    """Return the correction of one task, or the reason why there is none; and the form in which a run stores it.
+    """Return the correction of one task, or the reason why there is none, and its stored form.
 
     Args:
         calibration: A calibration whose correction is stored.
         answers: The answers to the task.
-        inputs: Corrections that were fitted before. Those of another version of the calibration are not used.
+        inputs: Corrections that were fitted before; one of another version of the calibration is not used.
 
     Raises:
         DataError: the stored correction is for other labels or items, or it is missing while others are stored.
@@ -270,7 +269,7 @@ def stored_correction(
         _check(correction, calibration, answers)
     if correction.reason is not None:
         return correction.reason, correction
-    # New weights are taken from the stored form too, so that a run gives the same numbers as its stored corrections.
+    # Fitted weights go through the stored form too, so that both give the same numbers.
     return Correction(1.0 / np.array(correction.weights)[None, :]), correction
 
 
@@ -288,9 +287,9 @@ def _fitted(calibration: StoredCalibration, answers: LabelAnswers) -> FittedCorr
 
 
 def _check(correction: FittedCorrection, calibration: StoredCalibration, answers: LabelAnswers) -> None:
-    """Check everything about a stored correction but its weights, which depend on the processor's rounding.
+    """Check everything about a stored correction that does not depend on a processor's rounding.
 
-    A fit that compares predictions can end with other weights on another processor.
+    The weights do depend on it: a fit that compares predictions can end elsewhere on another processor.
     """
     name = f"the stored correction {correction.calibration} of config {correction.config}"
     n_items, reason = int(calibration.fitted_items(answers).sum()), calibration.obstacle(answers)

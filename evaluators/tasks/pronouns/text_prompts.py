@@ -15,7 +15,7 @@ _INSTRUCTION = "Continue the following text. Write only the continuation, not th
 MAX_TOKENS = 200
 """Maximum number of tokens per answer, as in the paper."""
 PUBLISHED_PROMPT = "published-v1"
-"""Id of the prompt that marks imported answers, for which others asked the model."""
+"""Id of the prompt that marks imported answers, which others obtained."""
 _WORDS = {"": "The plain text", "instructed-": "An instruction and the text"}
 
 
@@ -40,14 +40,14 @@ def generation_prompts(
     n_samples: int | None = None,
     stop: tuple[str, ...] = (),
 ) -> Mapping[str, Prompt]:
-    """Return prompts by id: the text alone and after an instruction, each sampled as in the paper and greedily.
+    """Return prompts by id: the plain text and an instructed text, each sampled as in the paper and greedily.
 
     The prompt that marks imported answers is included.
 
     Args:
         template: Template of the plain text, with the slot ``text``.
-        instructed: Template with an instruction, for chat models; None for a standard one before the plain text.
-        more: Further templates, by the prefix of the ids of their prompts.
+        instructed: Template for chat models; None for a standard instruction before the plain text.
+        more: Further templates, by the prefix of their ids.
         n_samples: Number of sampled answers per item; None for one.
         stop: Texts at which generation stops.
     """
@@ -58,7 +58,7 @@ def generation_prompts(
     texts = {"": template, "instructed-": with_instruction, **(more or {})}
     for kind, text in texts.items():
         for sampling in _SAMPLINGS:
-            # A second greedy answer would equal the first.
+            # Further greedy answers would be the same.
             several = n_samples is not None and sampling.temperature > 0
             prompts.append(
                 Prompt(
@@ -114,7 +114,7 @@ def _published(template: str, n_samples: int | None) -> Prompt:
 
 
 class PronounTextTask(Task):
-    """The base of tasks about texts in one pronoun family. It leaves open what is read in the answers."""
+    """The common part of tasks about texts in one pronoun family, whatever is read in the answers."""
 
     item_shape = "pronoun_text"
 
@@ -134,7 +134,7 @@ def generation_requests(text: str, prompt: Prompt, facts: Mapping[str, str] | No
     Args:
         text: The text to send.
         prompt: The prompt, which gives the sampling parameters.
-        facts: Facts about the item, which only baselines read.
+        facts: Facts about the item that only baselines read.
     """
     n = prompt.n_samples
     return [

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from dataclasses import replace
 from functools import partial
@@ -230,23 +231,16 @@ def test_a_mistake_is_one_line_and_changes_nothing(
 
 @pytest.mark.slow
 def test_serve_prints_an_address_and_stops_with_ctrl_c(dataset: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "builders.synthbias", "annotate", "serve", str(dataset), "--state", "s"]
-    with subprocess.Popen(
-        [*command, "--sample", "2"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    ) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
+    serve = ("-m", "builders.synthbias", "annotate", "serve", dataset, "--state", "s", "--sample", "2")
+    with commands.started(*serve, cwd=tmp_path) as command:
+        while not command.stdout.endswith("\n"):
+            assert command.poll() is None, command.stderr
+            time.sleep(0.01)
+        address = command.stdout.strip()
         assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(f"{address}turn", timeout=10) as reply:
             turn = json.load(reply)
         assert (turn["phase"], turn["annotator"], turn["total"]) == ("entrance", "local", 20)
-        process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=20)[1]
-    assert process.returncode == 130
-    assert said.splitlines()[-1] == "stopped; every vote is kept"
+        command.send_signal(signal.SIGINT)
+        assert command.wait(20) == 130
+        assert command.stderr.splitlines()[-1] == "stopped; every vote is kept"

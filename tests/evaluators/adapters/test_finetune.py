@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +24,7 @@ from evaluators.trainer import open_trainer
 from schemas.documents.adapters import PUBLISHED, Adapters
 from schemas.files import contract
 from schemas.items.label import LabelItem
-from tests.commands import REPOSITORY, run
+from tests.commands import REPOSITORY, run, started
 from tests.evaluators.adapted import (
     CONFIGS,
     NO_EXAMPLES,
@@ -196,12 +193,6 @@ def command(model: Path, dataset: Path, out: Path, *more: str) -> list[str]:
 on_one_thread = partial(run, OMP_NUM_THREADS="1")
 
 
-def starting(words: list[str]) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *words]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
 @pytest.fixture(scope="module")
 def whole(model: Path, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a training that nobody kills writes."""
@@ -221,12 +212,12 @@ def test_kill_9_loses_only_the_context_that_was_being_trained(
     model: Path, dataset: Path, whole: Path, tmp_path: Path, seen: str
 ) -> None:
     out = tmp_path / "killed"
-    process = starting(command(model, dataset, out))
-    while not list(out.glob(seen)):
-        assert process.poll() is None, "it ended before it was killed"
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    with started(*command(model, dataset, out), OMP_NUM_THREADS="1") as training:
+        while not list(out.glob(seen)):
+            assert training.poll() is None, "it ended before it was killed"
+            time.sleep(0.002)
+        training.kill()
+        assert training.wait() == -signal.SIGKILL
     assert not (out / "adapters.json").exists()
     kept = {path: path.stat().st_mtime_ns for path in out.glob("*/*/adapter.json")}
     again = on_one_thread(*command(model, dataset, out), status=0)
