@@ -60,8 +60,12 @@ def test_a_real_model_on_winobias_and_on_a_slice_of_synthbias_reaches_the_site(
 ) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     model = shared_data / "models" / "tinystories-656k"
-    inputs = {"winobias": shared_data / "winobias", "synthbias": shared_data / "synthbias" / "synthbias_data.csv"}
-    for source, path in inputs.items():
+    # All of WinoBias, and a slice of SynthBias, which is three times as large.
+    inputs = (
+        ("winobias", shared_data / "winobias", 2000),
+        ("synthbias", shared_data / "synthbias" / "synthbias_data.csv", 400),
+    )
+    for source, path, limit in inputs:
         dataset = tmp_path / source / "datasets" / source
         output_of("-m", "builders.synthbias", "--source", source, "--input", path, "--out", dataset)
-        check_that_it_is_published(dataset, model, tmp_path / source, limit=2000)
+        check_that_it_is_published(dataset, model, tmp_path / source, limit=limit)
