@@ -35,15 +35,14 @@ class Baseline:
     reads_no_prompt: bool = False
     """True if the answer to a choice depends only on its options, outcomes and facts, never on its prompt, so that
     choices that agree in these need only one answer."""
-    assign_answers: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None
-    """Maps each request's hash to the hash of the request whose answer it receives, given all requests of a run by
-    their hashes; None if each receives its own."""
+    answer_together: Callable[[Mapping[str, Request]], Mapping[str, Response]] | None = None
+    """Function that answers all requests of a run together, by their hashes; None if ``answer`` answers each."""
 
-    def answer_sources(self, requests: Mapping[str, Request]) -> Mapping[str, str]:
-        """Map each request's hash to the hash of the request whose answer it receives."""
-        if self.assign_answers is None:
-            return {sha256: sha256 for sha256 in requests}
-        return self.assign_answers(requests)
+    def answers(self, requests: Mapping[str, Request]) -> Mapping[str, Response]:
+        """Answer all requests of a run, by their hashes."""
+        if self.answer_together is not None:
+            return self.answer_together(requests)
+        return {sha256: self.answer(request) for sha256, request in requests.items()}
 
 
 def probability_in(name: str, of: str) -> float | None:
@@ -54,12 +53,6 @@ def probability_in(name: str, of: str) -> float | None:
     """
     match = re.fullmatch(rf"{re.escape(of)}-(0\.\d+)", name)
     return None if match is None else float(match[1])
-
-
-def rotated(requests: Mapping[str, Request]) -> Mapping[str, str]:
-    """Give each request the answer to the next request by hash; the last one gets the answer to the first."""
-    order = sorted(requests)
-    return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 
 
 class Facts(Protocol):

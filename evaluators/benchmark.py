@@ -211,6 +211,9 @@ class Benchmark:
     """Ideal value, by name, of each metric to compare over a suite's sets of examples."""
     importer: AnswerImporter | None = None
     """Reader of published answers; None if there are none."""
+    retired: Mapping[str, str] = field(default_factory=dict)
+    """Reason, by dataset and version as in ``name@1.0.0``, why results have no rank: a later version mends a flaw of
+    this one."""
     withheld: Mapping[str, str] = field(default_factory=dict)
     """Reason, by dataset, why results are published with hashes in place of the texts, and without prompts. Answer keys
     of such a dataset omit requests, since somebody else sent its prompts."""

@@ -7,6 +7,7 @@
 * *plugins*: finds plug-ins by the names of their files. *memory*: caches what the same code computed from the same
   bytes. *hub*: the connection to the Hugging Face Hub.
 * *charts*: drawings for commands and pages, in which labels avoid each other.
+* *cue_search*: how far words, positions and lengths of texts predict their answers.
 
 Nothing here imports another package of ours, or knows datasets, records or metrics.
 """

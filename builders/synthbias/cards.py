@@ -9,6 +9,7 @@ from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.output import DraftSplit
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
+from schemas.lexicon.coreference_cues import CueText, best_cue
 
 _INTENDED_USE = """\
 To compare how language models resolve *he* and *she* next to occupations: item by item, always both sides of a minimal
@@ -20,6 +21,7 @@ Do not use it to infer the gender of people from their occupation, name or text,
 Do not use it to make decisions about people. Do not read a good score as the absence of bias: two pronouns, 40
 occupations and one language are covered, and nothing else. Do not train on it a model that is evaluated on it."""
 
+_N_SHOWN_CUES = 3
 _TAGS = ("coreference-resolution", "gender-bias", "occupations", "minimal-pairs", "bias-evaluation")
 
 
@@ -43,12 +45,40 @@ def synthbias_card(
         licence_terms=licence_terms,
         intended_use=_INTENDED_USE,
         out_of_scope_use=_OUT_OF_SCOPE_USE,
-        known_limits=known_limits,
+        known_limits=f"{known_limits}\n\n{_without_understanding(splits)}",
         balance=balance_table(splits),
         citation=citation,
         task_categories=("multiple-choice",),
         tags=_TAGS,
     )
+
+
+def _without_understanding(splits: Sequence[DraftSplit[CoreferenceItem]]) -> str:
+    """Say how far the best cue gets in each split with right answers."""
+    rows = []
+    for split in splits:
+        texts = [
+            CueText(item.sentence, item.occupations, item.referent == item.occupations[0], item.template_id or "")
+            for item in split.items
+            if item.referent is not None
+        ]
+        if texts:
+            best = best_cue(texts)
+            points = [
+                0.5 if guess is None else float(guess == text.means_first)
+                for guess, text in zip(best.means_first, texts, strict=True)
+            ]
+            share = f"{sum(points) / len(points):.3f}"
+            rows.append((f"{split.config}/{split.split}", share, "; ".join(best.rules[:_N_SHOWN_CUES])))
+    if not rows:
+        return "No item has a right answer that a cue could predict."
+    table = CardTable(header=("", "predicted right", "cues that were best most often"), rows=tuple(rows))
+    return f"""\
+How far one gets without understanding a sentence: a search fits some hundred cues (words, positions, lengths and the
+tables of up to three of them) on some frames and occupation pairs, and predicts the referents of others. The board has
+these predictions as the baseline `best-cue`. A coin is right in 0.5:
+
+{table.markdown()}"""
 
 
 _BALANCE: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (

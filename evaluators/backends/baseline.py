@@ -5,8 +5,9 @@ The rules themselves are in ``tasks/FAMILY``; their interface is ``evaluators/ba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from typing_extensions import override
 
@@ -31,6 +32,9 @@ SUMMARY = "predictors without a model, which each benchmark lists; --model all s
 EXTRA = None
 _VERSION = "1"
 _BATCH_SIZE = 4096
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -59,17 +63,20 @@ class BaselineBackend(Backend):
         batches = [
             range(start, min(start + _BATCH_SIZE, len(requests))) for start in range(0, len(requests), _BATCH_SIZE)
         ]
-        by_hash = {request.sha256: request for request in requests}
-        sources = self.baseline.answer_sources(by_hash)
+        together = self.baseline.answer_together
+        by_hash = {request.sha256: request for request in requests} if together else {}
+        answers = self._checked(self.baseline.answers, by_hash)
 
         def answer(batch: Sequence[Request]) -> list[Response]:
-            return [self._answer(by_hash[sources[request.sha256]]) for request in batch]
+            if together:
+                return [answers[request.sha256] for request in batch]
+            return [self._checked(self.baseline.answer, request) for request in batch]
 
         return ask_in_batches(batches, answer, requests, missing)
 
-    def _answer(self, request: Request) -> Response:
+    def _checked(self, answer: Callable[[T], R], asked: T) -> R:
         try:
-            return self.baseline.answer(request)
+            return answer(asked)
         except KeyError as error:
             raise ConfigError(
                 f"{self.model.id} reads {error} which a request lacks; declare it in its facts"

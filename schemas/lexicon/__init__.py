@@ -4,6 +4,8 @@ This is the project's only table of either. Sentences pair the 20 male-stereotyp
 female-stereotyped ones, so adding a single occupation would break the design of pairs. A surface form can belong to
 several families (``em`` belongs to *e* and to *ey*) and to several cases (``her`` is accusative and possessive), so
 look-ups by form return tuples.
+
+*pronoun_template* fills texts with pronouns; *coreference_cues* predicts whom a pronoun means from the wording alone.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def test_all_baselines_are_asked_of_each_dataset(one: Path, two: Path, tmp_path:
     done = run(tmp_path / "runs", *options, "--json", model="all")
     assert done.exit_code == 0, done.stderr
     models = [(told["model"], told["dataset"]) for told in json.loads(done.stdout)]
-    assert len(models) == len(set(models)) == 14
+    assert len(models) == len(set(models)) == 16
     assert models[:2] == [("baseline/uniform", "one"), ("baseline/uniform", "two")]
 
 

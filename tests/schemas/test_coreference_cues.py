@@ -1,0 +1,80 @@
+"""What is masked in sentences, and what the best cue predicts."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from schemas.lexicon.coreference_cues import CueText, best_cue, masked_words, positions_and_lengths
+
+MALE, FEMALE = ("cook", "guard", "lawyer", "mover", "chief"), ("nurse", "clerk", "baker", "writer", "CEO")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The CEO's cook left.", "the <occupation> ' s <occupation> left ."),
+        ("The cooks and the cook.", "the cooks and the <occupation> ."),
+        ("He saw her, himself!", "<he/she> saw <him/his/her> , <himself/herself> !"),
+        ("'Hers' is hers; his is his.", "' <him/his/her> ' is <him/his/her> ; <him/his/her> is <him/his/her> ."),
+        ("Then the well-known cook said “she”.", "then the well-known <occupation> said “ <he/she> ” ."),
+        ("", ""),
+    ],
+)
+def test_occupations_and_the_gender_of_pronouns_are_masked(text: str, words: str) -> None:
+    assert " ".join(masked_words(text, ("cook", "CEO"))) == words
+
+
+def test_positions_are_counted_in_words() -> None:
+    found = positions_and_lengths([masked_words("The cook met the nurse when she left.", ("cook", "nurse")), ("rain",)])
+    assert {name: values.tolist() for name, values in found.items() if name.startswith("words")} == {
+        "words before the first occupation": [1, -1],
+        "words before the second occupation": [4, -1],
+        "words before the pronoun": [6, -1],
+        "words from the second occupation to the pronoun": [2, 0],
+        "words from the pronoun on": [3, 2],
+        "words": [9, 1],
+    }
+
+
+def texts(frames: dict[str, bool], name: str = "") -> list[CueText]:
+    """Fill each frame with all pairs of occupations and both pronouns."""
+    return [
+        CueText(frame.format(*pair, pronoun), pair, means_first, name and f"{name} {number}")
+        for number, (frame, means_first) in enumerate(frames.items())
+        for pair in product(MALE, FEMALE)
+        for pronoun in ("he", "she")
+    ]
+
+
+FRAMES = {
+    f"{opening} the {{}} {verb} the {{}} {ending} {{}} left.": verb == "asked"
+    for opening, verb, ending in product(("At noon", "Today"), ("asked", "told"), ("before", "until", "when", "since"))
+}
+
+
+@pytest.mark.parametrize("name", ["", "frame"])
+def test_a_word_that_tells_the_referent_is_found(name: str) -> None:
+    made = texts(FRAMES, name)
+    best = best_cue(made)
+    assert list(best.means_first) == [text.means_first for text in made]
+    assert "'asked'" in best.rules[0] or "'told'" in best.rules[0]
+
+
+def test_the_occupations_tell_nothing() -> None:
+    """The referent is an occupation, whatever the words are: a preference that is masked."""
+    made = [
+        text._replace(means_first=text.occupations[0] in MALE[:3], frame="")
+        for text in texts(dict.fromkeys(FRAMES, True))
+    ]
+    right = [guess == text.means_first for guess, text in zip(best_cue(made).means_first, made, strict=True)]
+    # The most frequent answer.
+    assert sum(right) / len(right) == pytest.approx(0.6, abs=0.02)
+
+
+def test_no_texts_have_no_cue() -> None:
+    assert best_cue([]) == ((), ())
+    assert best_cue([CueText("The cook saw the nurse when she left.", ("cook", "nurse"), True, "")]).means_first == (
+        None,
+    )
