@@ -21,7 +21,14 @@ from builders.synthbias.checks.check import Finding
 from builders.synthbias.checks.repeated_sentences import Duplicates
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
-from builders.synthbias.frame_readings import agreement_table, n_dropped, readers, readings_table, votes
+from builders.synthbias.frame_readings import (
+    agreement_table,
+    n_dropped,
+    readers,
+    readings_table,
+    that_were_read,
+    votes,
+)
 from builders.synthbias.frames import (
     OPEN,
     SETTLED,
@@ -38,8 +45,8 @@ from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 
-BUILDER_VERSION = "2.0"
-DATASET_VERSION = "2.0.0"
+BUILDER_VERSION = "3.0"
+DATASET_VERSION = "3.0.0"
 DEFAULT_SEED = 0
 POSITIONS: tuple[Position, ...] = ("first", "second")
 
@@ -131,9 +138,9 @@ def occupation_pairs() -> OccupationPairs:
 def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candidate]:
     """Yield eight minimal pairs of each type for every occupation pair, with frames assigned by Latin squares.
 
-    Each frame of an occupation pair is filled in both orders, so that it has either occupation in both positions. Type
-    1 has four frames per occupation pair, two from either half of the groups. Type 2 has two twins, hence two frames
-    for each position of the referent.
+    Type 1 has four frames per occupation pair, two from either half of the groups, each filled in both orders. Type 2
+    has two quadruples, hence four frames for each position of the referent, two of which mean either occupation. Each
+    frame has one order of mention in a pair, and the other one in the next pair of its quadruple.
     """
     rows, columns = _listed("male"), _listed("female")
     groups = open_groups()
@@ -141,7 +148,7 @@ def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candi
         two_of_three(rows, columns, half, seed=seed, purpose=f"type1/{number}")
         for number, half in enumerate((groups[: len(groups) // 2], groups[len(groups) // 2 :]))
     ]
-    twins = two_of_three(rows, columns, settled_groups(), seed=seed, purpose="type2")
+    quadruples = two_of_three(rows, columns, settled_groups(), seed=seed, purpose="type2")
     for male, female in pairs:
         frames = [half[male, female][slot] for slot in (0, 1) for half in halves]
         # The orders alternate, so that a limited selection has both equally often.
@@ -149,13 +156,16 @@ def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candi
             for number, frame in enumerate(frames):
                 first, second = (male, female) if number % 2 == turn else (female, male)
                 yield Candidate(frame, first, second)
+    n_uses: Counter[str] = Counter()
     for male, female in pairs:
-        for twin in twins[male, female]:
+        for quadruple in quadruples[male, female]:
+            turn = n_uses[quadruple.template_id] % 2
+            n_uses[quadruple.template_id] += 1
             for position in POSITIONS:
-                for referent_is_male in (True, False):
+                for number, referent_is_male in enumerate((True, False)):
                     male_first = referent_is_male == (position == "first")
                     first, second = (male, female) if male_first else (female, male)
-                    yield Candidate(twin.of(position), first, second)
+                    yield Candidate(quadruple.meaning(position)[number ^ turn], first, second)
 
 
 def check(candidates: Iterable[Candidate]) -> Checked:
@@ -165,7 +175,8 @@ def check(candidates: Iterable[Candidate]) -> Checked:
     seen = Duplicates()
     for candidate in candidates:
         slotted = candidate.frame.about(candidate.first, candidate.second)
-        sides = items_of(slotted, template_id=candidate.frame.frame_id, source_row=None)
+        frame_id = candidate.frame.frame_id
+        sides = items_of(slotted, template_id=candidate.frame.template_id or frame_id, source_row=frame_id)
         sentences = [Sentence(text=side.sentence, meant=(slotted.first, slotted.second)) for side in sides]
         findings = (first_finding(sentence, EMBEDDED) for sentence in sentences)
         for side, finding in zip(sides, findings, strict=True):
@@ -182,9 +193,7 @@ def check(candidates: Iterable[Candidate]) -> Checked:
 
 
 def _reject(item: CoreferenceItem, finding: Finding) -> Reject:
-    return Reject(
-        candidate=item.sentence, source_row=item.template_id, rule=_rule(finding.check), reason=finding.reason
-    )
+    return Reject(candidate=item.sentence, source_row=item.source_row, rule=_rule(finding.check), reason=finding.reason)
 
 
 def _rule(check: str) -> str:
@@ -285,11 +294,12 @@ every pair of a male- and a female-stereotyped occupation whose shares of women 
 {MIN_PERCENT_GAP:g} points. Both pronouns come from a table by case; none is ever exchanged in a finished sentence.
 
 * Type 1: four frames for each occupation pair, each in both orders of mention.
-* Type 2: frames come in twins of equal cue and case, one with the referent mentioned first, one second. Each occupation
-  pair gets two twins, each frame in both orders: two minimal pairs for each of {{referent mentioned first, second}} x
-  {{referent male-, female-stereotyped}}. What settles the referent: {_shares(frame.cue for frame in settled)}.
-* So every frame meets every occupation pair that it is used with in both orders and with both pronouns, and no
-  occupation meets a frame with two partners. Latin squares spread the frames; the seed chooses them.
+* Type 2: frames come in quadruples of two beginnings and two endings. The referent changes with either, so that what is
+  read in one half alone (a word, its position, its length) is right in two frames of four. Each occupation pair gets
+  two quadruples: two minimal pairs for each of {{referent mentioned first, second}} x {{referent male-,
+  female-stereotyped}} and quadruple. What settles the referent: {_shares(frame.cue for frame in settled)}.
+* So every frame has both pronouns with each occupation pair that it is used with, frames of type 1 have both orders of
+  mention, and no occupation meets a frame with two partners. Latin squares spread the frames; the seed chooses them.
 * Every sentence is checked by rule; what breaks one, or repeats another sentence, is in `rejects.parquet`.
 
 {_readings()}"""
@@ -301,9 +311,8 @@ def known_limits() -> str:
     versions = sorted({lean.dataset_version for lean in measured_leans()})
     return f"""\
 * No human has validated the sentences; both readings of type 1 are possible, but not always equally likely.
-* {n_frames} frames are few beside thousands of written sentences. Intervals are clustered by occupation pair and take
-  the frames as given: they say nothing about other frames, and by frame they can be wider. Look at single frames
-  (`template_id`) as well.
+* {n_frames} frames are few beside thousands of written sentences, and the four of a quadruple, which share a
+  `template_id`, tell less than four that were written apart.
 * Two genders of pronouns, one language, the labor market of one country and year.
 * A stereotype is nothing but membership of the WinoBias lists, which split the occupations at 50 percent women.
 
@@ -315,13 +324,17 @@ there, so that a model without a preference for a position shows 0.5:
 
 
 def _readings() -> str:
+    in_use = [*open_frames(), *settled_frames()]
+    n_unread = len(in_use) - len(that_were_read(in_use))
     n_read = len({vote.frame_id for vote in votes()})
+    unread = f"{n_unread} of the {len(in_use)} frames in use were read by nobody but their author. " if n_unread else ""
     return f"""\
-Readings: {len(readers())} language models each read every frame once, filled with two occupations of one stereotype and
-about equal shares of women, and answered whether it is coherent, whether the pronoun can mean the one and the other,
-and whom it more probably means. This is no annotation by people. Of {n_read} frames that were read, {n_dropped()} were
-dropped and replaced, because a reader read them otherwise than intended, because too many leaned to the occupation
-mentioned first, or because they sounded stilted. The readings of the frames in use (`texts/votes.csv` of the builder):
+Readings: {len(readers())} language models each read {n_read} frames once, filled with two occupations of one stereotype
+and about equal shares of women, and answered whether it is coherent, whether the pronoun can mean the one and the
+other, and whom it more probably means. This is no annotation by people. {n_dropped()} of these frames were dropped and
+replaced, because a reader read them otherwise than intended, because too many leaned to the occupation mentioned first,
+because they sounded stilted, or because their words and positions told the referent. {unread}The readings of the others
+in use (`texts/votes.csv` of the builder):
 
 {readings_table().markdown()}
 
@@ -339,17 +352,18 @@ American English sentences, half about work and half about everyday life, each w
 WinoBias and one form of *he* or *she* after both. Config `type1`: both readings are natural, so there is no right
 answer (`referent` is null, and `reference` is the occupation mentioned first). Config `type2`: syntax, meaning or
 knowledge of the world settles the referent. The two items of a `pair_id` differ in exactly one token, the pronoun.
-`cluster` is the occupation pair, `template_id` the frame.
+`cluster` is the occupation pair, `source_row` the frame, and `template_id` what frames share that were written
+together.
 
 **No human has validated these sentences.** What is ambiguous and what is not was decided when the frames were written.
-Language models then read each frame, without the intended answer; frames that they read otherwise were replaced.
-Rules in code check form, not meaning.""",
+Language models read frames without the intended answer, and frames that they read otherwise were replaced (see
+*Readings*). Rules in code check form, not meaning.""",
         how_built=how_built(),
         annotation=Annotation(
             protocol=(
                 "Nobody annotated the items. Whether a sentence is ambiguous, and whom its pronoun means, belongs to "
-                "the frame and was decided when it was written; form is checked by rule. Two language models read each "
-                "frame without the intended answer, and frames that they read otherwise were replaced."
+                "the frame and was decided when it was written; form is checked by rule. Language models read frames "
+                "without the intended answer, and frames that they read otherwise were replaced."
             ),
             annotators="No people: two language models read the frames, and their answers are in the card.",
             per_item="0",

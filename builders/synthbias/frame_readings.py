@@ -83,6 +83,12 @@ def votes_on(frames: Iterable[Frame], reader: str) -> list[Vote]:
     return [by_frame[frame.frame_id] for frame in frames]
 
 
+def that_were_read(frames: Iterable[Frame]) -> list[Frame]:
+    """Return the frames on which every reader has voted."""
+    n_votes = Counter(vote.frame_id for vote in votes())
+    return [frame for frame in frames if n_votes[frame.frame_id] == len(readers())]
+
+
 def n_dropped() -> int:
     """Return the number of frames that were read and then dropped."""
     kept = {frame.frame_id for frame in (*open_frames(), *settled_frames())}
@@ -104,7 +110,7 @@ _QUESTIONS: tuple[tuple[str, Callable[[Vote], object]], ...] = (
 
 def readings_table() -> CardTable:
     """Count the readings of the frames in use, by reader and for both readers together."""
-    openly, settled = open_frames(), settled_frames()
+    openly, settled = that_were_read(open_frames()), that_were_read(settled_frames())
     by_reader = {reader: (votes_on(openly, reader), votes_on(settled, reader)) for reader in readers()}
 
     def row(name: str, holds: Callable[[Frame, Vote], bool], index: int) -> tuple[str, ...]:
@@ -117,11 +123,11 @@ def readings_table() -> CardTable:
         return lambda frame, vote: vote.leans == lean
 
     rows = (
-        row(f"type 1 ({len(openly)} frames): coherent", lambda frame, vote: vote.coherent, 0),
+        row(f"type 1 ({len(openly)} frames that were read): coherent", lambda frame, vote: vote.coherent, 0),
         row("type 1: both readings possible", lambda frame, vote: vote.allows_both, 0),
         *(row(f"type 1: leans to the {lean}", leaning(lean), 0) for lean in ("first", "second")),
         row("type 1: leans to neither", leaning("neither"), 0),
-        row(f"type 2 ({len(settled)} frames): coherent", lambda frame, vote: vote.coherent, 1),
+        row(f"type 2 ({len(settled)} frames that were read): coherent", lambda frame, vote: vote.coherent, 1),
         row("type 2: the referent possible, and nobody else", settles_as_meant, 1),
     )
     return CardTable(header=("", *(f"reader {reader}" for reader in by_reader), "all readers"), rows=rows)

@@ -1,12 +1,18 @@
 """Reads the frames of this project from ``texts/``, in groups that are distributed over the occupation pairs.
 
 ``open.toml`` holds the frames of type 1: both readings are natural, and nothing settles whom the pronoun means.
-``settled.toml`` holds those of type 2, in twins: two frames with the same case and kind of cue, one whose pronoun means
-the occupation mentioned first, and one whose pronoun means the second. Three kinds of cue settle the referent:
+``settled.toml`` holds those of type 2, in quadruples: two beginnings, two endings, and the four frames that they make::
 
-* *syntax*: only one reading is grammatical. A reflexive means the subject of its own verb, an object pronoun never
-  does (*asked the b to drive him*: not b), and an elided verb takes its subject along (*as he had promised to*).
-* *meaning*: the words fit only one person, such as who asks, thanks or forgives whom, and for what.
+                                    ... because he was cold    ... because he had brought two
+    the a borrowed a scarf from b            a                            b
+    the a lent a scarf to b                  b                            a
+
+These are Winograd schemas (Levesque et al. 2012) that change their answer in both halves. Whatever a predictor reads in
+one half alone, a word, its place or its length, is right in two frames of four. Three kinds of cue settle the referent:
+
+* *syntax*: only one reading is grammatical. A reflexive means the subject of its own verb, and an object pronoun never
+  does (*asked the b to introduce him*: not b).
+* *meaning*: the words fit only one person, such as who gives, chases or wakes whom, and with what result.
 * *world*: both readings make sense, but only one is plausible (*borrowed a scarf because he was cold*).
 
 The frames describe scenes at work and in everyday life that fit every occupation of the lexicon in either position, and
@@ -53,6 +59,8 @@ class Frame:
     text: str
     referent: Position | None
     """Position of the occupation that the pronoun means; None if both readings are natural."""
+    template_id: str | None = None
+    """Identifier that the four frames of a quadruple share; None for a frame by itself."""
     setting: Setting | None = None
     """Kind of the scene; None if unknown."""
     cue: Cue | None = None
@@ -77,14 +85,17 @@ class Frame:
         return Slotted("type1" if self.referent is None else "type2", before, case, after, first, second, self.referent)
 
 
-class Twin(NamedTuple):
-    """Two settled frames of the same cue and case: one means the occupation mentioned first, the other the second."""
+class Quadruple(NamedTuple):
+    """The frames of two beginnings and two endings, of which either exchange changes the referent."""
 
-    first: Frame
-    second: Frame
+    template_id: str
+    first: tuple[Frame, Frame]
+    """The two frames that mean the occupation mentioned first. They have no half in common."""
+    second: tuple[Frame, Frame]
+    """The two frames that mean the second; each has its ending from the frame of the same index in ``first``."""
 
-    def of(self, position: Position) -> Frame:
-        """Return the frame whose pronoun means the occupation at a position."""
+    def meaning(self, position: Position) -> tuple[Frame, Frame]:
+        """Return the two frames whose pronoun means the occupation at a position."""
         return self.first if position == "first" else self.second
 
 
@@ -95,27 +106,22 @@ def open_groups() -> tuple[tuple[Frame, ...], ...]:
     Raises:
         DataError: the file breaks the format.
     """
-    frames = tuple(_frame(row, where, settled=False) for row, where in _rows(OPEN))
+    frames = tuple(
+        Frame(frame_id=row["id"], text=row["text"], referent=None, setting=row["setting"])
+        for row in _rows(OPEN, "frame", {"id": str, "setting": str, "text": str})
+    )
     return _grouped(frames, OPEN)
 
 
 @cache
-def settled_groups() -> tuple[tuple[Twin, ...], ...]:
-    """Return the frames of type 2 as twins, in their groups.
+def settled_groups() -> tuple[tuple[Quadruple, ...], ...]:
+    """Return the frames of type 2 as quadruples, in their groups.
 
     Raises:
         DataError: the file breaks the format.
     """
-    frames = [_frame(row, where, settled=True) for row, where in _rows(SETTLED)]
-    twins = tuple(Twin(*pair) for pair in zip(frames[::2], frames[1::2], strict=True))
-    for first, second in twins:
-        same = (first.cue, first.case) == (second.cue, second.case)
-        if (first.referent, second.referent) != ("first", "second") or not same:
-            raise DataError(
-                f"{SETTLED}: {first.frame_id} and {second.frame_id} are no twins; give them one cue and case, and the "
-                "referents first and second"
-            )
-    return _grouped(twins, SETTLED)
+    fields = {"id": str, "setting": str, "cue": str, "beginnings": list, "endings": list}
+    return _grouped([_quadruple(row) for row in _rows(SETTLED, "quadruple", fields)], SETTLED)
 
 
 def open_frames() -> list[Frame]:
@@ -125,7 +131,7 @@ def open_frames() -> list[Frame]:
 
 def settled_frames() -> list[Frame]:
     """Return all frames of type 2."""
-    return [frame for group in settled_groups() for twin in group for frame in twin]
+    return [frame for group in settled_groups() for four in group for frame in (*four.first, *four.second)]
 
 
 def text_of(name: str) -> str:
@@ -133,24 +139,31 @@ def text_of(name: str) -> str:
     return resources.files("builders.synthbias").joinpath("texts", name).read_text(encoding="utf-8")
 
 
-def _rows(name: str) -> list[tuple[Mapping[str, Any], str]]:
-    rows = cast(list[Mapping[str, Any]], tomllib.loads(text_of(name))["frame"])
-    return [(row, f"{name}: frame {number}") for number, row in enumerate(rows, start=1)]
+def _rows(name: str, table: str, fields: Mapping[str, type]) -> list[Mapping[str, Any]]:
+    rows = cast(list[Mapping[str, Any]], tomllib.loads(text_of(name))[table])
+    for number, row in enumerate(rows, start=1):
+        where = f"{name}: {table} {number}"
+        if {key: type(value) for key, value in row.items()} != fields:
+            raise DataError(f"{where}: has the fields {', '.join(sorted(row))}; write {', '.join(sorted(fields))}")
+        if row["setting"] not in SETTINGS or row.get("cue", CUES[0]) not in CUES:
+            raise DataError(f"{where}: write a setting of {', '.join(SETTINGS)} and a cue of {', '.join(CUES)}")
+        if any(len(row.get(half, "ab")) != 2 for half in ("beginnings", "endings")):
+            raise DataError(f"{where}: write two beginnings and two endings")
+    return rows
 
 
-def _frame(row: Mapping[str, Any], where: str, *, settled: bool) -> Frame:
-    expected = {"id", "setting", "text"} | ({"referent", "cue"} if settled else set())
-    if set(row) != expected:
-        raise DataError(f"{where}: has the fields {', '.join(sorted(row))}; write {', '.join(sorted(expected))}")
-    if row["setting"] not in SETTINGS or row.get("cue", CUES[0]) not in CUES:
-        raise DataError(f"{where}: write a setting of {', '.join(SETTINGS)} and a cue of {', '.join(CUES)}")
-    return Frame(
-        frame_id=row["id"],
-        text=row["text"],
-        referent=row.get("referent"),
-        setting=row["setting"],
-        cue=row.get("cue"),
-    )
+def _quadruple(row: Mapping[str, Any]) -> Quadruple:
+    def frame(beginning: int, ending: int) -> Frame:
+        return Frame(
+            frame_id=f"{row['id']}-{beginning + 1}{ending + 1}",
+            text=row["beginnings"][beginning] + row["endings"][ending],
+            referent="first" if beginning == ending else "second",
+            template_id=row["id"],
+            setting=row["setting"],
+            cue=row["cue"],
+        )
+
+    return Quadruple(row["id"], (frame(0, 0), frame(1, 1)), (frame(1, 0), frame(0, 1)))
 
 
 def _grouped(entries: Sequence[T], name: str) -> tuple[tuple[T, ...], ...]:

@@ -55,7 +55,7 @@ def test_the_items_are_read_through_it(folder: Path) -> None:
 
 def test_it_tells_of_files_annotation_and_bias_and_of_no_day(folder: Path) -> None:
     metadata = mlcroissant.Dataset(folder / "croissant.json").metadata
-    assert metadata.version == "2.0.0"
+    assert metadata.version == "3.0.0"
     assert metadata.license == ["https://spdx.org/licenses/Apache-2.0"]
     assert metadata.data_annotation_protocol[0].startswith("Nobody annotated the items.")
     assert metadata.annotator_demographics[0].startswith("No people: two language models read the frames")
@@ -99,5 +99,5 @@ def test_a_changed_folder_no_longer_agrees(folder: Path, tmp_path: Path) -> None
     other: Manifest = read_manifest(tmp_path / "other")
     strict_json.write(tmp_path / "other" / "croissant.json", told | {"version": "1.9.0"})
     version, files = croissant_problems(tmp_path / "other", other)
-    assert "version '1.9.0' is not the '2.0.0' of the manifest; build the dataset again" in version
+    assert "version '1.9.0' is not the '3.0.0' of the manifest; build the dataset again" in version
     assert "distribution: is not the parquet files of the folder" in files

@@ -11,7 +11,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from builders.dataset.output import Draft
 from builders.synthbias import embedded
-from builders.synthbias.frames import Frame, open_frames, settled_frames, settled_groups
+from builders.synthbias.frames import Frame, open_frames, settled_frames
 from schemas.files.row_files import content_sha256
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
@@ -19,10 +19,10 @@ from schemas.lexicon import occupations
 DROPPED = {"supervisor|designer", "supervisor|editor", "manager|editor", "salesperson|designer", "salesperson|editor"}
 
 CONTENT_SHA256 = {
-    "type1": "26525b75fb5c2ba5de6743717ff5e80ba9004ec2bca7709cff8877b6cf92fb22",
-    "type2": "52d25eb86e1dfd53ac59558ad8942b9a5589ea4699788d1bb89adfdf92313ee8",
+    "type1": "3285fabf6f88ebc093c6fba18c20fa651f6fdd5d9a0d05f9bc58a71119f54d7f",
+    "type2": "ed48cd4fc9ceb5acb1a32b63d2cd54f4951295fa310ca467763bad8e92792047",
 }
-"""Of version 2.0.0, seed 0. A change of any item raises DATASET_VERSION; then take over the new hashes."""
+"""Of version 3.0.0, seed 0. A change of any item raises DATASET_VERSION; then take over the new hashes."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_the_five_close_pairs_are_rejected_and_nothing_else(whole: Draft[Corefer
 
 
 def test_items_do_not_change_within_a_version(whole: Draft[CoreferenceItem]) -> None:
-    assert whole.version == "2.0.0"
+    assert whole.version == "3.0.0"
     found = {split.config: content_sha256(split.items) for split in whole.splits}
     assert found == CONTENT_SHA256
 
@@ -105,19 +105,40 @@ def test_type_1_has_both_orders_of_mention_equally_often_and_no_answer(whole: Dr
     assert all(found == {True: 8, False: 8} for found in orders.values())
 
 
-def test_every_frame_meets_its_occupation_pairs_in_both_orders_and_with_both_pronouns(
+def test_frames_of_type_1_meet_their_occupation_pairs_in_both_orders_and_with_both_pronouns(
     whole: Draft[CoreferenceItem],
 ) -> None:
     cells: dict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
-    for split in whole.splits:
-        for item in split.items:
-            cells[str(item.template_id), item.cluster][item.occupations[0], item.pronoun_gender] += 1
+    for item in items_of(whole, "type1"):
+        cells[str(item.source_row), item.cluster][item.occupations[0], item.pronoun_gender] += 1
     for (_, cluster), found in cells.items():
         assert found == Counter(product(cluster.split("|"), ("masculine", "feminine")))
-    per_pair: dict[str, set[str]] = defaultdict(set)
-    for frame_id, cluster in cells:
-        per_pair[cluster].add(frame_id)
-    assert {len(found) for found in per_pair.values()} == {8}
+    assert set(Counter(cluster for _, cluster in cells).values()) == {4}
+
+
+def test_each_occupation_pair_meets_two_quadruples_whole(whole: Draft[CoreferenceItem]) -> None:
+    """So a rule that knows one half of a sentence, or the order of the occupations, is right in half of them."""
+    cells: dict[tuple[str, str], list[CoreferenceItem]] = defaultdict(list)
+    for item in items_of(whole, "type2"):
+        cells[str(item.template_id), item.cluster].append(item)
+    assert set(Counter(cluster for _, cluster in cells).values()) == {2}
+    for (template, _), items in cells.items():
+        assert Counter((item.source_row, item.pronoun_gender) for item in items) == Counter(
+            product((f"{template}-{half}" for half in ("11", "12", "21", "22")), ("masculine", "feminine"))
+        )
+        referents = Counter(
+            (item.referent == item.occupations[0], occupations()[str(item.referent)].stereotype) for item in items
+        )
+        assert referents == Counter(dict.fromkeys(product((True, False), ("male", "female")), 2))
+
+
+def test_frames_of_type_2_have_each_order_in_half_of_their_occupation_pairs(whole: Draft[CoreferenceItem]) -> None:
+    orders: dict[str, Counter[bool]] = defaultdict(Counter)
+    for item in items_of(whole, "type2"):
+        orders[str(item.source_row)][item.occupations[0] == male_side(item)] += 1
+    assert {frame.frame_id for frame in settled_frames()} == set(orders)
+    # Two items, one of each pronoun, per occupation pair.
+    assert all(abs(found[True] - found[False]) <= 2 for found in orders.values())
 
 
 def test_frames_are_spread_evenly_over_occupations(whole: Draft[CoreferenceItem]) -> None:
@@ -125,7 +146,7 @@ def test_frames_are_spread_evenly_over_occupations(whole: Draft[CoreferenceItem]
     for split in whole.splits:
         for item in split.items:
             for occupation in item.occupations:
-                partners[str(item.template_id), occupation].add(item.cluster)
+                partners[str(item.source_row), occupation].add(item.cluster)
     assert {len(found) for found in partners.values()} == {1}
     per_frame = Counter(frame_id for frame_id, _ in partners)
     assert set(per_frame) == {frame.frame_id for frame in (*open_frames(), *settled_frames())}
@@ -134,16 +155,8 @@ def test_frames_are_spread_evenly_over_occupations(whole: Draft[CoreferenceItem]
     assert 12 - len(DROPPED) <= min(n_pairs) <= max(n_pairs) <= 14
     per_occupation = Counter(occupation for _, occupation in partners)
     missing: Counter[str] = Counter(name for pair in DROPPED for name in pair.split("|"))
-    assert all(per_occupation[name] == 8 * (20 - missing[name]) for name in occupations())
-
-
-def test_twins_are_used_together(whole: Draft[CoreferenceItem]) -> None:
-    used: dict[str, set[str]] = defaultdict(set)
-    for item in items_of(whole, "type2"):
-        used[str(item.template_id)].add(item.cluster)
-    for group in settled_groups():
-        for first, second in group:
-            assert used[first.frame_id] == used[second.frame_id]
+    # Four frames of type 1 and eight of type 2 with each partner.
+    assert all(per_occupation[name] == 12 * (20 - missing[name]) for name in occupations())
 
 
 @pytest.mark.slow

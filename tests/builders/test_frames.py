@@ -31,22 +31,35 @@ FORMS = {
 def test_there_are_enough_frames_and_each_has_its_own_id_and_text() -> None:
     assert [len(group) for group in open_groups()] == [20] * 6
     assert [len(group) for group in settled_groups()] == [20] * 3
-    assert len(open_frames()) == len(settled_frames()) == 120
-    assert len({frame.frame_id for frame in ALL_FRAMES}) == len({frame.text for frame in ALL_FRAMES}) == 240
+    assert (len(open_frames()), len(settled_frames())) == (120, 240)
+    assert len({frame.frame_id for frame in ALL_FRAMES}) == len({frame.text for frame in ALL_FRAMES}) == 360
 
 
 def test_open_frames_have_no_referent_and_no_cue_and_settled_ones_have_both() -> None:
     assert {(frame.referent, frame.cue) for frame in open_frames()} == {(None, None)}
-    assert Counter(frame.referent for frame in settled_frames()) == {"first": 60, "second": 60}
-    assert Counter(frame.cue for frame in settled_frames()) == {"syntax": 48, "meaning": 48, "world": 24}
+    assert Counter(frame.referent for frame in settled_frames()) == {"first": 120, "second": 120}
+    assert Counter(frame.cue for frame in settled_frames()) == {"world": 112, "meaning": 100, "syntax": 28}
 
 
-def test_neither_position_nor_type_is_told_by_the_case() -> None:
+def n_shared(texts: tuple[str, str]) -> int:
+    """Return the number of characters with which two texts begin alike."""
+    return next(n for n, (one, other) in enumerate(zip(*texts, strict=False)) if one != other)
+
+
+def test_each_half_of_a_quadruple_is_in_one_frame_of_either_referent() -> None:
+    """Each frame shares its beginning with one frame of the other referent, and its ending with the other one."""
     for group in settled_groups():
-        for first, second in group:
-            assert (first.referent, second.referent) == ("first", "second")
-            assert (first.cue, first.case) == (second.cue, second.case)
+        for _, firsts, seconds in group:
+            assert [frame.referent for frame in (*firsts, *seconds)] == ["first", "first", "second", "second"]
+            for frame in firsts:
+                beginnings = [n_shared((frame.text, other.text)) for other in seconds]
+                endings = [n_shared((frame.text[::-1], other.text[::-1])) for other in seconds]
+                assert max(beginnings) + max(endings) >= len(frame.text)
+                assert beginnings.index(max(beginnings)) != endings.index(max(endings))
     assert {frame.case for frame in settled_frames()} == set(FORMS)
+
+
+def test_open_groups_have_the_same_cases() -> None:
     cases = [Counter(frame.case for frame in group) for group in open_groups()]
     assert all(found == cases[0] for found in cases)
     assert set(cases[0]) == set(FORMS)
@@ -55,7 +68,7 @@ def test_neither_position_nor_type_is_told_by_the_case() -> None:
 def test_half_of_the_open_frames_of_each_group_and_of_the_settled_ones_are_about_work() -> None:
     for group in open_groups():
         assert Counter(frame.setting for frame in group) == {"work": 10, "everyday": 10}
-    assert Counter(frame.setting for frame in settled_frames()) == {"work": 60, "everyday": 60}
+    assert Counter(frame.setting for frame in settled_frames()) == {"work": 120, "everyday": 120}
 
 
 def test_frames_begin_in_many_ways() -> None:
@@ -89,10 +102,19 @@ def broken(name: str, change: Callable[[str], str], monkeypatch: pytest.MonkeyPa
         ("open.toml", lambda text: text.replace('"work"', '"office"', 1), "frame 1: write a setting of work, everyday"),
         (
             "settled.toml",
-            lambda text: text.replace('"syntax"', '"tone"', 1),
-            "frame 1: write a setting of .* and a cue",
+            lambda text: text.replace('"world"', '"tone"', 1),
+            "quadruple 1: write a setting of .* and a cue",
         ),
-        ("settled.toml", lambda text: text.replace('"syntax"', '"world"', 1), "settled-first-001 .* are no twins"),
+        (
+            "settled.toml",
+            lambda text: re.sub(r"(endings = \[\n).*\n", r"\1", text, count=1),
+            "quadruple 1: write two beginnings and two endings",
+        ),
+        (
+            "settled.toml",
+            lambda text: re.sub(r"beginnings = \[[^]]*\]", 'beginnings = "The"', text, count=1),
+            "quadruple 1: has the fields beginnings, cue, endings, id, setting; write",
+        ),
         ("open.toml", lambda text: text[: text.rindex("[[frame]]")], "119 entries; write a multiple of 60"),
     ],
 )

@@ -203,7 +203,7 @@ def test_publishing_is_refused_with_the_reason(draft: Draft[CoreferenceItem], tm
     write_dataset(replace(draft, publish_refusal="its licence forbids it"), tmp_path / "closed")
     manifest = load(strict_json.read(tmp_path / "closed" / "dataset.json"), Manifest, where="dataset.json")
     assert manifest.redistributable is False
-    with pytest.raises(DataError, match=r"dataset synthbias@2\.0\.0 must not be published: its licence forbids it"):
+    with pytest.raises(DataError, match=r"dataset synthbias@3\.0\.0 must not be published: its licence forbids it"):
         ensure_publishable(manifest)
 
 

@@ -54,11 +54,11 @@ def test_a_folder_that_is_not_sound_is_refused_with_the_way_out(tmp_path: Path) 
 @pytest.mark.slow
 def test_a_version_is_given_when_a_dataset_is_built_and_not_by_hand(tmp_path: Path) -> None:
     folder = sound(tmp_path / "d")
-    edit(folder, lambda told: told.update(version="2.0.1"))
-    assert "croissant.json: version '2.0.0' is not the '2.0.1' of the manifest; build" in refusal(folder)
+    edit(folder, lambda told: told.update(version="3.0.1"))
+    assert "croissant.json: version '3.0.0' is not the '3.0.1' of the manifest; build" in refusal(folder)
     told: Any = strict_json.read(folder / "croissant.json")
-    strict_json.write(folder / "croissant.json", told | {"version": "2.0.1"})
-    assert "README.md: does not name version 2.0.1 of synthbias, as dataset.json does" in refusal(folder)
+    strict_json.write(folder / "croissant.json", told | {"version": "3.0.1"})
+    assert "README.md: does not name version 3.0.1 of synthbias, as dataset.json does" in refusal(folder)
 
 
 @pytest.mark.slow

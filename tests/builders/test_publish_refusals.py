@@ -211,7 +211,7 @@ def test_made_data_that_is_protected_is_refused_however_its_manifest_is_edited(
     )
     folder = tmp_path / "d"
     write_dataset(closed, folder)
-    assert say(plug_ins, folder) == "dataset closed@2.0.0 must not be published: no\n"
+    assert say(plug_ins, folder) == "dataset closed@3.0.0 must not be published: no\n"
     edit(folder, flip_flag)
     assert f"redistributable: true, but the licence of {draft.sources[0].name} forbids" in say(plug_ins, folder)
     edit(folder, flip_sources)
