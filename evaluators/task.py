@@ -176,6 +176,10 @@ class Task(ABC):
             """The version of the task; raised by each change that can alter a record."""
 
         @property
+        def earlier_versions(self) -> frozenset[str]:
+            """Earlier versions whose records are read alike, though they lack facts that are recorded now."""
+
+        @property
         def item_shape(self) -> str:
             """The shape of the items that the task asks about."""
 
@@ -208,6 +212,10 @@ class Task(ABC):
             """The split whose items prompts show as solved examples, in its order; None if they show none."""
 
         @property
+        def crossed_by(self) -> str | None:
+            """The group whose values are the clusters of a second factor, which crosses the first; None without one."""
+
+        @property
         def default_contexts(self) -> tuple[int, ...]:
             """The numbers of examples to ask with if the user chooses neither contexts nor a prompt."""
 
@@ -217,7 +225,8 @@ class Task(ABC):
 
     else:
         measures_nothing = reads_scores = trains_adapters = reports_parts = False
-        support_splits, examples_split = frozenset(), None
+        support_splits, examples_split, crossed_by = frozenset(), None, None
+        earlier_versions: frozenset[str] = frozenset()
         default_contexts, default_limit = (), None
 
     @abstractmethod

@@ -75,7 +75,7 @@ def _common_obstacle(models: Sequence[ModelResults]) -> str | None:
 
 
 def read_scored(folder: Path) -> ScoredResult:
-    """Read a finished run, and compute the metrics and resamples that an index needs.
+    """Read a finished run, and compute the metrics and deviations that an index needs.
 
     Raises:
         DataError: the files of the run are damaged or do not match.
@@ -89,7 +89,7 @@ def read_scored(folder: Path) -> ScoredResult:
     overall = {metric.name: metric for metric in measurement.metrics() if not metric.group}
     compared = [*load_benchmark(signature.benchmark).compared_over_sets]
     by_part = measurement.by_cluster(compared) if signature.parts else {}
-    return ScoredResult(result, overall, measurement.resampled(names), by_part)
+    return ScoredResult(result, overall, measurement.deviations(names), by_part)
 
 
 def _indices(of_model: ModelResults) -> tuple[Index, ...]:

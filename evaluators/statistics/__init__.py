@@ -9,7 +9,7 @@ From stored answers to a value with its interval::
                                               │                                       0     guard     │  0.5
                                               v  Statistics of a slice                1     nurse     │  nan
                          sums and numbers per cluster ──sum──> value
-                                              └──bootstrap: clusters drawn again──> interval
+            *cluster_sums*                    └──*jackknife*: each cluster left out──> interval
 
     class_accuracies: how evenly a classifier is right over its classes (Gini index, COBias, Sen welfare)
 """

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.statistics.bootstrap import ratio
+from evaluators.statistics.cluster_sums import ratio
 
 
 class ClassAccuracies(NamedTuple):

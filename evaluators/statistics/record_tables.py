@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, Coded, FloatArray, IntArray
-from evaluators.statistics.bootstrap import ratio, sums_and_numbers
+from evaluators.statistics.cluster_sums import ratio, sums_and_numbers
+from evaluators.statistics.jackknife import Crossing
 from schemas.documents.record import Record
 from schemas.documents.run_files import FittedCorrection
 from schemas.files.record_columns import RecordColumns
@@ -21,7 +22,8 @@ class Statistics(NamedTuple):
     """The sufficient statistics of a metric on one slice."""
 
     cluster_sums: FloatArray
-    """Sums over each cluster, shape (n_clusters of the table, n_columns); zeros for clusters without data."""
+    """Sums over each cluster, or over each cell if two factors are crossed, shape (n_clusters of the table, n_columns);
+    zeros for those without data."""
     n: int
     """Number of units (items, pairs, occupations) that the value is computed from."""
     n_excluded: int
@@ -33,10 +35,13 @@ class GroupedTable:
     """A table whose rows have a cluster and groups. A task's table adds the columns that its metrics read."""
 
     clusters: IntArray
-    """Index of each row's cluster in the sorted names of all clusters, shape (n,)."""
+    """Index of each row's cluster in the sorted names of all clusters, or of its cell if two factors are crossed, shape
+    (n,)."""
     n_clusters: int
     groups: Mapping[str, npt.NDArray[np.str_]]
     """Value of each row, by name of the group, shape (n,); "" for rows without one."""
+    crossing: Crossing | None
+    """The clusters of each cell in both factors; None if there is one factor."""
     corrections: ClassVar[tuple[FittedCorrection, ...]] = ()
     """Corrections that the metrics apply: none."""
 
@@ -85,13 +90,15 @@ class GroupedTable:
 
 
 def grouped(
-    records: Sequence[Record], rows: IntArray | None = None
-) -> tuple[IntArray, int, Mapping[str, npt.NDArray[np.str_]]]:
-    """Return the clusters of rows, the number of clusters, and the groups: the fields of :class:`GroupedTable`.
+    records: Sequence[Record], rows: IntArray | None = None, *, crossed_by: str | None = None
+) -> tuple[IntArray, int, Mapping[str, npt.NDArray[np.str_]], Crossing | None]:
+    """Return the clusters of rows, their number, the groups and the crossing: the fields of :class:`GroupedTable`.
 
     Args:
         records: The records.
         rows: Index of the record that each row of the table belongs to, shape (n,); None for one row per record.
+        crossed_by: Group whose values are the clusters of a second factor; None if there is one factor. Records of
+            older versions lack it, and have one factor.
     """
     columns = RecordColumns.of(records)
     cluster = columns.columns["cluster"].coded
@@ -104,10 +111,14 @@ def grouped(
         codes = np.full(len(columns), -1)
         codes[owners[chosen]] = values.coded.codes[chosen]
         groups[key] = texts[codes if rows is None else codes[rows]]
-    if rows is None:
-        return cluster.codes, len(cluster.texts), groups
-    occurring, clusters = np.unique(cluster.codes[rows], return_inverse=True)
-    return clusters.astype(np.int64), len(occurring), groups
+    clusters, crossing = cluster.codes if rows is None else cluster.codes[rows], None
+    second = groups.get(crossed_by or "")
+    if second is not None and second.all():
+        clusters, crossing = Crossing.of(clusters, np.unique(second, return_inverse=True)[1].reshape(-1))
+    if rows is None and crossing is None:
+        return clusters, len(cluster.texts), groups, None
+    occurring, clusters = np.unique(clusters, return_inverse=True)
+    return clusters.astype(np.int64), len(occurring), groups, crossing
 
 
 def mean(sums: FloatArray) -> FloatArray:
@@ -145,7 +156,7 @@ class MeasureTable(GroupedTable):
             groups: Value of each row by name of the group, such as the number of labels; None if there are none.
         """
         n_rows = len(next(iter(values.values())))
-        return cls(clusters=np.arange(n_rows), n_clusters=n_rows, groups=groups or {}, values=values)
+        return cls(clusters=np.arange(n_rows), n_clusters=n_rows, groups=groups or {}, crossing=None, values=values)
 
     def mean_of(self, name: str, group: Mapping[str, str]) -> Statistics:
         """Return the statistics of the mean of a measure over the rows of a slice that have a value.

@@ -1,23 +1,24 @@
-"""Prepares the comparison of models: their metrics on all items and by group, with the resamples behind them.
+"""Prepares the comparison of models: their metrics on all items and by group, with draws of their deviations.
 
-All results of a table are resampled alike, so that a page can pair any two of them and give their difference an
-interval, without a file for each pair.
+All results of a table are drawn alike, so that a page can pair any two of them and give their difference an interval,
+without a file for each pair.
 """
 
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 from biasboard.ground import strict_json
-from biasboard.ground.columns import FloatArray
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measurement_of
+from evaluators.statistics.jackknife import Deviations, draws, student
 from leaderboard.pages.choice_keys import address, result_id, table_id
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.sections import Section
@@ -25,21 +26,21 @@ from leaderboard.verify.entries import Entry
 from schemas.folders.run_folder import read_parts
 
 FOLDER = "files/compare"
-N_RESAMPLES = 200
-"""Number of resamples that pages get; the standard deviation of a difference is then known to about 5 %."""
+N_DRAWS = 200
+"""Number of draws that pages get; the standard deviation of a difference is then known to about 5 %."""
 _MOST_METRICS = 4
 _MOST_SLICES = 300
 _KIND = "compare"
-_UNDEFINED = -32768
 _LEVELS = 32767
+_NORMAL_95 = 1.959964
 
 
 def compare_files(models: Sequence[ModelView], report: Report = silent) -> dict[str, str]:
     """Return the files of the comparison, by path relative to the root of the site.
 
     ``tables.json`` lists the tables with at least two results, their metrics and their results. Each result has a file
-    with its values on all items and on each slice, and the same values on 200 resamples, as integers of 16 bits over
-    the range of the metric.
+    with its values on all items and on each slice, and 200 draws of its deviation from the true value, as integers of
+    16 bits: 32,767 is the range of the metric. 1.96 of their standard deviations are half an interval.
 
     Args:
         models: All models with their results.
@@ -58,7 +59,7 @@ def compare_files(models: Sequence[ModelView], report: Report = silent) -> dict[
         page = f"{model.page}#{placement.anchor}"
         results.setdefault(table, []).append({"id": name, "model": model.id, "page": page})
     listed: list[JsonValue] = [{"id": table, "results": results[table], **about} for table, about in tables.items()]
-    files[f"{FOLDER}/tables.json"] = _compact({"n_resamples": N_RESAMPLES, "tables": listed})
+    files[f"{FOLDER}/tables.json"] = _compact({"n_draws": N_DRAWS, "tables": listed})
     return files
 
 
@@ -99,7 +100,7 @@ def _metrics(section: Section) -> list[str]:
 
 
 def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:
-    """Return the values of a result on its slices and resamples; they follow from its records and scores."""
+    """Return the values of a result on its slices with draws; they follow from its records and scores."""
     result, names = entry.result, _metrics(section)
     parts: dict[str, JsonValue] = {
         "records": result.records.sha256,
@@ -114,25 +115,19 @@ def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:
     assert entry.folder is not None
     measurement = measurement_of(entry.folder, result, read_parts(entry.folder, result, recount=False))
     definitions = metric_definitions(result.signature.task)
-    ranges = {one.name: (one.minimum, one.maximum) for one in definitions if one.maximum is not None}
+    widths = {one.name: one.maximum - one.minimum for one in definitions if one.maximum is not None}
     slices: list[JsonValue] = []
-    coded: list[FloatArray] = []
-    for one in measurement.sliced_resamples(names, N_RESAMPLES):
-        if len(slices) == _MOST_SLICES:
-            break
+    shares: list[Deviations] = []
+    for one in itertools.islice(measurement.sliced(names), _MOST_SLICES):
         ((key, value),) = one.group.items() or (("", ""),)
         slices.append([names.index(one.name), key, value, one.value])
-        coded.append(_coded(one.resampled, *ranges[one.name]))
-    numbers = np.array(coded, dtype="<i2").reshape(len(coded), N_RESAMPLES)
-    made: JsonValue = {"slices": slices, "resamples": base64.b64encode(numbers.tobytes()).decode()}
+        # Intervals are by Student's t, and pages multiply by the quantile of the normal distribution.
+        shares.append(one.deviations * (student(one.deviations.n_clusters) / _NORMAL_95 / widths[one.name]))
+    drawn = draws(shares, N_DRAWS) if shares else np.zeros((0, N_DRAWS))
+    numbers = np.clip(np.rint(_LEVELS * drawn), -_LEVELS, _LEVELS).astype("<i2")
+    made: JsonValue = {"slices": slices, "draws": base64.b64encode(numbers.tobytes()).decode()}
     memory.put(_KIND, parts, made)
     return made
-
-
-def _coded(values: FloatArray, minimum: float, maximum: float) -> FloatArray:
-    """Return values as integers from -32,767 for the least value of a metric to 32,767; undefined ones are -32,768."""
-    shares = (np.clip(values, minimum, maximum) - minimum) / (maximum - minimum)
-    return np.where(np.isnan(values), _UNDEFINED, np.rint(shares * 2 * _LEVELS) - _LEVELS)
 
 
 def _compact(value: JsonValue) -> str:

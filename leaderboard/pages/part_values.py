@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import load_benchmark
-from evaluators.metric import MetricInputs, Value, compute_all
+from evaluators.metric import MetricInputs, Value
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
 from evaluators.task import load_task
 from leaderboard.pages.sections import Section
@@ -130,7 +130,7 @@ def _measured(
     """
     definitions = {one.name: one for one in metric_definitions(task)}
     source = Measurement.of([records], task, inputs).source
-    metrics = compute_all([(definitions[name], {}) for name in names], source)
+    metrics = [definitions[name].compute(source, {}) for name in names]
     loaded = load_task(task)
     fields: dict[str, JsonValue] = {
         "part": records.columns["config"].texts[0],

@@ -34,7 +34,7 @@ _PLACED: Columns = {
     "unranked_reason": str,
     "no_better_than_baselines_reason": str,
 }
-_BOUNDED: Columns = {"ranked_by_worst": float, "best_with_missing": float, "first_in_resamples": float}
+_BOUNDED: Columns = {"ranked_by_worst": float, "best_with_missing": float, "chance_of_first": float}
 _COUNTED: Columns = {
     "n_items": int,
     "n_scored": int,
@@ -66,7 +66,6 @@ METRIC_COLUMNS: Columns = {
     "high": float,
     "level": float,
     "n_clusters": int,
-    "n_resamples": int,
     "n": int,
     "n_excluded": int,
     "unit": str,
@@ -172,7 +171,7 @@ def bounded(bounds: Bounds | None, chance: float | None) -> dict[str, Scalar]:
     return {
         "ranked_by_worst": None if bounds is None else bounds.worst,
         "best_with_missing": None if bounds is None else bounds.best,
-        "first_in_resamples": chance,
+        "chance_of_first": chance,
     }
 
 
@@ -262,7 +261,6 @@ def metric_lines(entry: Entry) -> list[Line]:
             "high": metric.interval.high if metric.interval else None,
             "level": metric.interval.level if metric.interval else None,
             "n_clusters": metric.interval.n_clusters if metric.interval else None,
-            "n_resamples": metric.interval.n_resamples if metric.interval else None,
             "n": metric.n,
             "n_excluded": metric.n_excluded,
             "unit": metric.unit,

@@ -13,6 +13,7 @@ from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, 
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.index_tables import Indices, index_tables
 from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
+from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.table_columns import Undefined, choose, undefined
 from leaderboard.verify.entries import MIN_COVERAGE, Entry, Match, model_label, why_unranked
 from schemas.documents.result import Metric, Signature
@@ -29,7 +30,7 @@ class Row:
     shut: str | None = None
     """Reason why the model does not achieve more than every baseline; None if it does or the benchmark does not ask."""
     chance: float | None = None
-    """Share of the resamples in which the model is the nearest to the ideal; None without a rank or a second model."""
+    """Share of drawn tables in which the model is the nearest to the ideal; None without a rank or a second model."""
 
     @property
     def bounds(self) -> Bounds | None:
@@ -252,20 +253,21 @@ def _why_unranked(entry: Entry) -> str | None:
 def _rank(entries: Sequence[Entry]) -> Ranking:
     candidates = []
     ideal = None
+    models = model_rows(entries)
     for entry in entries:
         primary = entry.primary
-        if primary is None or primary.value is None or entry.primary_resamples is None:
+        if primary is None or primary.value is None or primary.ideal is None:
             continue
         ideal = primary.ideal
         bounds = bounds_of(primary)
-        # Missing answers count at their worst, so that no model rises by leaving out the hardest items.
-        worst = primary.value if bounds is None else bounds.worst
         candidates.append(
             Candidate(
                 name=_identity(entry),
-                value=worst,
-                resamples=entry.primary_resamples + (worst - primary.value),
-                n_clusters=None if primary.interval is None else primary.interval.n_clusters,
+                worst=primary.value if bounds is None else bounds.worst,
+                best=primary.value if bounds is None else bounds.best,
+                deviations=entry.deviations.get(primary.name),
+                model=models[_identity(entry)].model,
+                is_counted=models[_identity(entry)].is_counted,
             )
         )
     if ideal is None:

@@ -34,7 +34,7 @@ def detectable_note(difference: float | None, label: str, n_pairs: int) -> str:
     pairs = "1 comparison" if n_pairs == 1 else f"all {n_pairs} comparisons"
     return (
         f"Two models have to differ by about {difference:.2g} in {label} to be told apart with a probability of 80 % "
-        f"(a typical pair, with Holm's adjustment for {pairs})."
+        f"(a typical pair, adjusted for {pairs})."
     )
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from leaderboard.verify.entries import Entry, Match, model_label, why_unranked
 
 _NEAR = 1e-4
-"""Largest difference of the primary metric on any resample between a result and a copy that was changed a little."""
+"""Largest difference of the primary metric and its standard error between a result and a copy changed a little."""
 _LEAST_SPREAD = 1e-3
-"""Standard deviation of the primary metric over resamples below which nearness proves nothing, as of perfect models."""
+"""Standard error of the primary metric below which nearness proves nothing, as of perfect models."""
 
 
 class Duplicate(NamedTuple):
@@ -193,7 +192,7 @@ def _why_double(entry: Entry, before: Sequence[Entry]) -> str | None:
     model = entry.result.model
     for other in before:
         if _is_near(entry, other):
-            return f"differs from {model_label(other)} by less than {_NEAR:g} on every resample: a copy has no rank"
+            return f"differs from {model_label(other)} by less than {_NEAR:g}: a copy has no rank"
     for other in before:
         same = (other.result.model.id, other.result.model.revision) == (model.id, model.revision)
         if same and other.double is None and why_unranked(other) is None:
@@ -203,9 +202,10 @@ def _why_double(entry: Entry, before: Sequence[Entry]) -> str | None:
 
 
 def _is_near(entry: Entry, other: Entry) -> bool:
-    ours, theirs = entry.primary_resamples, other.primary_resamples
-    if ours is None or theirs is None or ours.shape != theirs.shape:
+    if entry.primary is None or other.primary is None or entry.primary.value is None or other.primary.value is None:
         return False
-    if not (np.isfinite(ours).all() and np.isfinite(theirs).all()) or ours.std() < _LEAST_SPREAD:
+    ours, theirs = (one.deviations.get(entry.primary.name) for one in (entry, other))
+    if ours is None or theirs is None or ours.shape != theirs.shape or ours.variance < _LEAST_SPREAD**2:
         return False
-    return bool(np.abs(ours - theirs).max() <= _NEAR)
+    difference = abs(entry.primary.value - other.primary.value)
+    return bool(difference + math.sqrt((ours - theirs).variance) <= _NEAR)

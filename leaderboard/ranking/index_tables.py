@@ -13,6 +13,7 @@ from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResu
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
+from leaderboard.ranking.revisions import model_rows
 from leaderboard.verify.entries import MIN_COVERAGE, Entry, model_label, why_unranked
 from schemas.documents.result import Metric, Model, Result
 from schemas.documents.run_files import Scorer
@@ -34,7 +35,7 @@ class IndexRow:
     sets: tuple[SetTable, ...] = ()
     """Comparison of the sets of examples, for each number of examples with several sets."""
     chance: float | None = None
-    """Share of the resamples in which the model is the nearest to the ideal; None without a rank or a second model."""
+    """Share of drawn tables in which the model is the nearest to the ideal; None without a rank or a second model."""
 
     @property
     def is_baseline(self) -> bool:
@@ -214,7 +215,7 @@ def _identity(result: Result) -> tuple[str, str]:
 
 def _scored(entry: Entry) -> ScoredResult:
     overall = {name: metric for (name, group), metric in entry.metrics.items() if not group}
-    return ScoredResult(entry.result, overall, entry.index_resamples, entry.by_part)
+    return ScoredResult(entry.result, overall, entry.deviations, entry.by_part)
 
 
 def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> IndexRow:
@@ -263,16 +264,18 @@ def _row_order(row: IndexRow) -> tuple[bool, float, str, str]:
 
 
 def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
+    ranked = [row for row in rows if row.unranked is None and row.primary.value is not None]
+    models = model_rows([row.entries[0] for row in ranked])
     candidates = [
         Candidate(
             name=row.model.identity_sha256,
-            value=row.worst,
-            # Missing answers count at their worst, so that no model rises by leaving out the hardest items.
-            resamples=row.indices[0].resamples + (row.worst - row.primary.value),
-            n_clusters=None if row.primary.interval is None else row.primary.interval.n_clusters,
+            worst=row.worst,
+            best=row.worst if row.bounds is None else row.bounds.best,
+            deviations=row.indices[0].deviations,
+            model=models[row.model.identity_sha256].model,
+            is_counted=models[row.model.identity_sha256].is_counted,
         )
-        for row in rows
-        if row.unranked is None and row.primary.value is not None
+        for row in ranked
     ]
     ranking = rank(candidates, ideal=rows[0].indices[0].definition.ideal)
     labels = {row.model.identity_sha256: row.label for row in rows}

@@ -1,22 +1,32 @@
-"""Computes rank ranges: models are compared in pairs on the same bootstrap resamples, to see which differ."""
+"""Computes rank ranges: models are compared in pairs on the same items, to see which differ.
+
+A board compares many pairs, and some of them differ by chance. A pair counts as different only if its difference is
+larger than the largest of all pairs would be in 95 % of tables of equal models. What that largest difference is follows
+from the answers: a hundred copies of a model differ from the others all alike, so that they add nothing to it, and the
+ranks of honest models stay as they are.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.columns import FloatArray
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from evaluators.statistics.jackknife import Deviations, draws, variance_of
 
 LEVEL = 0.95
 """Confidence level for all comparisons in one table together."""
 POWER = 0.8
 """Probability of detecting a difference of the stated size."""
+_N_DRAWS = 4000
+"""Number of tables of equal models; the level of 5 % is then met to .3 %."""
+_PAIRS_AT_A_TIME = 1024
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
@@ -28,12 +38,16 @@ class Candidate:
 
     name: str
     """Name of the model, unique within the table."""
-    value: float
-    """Value of the primary metric."""
-    resamples: FloatArray
-    """Value of the primary metric on each bootstrap resample, shape (n_resamples,); NaN if undefined."""
-    n_clusters: int | None
-    """Number of clusters that were resampled; None if there are too few for an interval."""
+    worst: float
+    """Value of the metric with all missing answers at their worst."""
+    best: float
+    """Value with all missing answers at their best; equal to ``worst`` if none are missing."""
+    deviations: Deviations | None
+    """Deviations of the value; None if there are too few clusters for an interval."""
+    model: str | None = None
+    """Name that rows of one model share, such as its revisions; None if it has only this row."""
+    is_counted: bool = True
+    """False for all rows of a model but one: they have ranks among the other models, and change none."""
 
 
 class RankRange(NamedTuple):
@@ -50,18 +64,19 @@ class RankRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A comparison of two models on the same resamples."""
+    """A comparison of two models on the same items."""
 
     first: str
     second: str
     difference: float
-    """Distance of the first model to the ideal minus that of the second; negative if the first is nearer."""
+    """Distance of the first model to the ideal minus that of the second; negative if the first is nearer. If answers
+    are missing, that of the nearer model at its worst and of the other at its best."""
     low: float | None
     """Lower end of the interval of this difference at ``LEVEL``, not adjusted for other pairs; None if unknown."""
     high: float | None
     """Upper end of the same interval."""
     p_adjusted: float | None
-    """Two-sided p-value, adjusted by Holm's method for all comparisons in the table; None if unknown."""
+    """Two-sided p-value, adjusted for all comparisons in the table; None if unknown."""
     separable: bool
     """True if the adjusted p-value is below 1 - ``LEVEL``, so that the data distinguish the two models."""
 
@@ -76,7 +91,7 @@ class Ranking(NamedTuple):
     ranges: dict[str, RankRange]
     comparisons: tuple[Comparison, ...]
     chances: dict[str, float]
-    """Share of the resamples in which each model is the nearest to the ideal, by its name; empty for fewer than two."""
+    """Share of the draws in which each model is the nearest to the ideal, by its name; empty for fewer than two."""
     detectable: float | None
     """Difference between two models that is detected with probability ``POWER``; None for fewer than two."""
 
@@ -85,164 +100,208 @@ NO_RANKING = Ranking(ranges={}, comparisons=(), chances={}, detectable=None)
 """Ranking of no models."""
 
 
-class _Paired(NamedTuple):
-    difference: float
-    half_width: float | None
-    p_value: float | None
-    error: float | None
-    """Standard error of the difference."""
-    freedom: int | None
+class _Pairs(NamedTuple):
+    """All pairs of models with deviations; arrays of shape (n_pairs,)."""
+
+    first: IntArray
+    second: IntArray
+    differences: FloatArray
+    """Distance to the ideal of the first minus that of the second; 0 if missing answers could turn the order round."""
+    errors: FloatArray
+    """Standard error of each difference."""
+    freedom: IntArray
 
 
 def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
-    """Rank models by the distance of the primary metric to its ideal value.
+    """Rank models by the distance of a metric to its ideal value.
 
-    Each pair of models is compared by the difference of their distances to the ideal on each resample. Both models use
-    the same clusters in a resample, so variation that affects both alike cancels. The standard error is the standard
-    deviation of the difference over the resamples. The p-value comes from Student's t distribution with
-    (clusters - 1) degrees of freedom, because quantiles of a few thousand resamples would be too coarse for the small
-    levels that many pairs need. P-values are adjusted by Holm's step-down method. A pair is *separable* if its adjusted
-    p-value is below 1 - ``LEVEL``.
+    Both models of a pair are compared on the same items, so that variation which affects both alike cancels. The
+    difference is divided by its standard error. Its p-value by Student's t is compared with the smallest p-value of all
+    pairs in tables of equal models, which are drawn with the deviations of these models; then the most different pair
+    is left out of those tables, and so on (step-down). A pair is *separable* if its adjusted p-value is below 1 -
+    ``LEVEL``.
 
     Args:
-        candidates: Models with unique names; their resamples must be paired and have the same length.
-        ideal: Best value of the primary metric.
+        candidates: Models with unique names; their deviations must be of the same items.
+        ideal: Best value of the metric.
 
     Returns:
-        The ranges and comparisons. The best rank of a model is 1 + the number of models that are separable from it and
-        nearer to the ideal. The worst rank is the number of all models minus those that are separable from it and
-        farther away. The order of ``candidates`` does not matter.
+        The ranges and comparisons. The best rank of a model is 1 + the number of counted models that are separable from
+        it and nearer to the ideal. The worst rank is the number of counted models minus those that are separable from
+        it and farther away. The order of ``candidates`` does not matter.
 
     References:
-        Holm 1979, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6.
+        Romano & Wolf 2005, "Exact and Approximate Stepdown Methods for Multiple Hypothesis Testing", JASA 100.
     """
     ordered = sorted(candidates, key=lambda candidate: candidate.name)
-    pairs = list(itertools.combinations(ordered, 2))
-    paired = _compared(ordered, ideal)
-    adjusted = holm([pair.p_value for pair in paired])
-    comparisons = tuple(
-        Comparison(
-            first=first.name,
-            second=second.name,
-            difference=pair.difference,
-            low=None if pair.half_width is None else pair.difference - pair.half_width,
-            high=None if pair.half_width is None else pair.difference + pair.half_width,
-            p_adjusted=p_adjusted,
-            separable=p_adjusted is not None and p_adjusted < 1 - LEVEL,
-        )
-        for (first, second), pair, p_adjusted in zip(pairs, paired, adjusted, strict=True)
-    )
+    known = [candidate for candidate in ordered if candidate.deviations is not None]
+    pairs = _pairs(known, ideal)
+    adjusted, critical = _adjusted(pairs, known, ideal)
+    separable = adjusted < 1 - LEVEL
+    comparisons = _comparisons(ordered, known, pairs, adjusted, ideal)
     return Ranking(
-        ranges=_ranges([candidate.name for candidate in ordered], comparisons),
+        ranges=_ranges(ordered, known, pairs, separable),
         comparisons=comparisons,
-        chances=_chances(ordered, ideal),
-        detectable=_detectable(paired),
+        chances=_chances(known, ideal) if len(known) == len(ordered) else {},
+        detectable=_detectable(pairs, critical),
     )
 
 
-def _chances(candidates: Sequence[Candidate], ideal: float) -> dict[str, float]:
-    """Return the share of the resamples in which each model is the nearest to the ideal; ties are shared."""
-    if len(candidates) < 2:
-        return {}
-    distances = np.abs(np.array([candidate.resamples for candidate in candidates]) - ideal)
-    distances = distances[:, np.isfinite(distances).all(axis=0)]
-    is_nearest = distances <= distances.min(axis=0, initial=np.inf) + _NEGLIGIBLE
-    shares = (is_nearest / is_nearest.sum(axis=0)).mean(axis=1) if distances.size else np.full(len(candidates), np.nan)
+def _toward(candidate: Candidate, ideal: float) -> Deviations:
+    """Return the deviations of a model's distance to the ideal."""
+    assert candidate.deviations is not None
+    return candidate.deviations * math.copysign(1.0, (candidate.worst + candidate.best) / 2 - ideal)
+
+
+def _pairs(known: Sequence[Candidate], ideal: float) -> _Pairs:
+    first, second = np.triu_indices(len(known), k=1)
+    at_worst = np.array([abs(candidate.worst - ideal) for candidate in known])
+    at_best = np.array([abs(candidate.best - ideal) for candidate in known])
+    # A model is nearer only if it is so with its missing answers at their worst and the other's at their best.
+    lead_of_second = at_best[first] - at_worst[second]
+    lead_of_first = at_best[second] - at_worst[first]
+    differences = np.where(lead_of_second > 0, lead_of_second, np.where(lead_of_first > 0, -lead_of_first, 0.0))
+    deviations = [_toward(candidate, ideal) for candidate in known]
+    squares = []
+    for factor in zip(*((of.first, of.second, of.cells) for of in deviations), strict=True):
+        stacked = np.array(factor)
+        products = stacked @ stacked.T
+        lengths = np.diag(products)
+        squares.append(np.maximum(lengths[first] + lengths[second] - 2 * products[first, second], 0.0))
+    errors = np.sqrt(variance_of(*squares)) if squares else np.zeros(0)
+    n_clusters = np.array([of.n_clusters for of in deviations], dtype=np.int64)
+    return _Pairs(first, second, differences, errors, np.minimum(n_clusters[first], n_clusters[second]) - 1)
+
+
+def _adjusted(pairs: _Pairs, known: Sequence[Candidate], ideal: float) -> tuple[FloatArray, float]:
+    """Return the p-value of each pair, adjusted for all pairs of counted models, shape (n_pairs,).
+
+    The second value is the number of standard errors, on the scale of the normal distribution, by which the first pair
+    has to differ.
+    """
+    if not len(pairs.first):
+        return np.zeros(0), 0.0
+    from scipy import stats
+
+    sizes = np.abs(pairs.differences)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p_values: FloatArray = np.asarray(2 * stats.t.sf(sizes / pairs.errors, pairs.freedom))
+    # Models that are equal in each cluster up to a constant, such as one that is always right and one that never is.
+    p_values[pairs.errors <= _NEGLIGIBLE] = 0.0
+    p_values[sizes <= _NEGLIGIBLE] = 1.0
+    # Normal draws are compared with the normal quantile of the p-value, since Student's t knows how few clusters are.
+    scores = np.asarray(stats.norm.isf(p_values / 2))
+    counted = np.array([candidate.is_counted for candidate in known])
+    in_family = counted[pairs.first] & counted[pairs.second]
+    order = np.flatnonzero(in_family)[np.argsort(scores[in_family], kind="stable")]
+    drawn = draws([_toward(candidate, ideal) for candidate in known], _N_DRAWS)
+    adjusted = p_values.copy()
+    largest = np.zeros(_N_DRAWS)
+    # From the least different pair on, so that the largest so far is that of the pairs which step-down leaves.
+    for start in range(0, len(order), _PAIRS_AT_A_TIME):
+        block = order[start : start + _PAIRS_AT_A_TIME]
+        drawn_scores = np.abs(drawn[pairs.first[block]] - drawn[pairs.second[block]])
+        spread = np.sqrt((drawn_scores**2).mean(axis=1, keepdims=True))
+        np.divide(drawn_scores, spread, out=drawn_scores, where=spread > _NEGLIGIBLE)
+        drawn_scores[0] = np.maximum(drawn_scores[0], largest)
+        running = np.maximum.accumulate(drawn_scores, axis=0)
+        adjusted[block] = (1 + (running >= scores[block][:, None]).sum(axis=1)) / (_N_DRAWS + 1)
+        largest = running[-1]
+    # A pair that differs less cannot have a smaller p-value than one that differs more.
+    adjusted[order] = np.maximum.accumulate(adjusted[order][::-1])[::-1]
+    # Pairs with a second row of a model are not in the family, and are judged by its largest.
+    others = np.flatnonzero(~in_family)
+    if len(order):
+        n_smaller = np.searchsorted(np.sort(largest), scores[others])
+        adjusted[others] = (1 + _N_DRAWS - n_smaller) / (_N_DRAWS + 1)
+    # Draws know no p-value below one in their number.
+    is_certain = pairs.errors <= _NEGLIGIBLE
+    adjusted[is_certain] = p_values[is_certain]
+    critical = float(np.quantile(largest, LEVEL)) if len(order) else float(stats.norm.isf((1 - LEVEL) / 2))
+    return np.maximum(adjusted, p_values), critical
+
+
+def _comparisons(
+    ordered: Sequence[Candidate], known: Sequence[Candidate], pairs: _Pairs, adjusted: FloatArray, ideal: float
+) -> tuple[Comparison, ...]:
+    from scipy.special import stdtrit
+
+    half_widths = stdtrit(np.maximum(pairs.freedom, 1), (1 + LEVEL) / 2) * pairs.errors
+    columns = zip(
+        pairs.first.tolist(),
+        pairs.second.tolist(),
+        pairs.differences.tolist(),
+        half_widths.tolist(),
+        adjusted.tolist(),
+        strict=True,
+    )
+    compared = {
+        (known[first].name, known[second].name): Comparison(
+            first=known[first].name,
+            second=known[second].name,
+            difference=difference,
+            low=difference - half_width,
+            high=difference + half_width,
+            p_adjusted=p_value,
+            separable=p_value < 1 - LEVEL,
+        )
+        for first, second, difference, half_width, p_value in columns
+    }
+    return tuple(
+        compared.get((first.name, second.name)) or _unknown(first, second, ideal)
+        for first, second in itertools.combinations(ordered, 2)
+    )
+
+
+def _unknown(first: Candidate, second: Candidate, ideal: float) -> Comparison:
+    difference = abs(first.worst - ideal) - abs(second.worst - ideal)
+    limits = {"low": None, "high": None, "p_adjusted": None}
+    return Comparison(first=first.name, second=second.name, difference=difference, separable=False, **limits)
+
+
+def _ranges(
+    ordered: Sequence[Candidate], known: Sequence[Candidate], pairs: _Pairs, separable: BoolArray
+) -> dict[str, RankRange]:
+    models = [candidate.model or candidate.name for candidate in known]
+    nearer, farther = (set[tuple[int, str]](), set[tuple[int, str]]())
+    chosen = (pairs.first[separable], pairs.second[separable], pairs.differences[separable] < 0)
+    for first, second, first_is_nearer in zip(*(values.tolist() for values in chosen), strict=True):
+        winner, loser = (first, second) if first_is_nearer else (second, first)
+        if models[winner] != models[loser]:
+            if known[winner].is_counted:
+                nearer.add((loser, models[winner]))
+            if known[loser].is_counted:
+                farther.add((winner, models[loser]))
+    n_nearer, n_farther = (Counter(index for index, _ in pairs_of) for pairs_of in (nearer, farther))
+    indices = {candidate.name: index for index, candidate in enumerate(known)}
+    n_ranked = len({candidate.model or candidate.name for candidate in ordered})
+    # A model without deviations is in no pair, so that it may have any rank.
     return {
-        candidate.name: float(share) for candidate, share in zip(candidates, shares, strict=True) if np.isfinite(share)
+        candidate.name: RankRange(
+            1 + n_nearer[indices.get(candidate.name, -1)],
+            n_ranked - n_farther[indices.get(candidate.name, -1)],
+            n_ranked,
+        )
+        for candidate in ordered
     }
 
 
-def _detectable(pairs: Sequence[_Paired]) -> float | None:
-    """Return the difference of a pair with a typical standard error that is detected with ``POWER``.
+def _chances(known: Sequence[Candidate], ideal: float) -> dict[str, float]:
+    """Return the share of the draws in which each model is the nearest to the ideal; ties are shared."""
+    if len(known) < 2:
+        return {}
+    distances = draws([_toward(candidate, ideal) for candidate in known], _N_DRAWS)
+    distances += np.array([abs(candidate.worst - ideal) for candidate in known])[:, None]
+    is_nearest = distances <= distances.min(axis=0) + _NEGLIGIBLE
+    shares = (is_nearest / is_nearest.sum(axis=0)).mean(axis=1)
+    return {candidate.name: float(share) for candidate, share in zip(known, shares, strict=True)}
 
-    It is that of the first step of Holm's method, where the p-value is multiplied by the number of all pairs.
-    """
-    with_error = [pair for pair in pairs if pair.error is not None and pair.freedom is not None]
-    if not with_error:
+
+def _detectable(pairs: _Pairs, critical: float) -> float | None:
+    """Return the difference that is detected with ``POWER`` at the first step by a pair of typical precision."""
+    if not len(pairs.errors):
         return None
     from scipy import stats
 
-    error = statistics.median(pair.error or 0.0 for pair in with_error)
-    freedom = statistics.median(pair.freedom or 0 for pair in with_error)
-    level = (1 - LEVEL) / len(pairs)
-    return float(error * (stats.t.ppf(1 - level / 2, freedom) + stats.t.ppf(POWER, freedom)))
-
-
-def _compared(candidates: Sequence[Candidate], ideal: float) -> list[_Paired]:
-    """Compare each candidate with each of those after it."""
-    if len(candidates) < 2:
-        return []
-    from scipy import stats
-
-    distances = np.abs(np.array([candidate.resamples for candidate in candidates]) - ideal)
-    from_ideal = np.abs(np.array([candidate.value for candidate in candidates]) - ideal)
-    first, second = np.triu_indices(len(candidates), k=1)
-    # One candidate at a time, since the comparisons of all together would take gigabytes.
-    errors = np.concatenate([_errors(row, distances[index + 1 :]) for index, row in enumerate(distances[:-1])])
-    freedoms = np.array([candidate.n_clusters or 0 for candidate in candidates]) - 1
-    freedom = np.minimum(freedoms[first], freedoms[second])
-    differences = from_ideal[first] - from_ideal[second]
-    known = (freedom >= 1) & ~np.isnan(errors)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p_values = 2 * stats.t.sf(np.abs(differences) / errors, freedom)
-        half_widths = stats.t.ppf((1 + LEVEL) / 2, freedom) * errors
-    p_values[errors <= _NEGLIGIBLE] = 0.0
-    p_values[np.abs(differences) <= _NEGLIGIBLE] = 1.0
-    return [
-        _Paired(difference, *(values if is_known else (None, None, None, None)))
-        for difference, is_known, *values in zip(
-            differences.tolist(),
-            known.tolist(),
-            half_widths.tolist(),
-            p_values.tolist(),
-            errors.tolist(),
-            freedom.tolist(),
-            strict=True,
-        )
-    ]
-
-
-def _errors(distances: FloatArray, others: FloatArray) -> FloatArray:
-    """Return the standard errors of the differences to other models, shape (n,); nan where too few are defined.
-
-    Args:
-        distances: Distance of a model to the ideal on each resample, shape (n_resamples,).
-        others: Distances of the other models, shape (n, n_resamples).
-    """
-    differences = distances - others
-    is_defined = np.isfinite(differences)
-    if is_defined.all():
-        errors: FloatArray = differences.std(axis=1, ddof=1)
-        return errors
-    defined = [row[mask] for row, mask in zip(differences, is_defined, strict=True)]
-    return np.array([row.std(ddof=1) if len(row) > 1 else np.nan for row in defined])
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjust p-values by Holm's step-down method; unknown ones stay None, but count as comparisons.
-
-    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
-    [0.03, 0.06, 0.06]
-    """
-    defined = sorted((p_value, index) for index, p_value in enumerate(p_values) if p_value is not None)
-    adjusted: list[float | None] = [None] * len(p_values)
-    running = 0.0
-    for step, (p_value, index) in enumerate(defined):
-        running = max(running, min(1.0, (len(p_values) - step) * p_value))
-        adjusted[index] = running
-    return adjusted
-
-
-def _ranges(names: Sequence[str], comparisons: Sequence[Comparison]) -> dict[str, RankRange]:
-    n_nearer = dict.fromkeys(names, 0)
-    n_farther = dict.fromkeys(names, 0)
-    for comparison in comparisons:
-        if comparison.separable:
-            nearer, farther = comparison.first, comparison.second
-            if math.copysign(1, comparison.difference) > 0:
-                nearer, farther = farther, nearer
-            n_nearer[farther] += 1
-            n_farther[nearer] += 1
-    n_ranked = len(names)
-    return {name: RankRange(1 + n_nearer[name], n_ranked - n_farther[name], n_ranked) for name in names}
+    error, freedom = float(np.median(pairs.errors)), float(np.median(pairs.freedom))
+    return float(error * (stats.t.isf(stats.norm.sf(critical), freedom) + stats.t.ppf(POWER, freedom)))

@@ -71,7 +71,7 @@ def _check_signature(path: Path, result: Result) -> None:
             f"{path}: the answers of task {task.name} are data to build from, and no board shows them; name a run of "
             "another task"
         )
-    if signature.task_version != task.version:
+    if signature.task_version not in (task.version, *task.earlier_versions):
         raise DataError(
             f"{path}: read by task {task.name} {signature.task_version}, the code has {task.version}; rescore the run"
         )

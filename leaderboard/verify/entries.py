@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from biasboard.ground.columns import FloatArray
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.baseline_gate import Standing
+from evaluators.statistics.jackknife import Deviations
 from evaluators.task import load_task
 from leaderboard.verify.examples import Examples
 from leaderboard.verify.shown_commands import plain_command
@@ -64,11 +65,9 @@ class Entry:
     """All metrics of the current code, computed from the records, whatever the result says."""
     n_recomputed: int
     """Number of stored metrics that were compared with recomputed ones."""
-    primary_resamples: FloatArray | None
-    """Value of the primary metric on each bootstrap resample, shape (n_resamples,), NaN if undefined; None if the
-    metric has no value."""
-    index_resamples: Mapping[str, FloatArray] = field(default_factory=dict)
-    """The same arrays for the metrics that an index of the benchmark averages, by name."""
+    deviations: Mapping[str, Deviations]
+    """Deviations of the primary metric and of the metrics that an index averages, by name, without those that have
+    none."""
     by_part: Mapping[str, FloatArray] = field(default_factory=dict)
     """Values in each part of a suite, for the metrics that are compared over sets of examples."""
     match: Match

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from biasboard.ground.plugins import HINT
+from evaluators.statistics.jackknife import METHODS
 from schemas.documents.result import Interval, Metric, is_close, metric_key, name_with_group, same_interval
 
 
@@ -12,7 +13,8 @@ def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterato
     """Yield every difference between the stored metrics of a result and those computed from its records.
 
     Metrics of different versions cannot be compared and are skipped. Metrics that the result lacks completely are
-    skipped too. But if the result has a metric without one of its slices, that is a difference.
+    skipped too. But if the result has a metric without one of its slices, that is a difference. Intervals by a method
+    of earlier code are not compared, since boards show those computed here.
 
     Args:
         stored: Metrics in ``result.json``.
@@ -23,12 +25,13 @@ def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterato
     """
     ours = {metric_key(metric): metric for metric in computed}
     theirs = {metric_key(metric): metric for metric in stored}
+    are_current = {metric.interval.method for metric in theirs.values() if metric.interval is not None} <= METHODS
     for key, metric in theirs.items():
         if key not in ours:
             name = name_with_group(metric.name, metric.group)
             yield f"metric {name} cannot be computed from the records; rescore the run; {HINT}"
         elif metric.version == ours[key].version:
-            yield from _field_differences(metric, ours[key])
+            yield from _field_differences(metric, ours[key], with_intervals=are_current)
     versions = {metric.name: metric.version for metric in theirs.values()}
     for key, metric in ours.items():
         if key not in theirs and versions.get(metric.name) == metric.version:
@@ -36,7 +39,7 @@ def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterato
             yield f"metric {name} follows from the records but is not in the result; rescore the run"
 
 
-def _field_differences(stored: Metric, computed: Metric) -> Iterator[str]:
+def _field_differences(stored: Metric, computed: Metric, *, with_intervals: bool) -> Iterator[str]:
     name = name_with_group(stored.name, stored.group)
     if not is_close(stored.value, computed.value):
         yield f"metric {name} is {stored.value}, the records give {computed.value}; rescore the run"
@@ -44,7 +47,7 @@ def _field_differences(stored: Metric, computed: Metric) -> Iterator[str]:
         theirs, ours = getattr(stored, field), getattr(computed, field)
         if theirs != ours:
             yield f"metric {name}: {field} is {theirs}, the records give {ours}; rescore the run"
-    if not same_interval(stored.interval, computed.interval):
+    if with_intervals and not same_interval(stored.interval, computed.interval):
         theirs, ours = _spelt(stored.interval), _spelt(computed.interval)
         yield f"metric {name}: interval is {theirs}, the records give {ours}; rescore the run"
 
@@ -54,7 +57,7 @@ def _spelt(interval: Interval | None) -> str:
         return "null"
     return (
         f"[{interval.low}, {interval.high}] at level {interval.level} "
-        f"({interval.method}, {interval.n_clusters} clusters, {interval.n_resamples} resamples)"
+        f"({interval.method}, {interval.n_clusters} clusters)"
     )
 
 

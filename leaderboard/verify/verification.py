@@ -76,15 +76,13 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     versions = {(metric.name, metric.version) for metric in computed}
     index_names = benchmark.index_metrics(task)
     primary_names = [primary.name] if primary is not None and primary.value is not None else []
-    resamples = measurement.resampled([*primary_names, *index_names])
     return Entry(
         result=result,
         origin=root.origin,
         place=root.place(path),
         metrics=metrics,
         n_recomputed=sum((metric.name, metric.version) in versions for metric in result.metrics),
-        primary_resamples=resamples[primary_names[0]] if primary_names else None,
-        index_resamples={name: resamples[name] for name in index_names},
+        deviations=measurement.deviations([*primary_names, *index_names]),
         by_part=measurement.by_cluster([*benchmark.compared_over_sets]) if result.signature.parts else {},
         match=key_check.match,
         items_sha256=joined_sha256(facts.items),
@@ -200,5 +198,7 @@ def _standing(
         return None
     if result.withheld is not None:
         rows = read_sums(facts.folder, result.withheld.sums)
-        return check.standing(stored_references(gate, rows, is_suite=bool(signature.parts)))
+        return check.standing(
+            stored_references(gate, rows, measurement.source.crossing, is_suite=bool(signature.parts))
+        )
     return check.standing(check.references(memory))

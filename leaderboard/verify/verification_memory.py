@@ -16,6 +16,7 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.baseline_gate import Standing
+from evaluators.statistics.jackknife import Deviations
 from leaderboard.verify.entries import Entry, Match, Root
 from leaderboard.verify.examples import Example, Examples, Kind
 from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables
@@ -104,8 +105,9 @@ def _as_json(entry: Entry) -> JsonValue:
     return {
         "metrics": _rows(entry.metrics.values()),
         "n_recomputed": entry.n_recomputed,
-        "primary_resamples": None if entry.primary_resamples is None else _packed(entry.primary_resamples),
-        "index_resamples": {name: _packed(values) for name, values in entry.index_resamples.items()},
+        "deviations": {
+            name: [[_packed(part) for part in of.parts], of.n_clusters] for name, of in entry.deviations.items()
+        },
         "by_part": {name: _packed(values) for name, values in entry.by_part.items()},
         "match": list(entry.match),
         "items_sha256": entry.items_sha256,
@@ -123,15 +125,16 @@ def _as_json(entry: Entry) -> JsonValue:
 def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
     stored = cast(dict[str, Any], known)
     metrics = [from_values(metric, Metric) for metric in stored["metrics"]]
-    primary = stored["primary_resamples"]
     return Entry(
         result=result,
         origin=root.origin,
         place=root.place(path),
         metrics={metric_key(metric): metric for metric in metrics},
         n_recomputed=stored["n_recomputed"],
-        primary_resamples=None if primary is None else _unpacked(primary),
-        index_resamples={name: _unpacked(values) for name, values in stored["index_resamples"].items()},
+        deviations={
+            name: Deviations.of([_unpacked(part) for part in parts], n_clusters)
+            for name, (parts, n_clusters) in stored["deviations"].items()
+        },
         by_part={name: _unpacked(values) for name, values in stored["by_part"].items()},
         match=Match(*stored["match"]),
         items_sha256=stored["items_sha256"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Lt, MaxLen, MinLen
@@ -169,7 +169,9 @@ class Interval(Document):
     level: Annotated[float, Gt(0), Lt(1)]
     method: Text
     n_clusters: Annotated[int, Ge(2)]
-    n_resamples: Positive
+    """Number of clusters; of the factor that has fewer if two are crossed."""
+    n_resamples: Positive | None
+    """Number of resamples of the clusters; None for methods that do not resample."""
 
 
 def within(value: float, minimum: float, maximum: float | None) -> float:
@@ -440,12 +442,7 @@ def same_interval(stored: Interval | None, computed: Interval | None) -> bool:
     """Return True if two intervals are equal up to the order of floating-point sums."""
     if stored is None or computed is None:
         return stored is computed
-    same_method = (stored.level, stored.method, stored.n_clusters, stored.n_resamples) == (
-        computed.level,
-        computed.method,
-        computed.n_clusters,
-        computed.n_resamples,
-    )
+    same_method = replace(stored, low=computed.low, high=computed.high) == computed
     return same_method and is_close(stored.low, computed.low) and is_close(stored.high, computed.high)
 
 

@@ -11,14 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from evaluators.backend import Request, Response, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.statistics.bootstrap import N_RESAMPLES, cluster_draws, resample
-from evaluators.statistics.record_tables import mean
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
@@ -65,29 +61,6 @@ def bench_batches(tmp_path: Path) -> None:
         lambda: list(backend.ask(requests, everything)),
         lambda: [list(plain.ask([request], frozenset([0]))) for request in requests],
         "time of single requests over that of batches",
-    )
-
-
-def bench_bootstrap() -> None:
-    """Resampling by matrix product against scipy's bootstrap over cluster indices."""
-    rng = np.random.default_rng(0)
-    sums = np.column_stack([rng.binomial(20, 0.6, size=395), np.full(395, 20)]).astype(float)
-    cluster_draws(395)
-
-    def rate(index: np.ndarray, axis: int) -> np.ndarray:
-        totals = sums[index].sum(axis=-2)
-        value: np.ndarray = totals[..., 0] / totals[..., 1]
-        return value
-
-    compare(
-        "bootstrap, 395 clusters",
-        "resamples",
-        N_RESAMPLES,
-        lambda: resample(sums, mean),
-        lambda: stats.bootstrap(
-            (np.arange(395),), rate, vectorized=True, method="percentile", n_resamples=N_RESAMPLES, rng=rng
-        ),
-        "time of scipy over ours",
     )
 
 

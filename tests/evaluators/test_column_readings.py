@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import get_args
 
@@ -13,7 +13,6 @@ import pytest
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.measure.recording import exchange_of
-from evaluators.statistics.bootstrap import cluster_draws, exact_product, quantiles, resampled_sums
 from evaluators.statistics.option_scores import option_probabilities, option_probabilities_of
 from evaluators.tasks.coreference.coreference_table import UNDETERMINED
 from evaluators.tasks.coreference.coreference_task import TASK
@@ -158,46 +157,3 @@ def test_undetermined_is_no_reference() -> None:
     strange = replace(with_outcomes(record, ("nurse", UNDETERMINED)), reference=UNDETERMINED, target=UNDETERMINED)
     with pytest.raises(DataError, match="are not two occupations with the reference 'undetermined'"):
         TASK.table([strange])
-
-
-def made_parts(shapes: Sequence[tuple[int, int]]) -> list[np.ndarray]:
-    rng = np.random.default_rng(0)
-    return [rng.normal(size=shape) for shape in shapes]
-
-
-def test_many_sums_equal_single_ones_to_the_bit() -> None:
-    parts = made_parts([(40, 2)] * 300 + [(40, 1)] * 2 + [(40, 22), (60, 3), (60, 4), (40, 2)])
-    for part, sums in zip(parts, resampled_sums(parts), strict=True):
-        assert np.array_equal(sums, exact_product(cluster_draws(len(part)), part))
-
-
-@pytest.mark.parametrize("n_clusters", [1, 2, 40, 395, 9000])
-def test_sums_are_exact_in_any_order_and_on_any_processor(n_clusters: int) -> None:
-    rng = np.random.default_rng(n_clusters)
-    columns = [rng.normal(size=n_clusters) * 10.0 ** rng.integers(-9, 9, n_clusters), rng.random(n_clusters)]
-    table = np.column_stack([*columns, rng.integers(0, 50, n_clusters).astype(float), np.zeros(n_clusters)])
-    draws = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=20).astype(float)
-    sums = exact_product(draws, table)
-    for row, counts in zip(sums, draws, strict=True):
-        exact = [math.fsum(v for v, n in zip(column, counts, strict=True) for _ in range(int(n))) for column in table.T]
-        # The exact sums, rounded once.
-        assert row.tolist() == exact
-    order = rng.permutation(n_clusters)
-    assert np.array_equal(exact_product(draws[:, order], table[order]), sums)
-    assert np.array_equal(exact_product(draws, table[:, :1]), sums[:, :1])
-
-
-def test_sums_of_equal_columns_equal_single_ones_to_the_bit() -> None:
-    table = made_parts([(40, 9)])[0]
-    parts = [table[:, [0, 0, 1]], table[:, [1, 8]], table[:, [3, 3]] * 0, table[:, ::-1], table[:, [5, 5]]]
-    for many in (parts, parts[-1:], [parts[2]] * 2 + [table[:, [4, 4]]]):
-        for part, sums in zip(many, resampled_sums(many), strict=True):
-            assert np.array_equal(sums, exact_product(cluster_draws(len(part)), part))
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 40, 1999, 2000])
-def test_quantiles_equal_those_of_numpy_to_the_bit(n: int) -> None:
-    rng = np.random.default_rng(n)
-    for values in (rng.normal(size=n), rng.normal(size=n).round(1), np.zeros(n)):
-        for shares in ((0.025, 0.975), (0.0, 1.0), tuple(rng.random(5))):
-            assert quantiles(values, shares) == np.quantile(values, shares).tolist()

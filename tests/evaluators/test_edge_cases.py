@@ -113,7 +113,7 @@ def test_mixing_ambiguous_and_settled_items_is_an_error() -> None:
 
 def test_an_unknown_metric_names_those_that_exist() -> None:
     with pytest.raises(ConfigError, match="have: accuracy"):
-        Measurement.of([RecordColumns.of(made_records(PAIR))], "coreference").resampled(["fairness"])
+        Measurement.of([RecordColumns.of(made_records(PAIR))], "coreference").deviations(["fairness"])
 
 
 @pytest.mark.parametrize(("normalisation", "p_guard"), [("sum", 0.622), ("token_mean", 0.148), ("byte_mean", 0.363)])

@@ -15,7 +15,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
 from evaluators.runs.measure.index_values import ScoredResult, _chosen, index_of, results_by_model
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.statistics.bootstrap import N_RESAMPLES
+from evaluators.statistics.jackknife import Deviations
 from schemas.documents.result import Interval, Metric
 from tests.commands import run
 from tests.schemas import examples
@@ -31,7 +31,7 @@ CONFIGS = {
 
 
 def metric(name: str, value: float | None, *, version: str = "1.0", n_clusters: int = 44) -> Metric:
-    interval = Interval(low=0.0, high=1.0, level=0.95, method="m", n_clusters=n_clusters, n_resamples=N_RESAMPLES)
+    interval = Interval(low=0.0, high=1.0, level=0.95, method="m", n_clusters=n_clusters, n_resamples=None)
     return replace(
         examples.metric() if value is not None else examples.undefined_metric(),
         name=name,
@@ -58,8 +58,10 @@ def scored(
     rng = np.random.default_rng(7)
     names = GIFI.index_metrics(task)
     metrics = {name: metric(name, values.get(name, 0.5)) for name in names}
-    noise = rng.normal(0, 0.1, N_RESAMPLES)
-    return ScoredResult(result, metrics, {name: (values.get(name, 0.5) or 0.0) + noise for name in names})
+    noise = rng.normal(size=400)
+    # A standard error of .1, from the same deviations for all metrics.
+    deviations = Deviations.of([0.1 * noise / np.sqrt((noise**2).sum())], 400)
+    return ScoredResult(result, metrics, {name: deviations for name in names if metrics[name].interval is not None})
 
 
 def all_four(**values: Any) -> dict[Source, ScoredResult]:
@@ -92,16 +94,17 @@ def test_configs_are_drawn_apart_and_metrics_of_one_config_together() -> None:
     index = index_of(CAREFUL, all_four())
     weights = np.array([1, 3, 2, 1])
     expected = 0.1 * float(np.sqrt((weights**2).sum())) / 7
-    assert index.resamples.std() == pytest.approx(expected, rel=0.05)
+    assert index.deviations is not None
+    assert index.deviations.variance == pytest.approx(expected**2)
 
 
 def test_a_part_without_an_interval_leaves_the_index_without_one() -> None:
     results = all_four()
     lone = replace(results[Source("assignment")].metrics["of"], interval=None, interval_reason="there is 1 cluster")
     metrics = dict(results[Source("assignment")].metrics) | {"of": lone}
-    found = index_of(
-        CAREFUL, results | {Source("assignment"): results[Source("assignment")]._replace(metrics=metrics)}
-    ).metric
+    deviations = {name: of for name, of in results[Source("assignment")].deviations.items() if name != "of"}
+    without = results[Source("assignment")]._replace(metrics=metrics, deviations=deviations)
+    found = index_of(CAREFUL, results | {Source("assignment"): without}).metric
     assert found.value == pytest.approx(0.5)
     assert (found.interval, found.interval_reason) == (None, "of: there is 1 cluster")
 
@@ -110,7 +113,7 @@ def test_a_part_without_a_value_leaves_the_index_without_one() -> None:
     index = index_of(CAREFUL, all_four(sn=None))
     assert (index.metric.value, index.metric.reason) == (None, "sn: no negatives")
     assert (index.metric.n, index.metric.n_excluded) == (6, 1)
-    assert np.isnan(index.resamples).all()
+    assert index.deviations is None
 
 
 def test_a_part_whose_ideal_is_not_one_is_refused() -> None:
@@ -146,14 +149,16 @@ def test_parts_can_be_named_by_prompt_and_paired_over_the_same_items() -> None:
     apart, paired = (index_of(of_prompts(paired=is_paired), results) for is_paired in (False, True))
     assert apart.metric.value == paired.metric.value == pytest.approx(0.4)
     # The same noise in both: as independent results it cancels in part, as paired ones it does not.
-    assert paired.resamples.std() == pytest.approx(0.1, rel=0.05)
-    assert apart.resamples.std() == pytest.approx(0.1 / np.sqrt(2), rel=0.05)
+    assert paired.deviations is not None
+    assert apart.deviations is not None
+    assert paired.deviations.variance == pytest.approx(0.1**2)
+    assert apart.deviations.variance == pytest.approx(0.1**2 / 2)
     second = results[Source("continuation", "sampled-twice-v1")]
     signature = replace(second.result.signature, items_sha256="0" * 64)
     other = second._replace(result=replace(second.result, signature=signature))
     index = index_of(of_prompts(paired=True), results | {Source("continuation", "sampled-twice-v1"): other})
     assert index.metric.reason == "the results under sampled-v1 and sampled-twice-v1 are of different items"
-    assert np.isnan(index.resamples).all()
+    assert index.deviations is None
 
 
 def test_paired_results_are_of_common_items_where_there_are_such() -> None:

@@ -33,6 +33,7 @@ def made_table(seed: int, n: int) -> CoreferenceTable:
     return CoreferenceTable(
         clusters=rng.integers(0, 5, n),
         n_clusters=5,
+        crossing=None,
         groups={
             "pronoun_gender": rng.choice(["masculine", "feminine", "neutral"], n, p=[0.48, 0.48, 0.04]),
             "occupation": rng.choice(["baker", "judge"], n, p=[0.8, 0.2]),

@@ -13,6 +13,7 @@ import pytest
 
 from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition, TableSource
+from evaluators.statistics.jackknife import Deviations
 from evaluators.statistics.record_tables import MeasureTable, Statistics, mean
 from leaderboard.ranking.rank_ranges import Candidate, rank
 
@@ -82,14 +83,15 @@ def separable_pairs(rng: np.random.Generator, n_tasks: int, n_models: int, lead:
     candidates = []
     for number, table in enumerate(measured(rng, accuracies, 100)):
         metric = ACCURACY.compute(TableSource(table), {})
+        deviations = ACCURACY.deviations(TableSource(table), {})
         assert metric.value is not None
-        assert metric.interval is not None
+        assert isinstance(deviations, Deviations)
         candidates.append(
             Candidate(
                 name=f"model-{number}",
-                value=metric.value,
-                resamples=ACCURACY.resampled(TableSource(table), {}),
-                n_clusters=metric.interval.n_clusters,
+                worst=metric.value,
+                best=metric.value,
+                deviations=deviations,
             )
         )
     return [comparison.separable for comparison in rank(candidates, ideal=1.0).comparisons]

@@ -183,7 +183,7 @@ def _signature(records: Sequence[Record], prompt: str, dataset_version: str) -> 
         items_sha256=strict_json.sha256([record.item_id for record in records]),
         n_items=len(records),
         task=TASK,
-        task_version="1.0",
+        task_version=load_task("coreference").version,
         prompt=prompt,
         prompt_sha256=load_task(TASK).prompts[prompt].sha256(),
         scoring="option_logprob",

@@ -108,7 +108,7 @@ def test_build_prints_the_ranking_and_writes_the_same_bytes_twice(places: Places
     first = build(places)
     assert first.returncode == 0, first.stderr
     assert first.stdout.splitlines()[0] == "synthbias 1.0.0, type2, intrinsic-v1"
-    uniform = "baseline  ucerf 1.000 [1.000, 1.000]  accuracy 0.500 [0.500, 0.500]  baseline/uniform"
+    uniform = "baseline  ucerf 1.000 [0.854, 1.000]  accuracy 0.500 [0.500, 0.500]  baseline/uniform"
     assert uniform in [line.strip() for line in first.stdout.splitlines()]
     assert f"wrote {places.built / 'index.html'}; look at it with:" in first.stderr
     before = contents(places.built)

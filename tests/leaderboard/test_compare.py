@@ -1,4 +1,4 @@
-"""The comparison of models: its files hold the resamples of the metrics, and its page pairs them."""
+"""The comparison of models: its files hold draws of the deviations, and its page pairs them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
+from scipy import stats
 
 from evaluators.metric import TableSource
 from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.statistics.jackknife import Deviations, draws
 from evaluators.task import load_task
 from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
@@ -51,30 +53,33 @@ def files(view: View) -> dict[str, Any]:
     return {path.removeprefix(begins): json.loads(text) for path, text in texts.items() if path.startswith(begins)}
 
 
-def resampled(runs: Path, model: str, metric: str, group: dict[str, str]) -> Any:
-    """The metric on all resamples, computed from the records by the metric itself."""
+def deviations(runs: Path, model: str, metric: str, group: dict[str, str]) -> Deviations:
+    """The deviations of the metric, computed from the records by the metric itself."""
     (path,) = [one for one in runs.rglob("records.parquet") if one.parts[-3] == model]
     table = load_task("coreference").table(RecordColumns.of(list(read_records(path))))
     (definition,) = [one for one in metric_definitions("coreference") if one.name == metric]
-    return definition.resampled(TableSource(table), group)
+    computed = definition.deviations(TableSource(table), group)
+    assert isinstance(computed, Deviations)
+    return computed
 
 
 @pytest.mark.slow
-def test_files_hold_the_first_resamples_of_every_slice(runs: Path, files: dict[str, Any]) -> None:
+def test_files_hold_draws_of_every_slice(runs: Path, files: dict[str, Any]) -> None:
     (table,) = files["tables.json"]["tables"]
     assert len(table["results"]) == 5
     metrics = [one["name"] for one in table["metrics"]]
     assert metrics[:2] == ["ucerf", "accuracy"]
     (small,) = [one["id"] for one in table["results"] if one["model"] == "acme/small"]
     found = files[f"{table['id']}/{small}.json"]
-    levels = np.frombuffer(base64.b64decode(found["resamples"]), dtype="<i2").reshape(-1, 200)
+    levels = np.frombuffer(base64.b64decode(found["draws"]), dtype="<i2").reshape(-1, 200)
     assert len(found["slices"]) == len(levels)
     seen = set()
     for (number, key, value, _), level in zip(found["slices"], levels, strict=True):
         low, high = table["metrics"][number]["minimum"], table["metrics"][number]["maximum"]
-        told = np.where(level == -32768, np.nan, low + (level.astype(float) + 32767) / 65534 * (high - low))
-        expected = resampled(runs, "acme__small", metrics[number], {key: value} if key else {})[:200]
-        assert told == pytest.approx(expected, abs=(high - low) / 65534, nan_ok=True)
+        of_slice = deviations(runs, "acme__small", metrics[number], {key: value} if key else {})
+        t = stats.t.ppf(0.975, of_slice.n_clusters - 1) / 1.959964
+        expected = np.clip(t * draws([of_slice], 200)[0], low - high, high - low)
+        assert level / 32767 * (high - low) == pytest.approx(expected, abs=(high - low) / 65534)
         seen.add((metrics[number], key))
     assert {("ucerf", ""), ("ucerf", "occupation"), ("accuracy", ""), ("accuracy", "pronoun_gender")} <= seen
 
@@ -83,7 +88,7 @@ def test_files_hold_the_first_resamples_of_every_slice(runs: Path, files: dict[s
 def test_a_model_without_answers_has_no_values(files: dict[str, Any]) -> None:
     (table,) = files["tables.json"]["tables"]
     (silent,) = [one["id"] for one in table["results"] if one["model"] == "acme/silent"]
-    assert files[f"{table['id']}/{silent}.json"] == {"resamples": "", "slices": []}
+    assert files[f"{table['id']}/{silent}.json"] == {"draws": "", "slices": []}
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +135,12 @@ class TestPage:
         assert len(told) > 5
         for name, (one, other, difference) in told.items():
             group = {} if name == "all items" else {"occupation": name.removeprefix("occupation: ").replace(" ", "_")}
-            small, large = (resampled(runs, f"acme__{model}", "accuracy", group)[:200] for model in ("small", "large"))
+            small, large = (deviations(runs, f"acme__{model}", "accuracy", group) for model in ("small", "large"))
             value, low, high, *_ = difference.replace("[", " ").replace("]", " ").replace(",", " ").split()
             assert number(value) == pytest.approx(number(other) - number(one), abs=1.1e-3)
-            half = 1.959964 * np.nanstd(large - small, ddof=1)
-            assert [number(low), number(high)] == pytest.approx([number(value) - half, number(value) + half], abs=2e-3)
+            # 200 draws know the standard error to 5 %, and count the noise of single items somewhat too often.
+            half = stats.t.ppf(0.975, small.n_clusters - 1) * (large - small).variance ** 0.5
+            assert 0.85 * half - 2e-3 <= (number(high) - number(low)) / 2 <= 1.25 * half + 2e-3
         page.context.close()
 
     def test_the_address_brings_a_choice_back_and_a_third_model_joins(self, browser: Browser, address: str) -> None:

@@ -1,25 +1,35 @@
-"""Rank ranges from hand-made resamples."""
+"""Rank ranges from hand-made deviations."""
 
 from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from leaderboard.ranking.rank_ranges import Candidate, RankRange, holm, rank
+from biasboard.ground.columns import FloatArray
+from evaluators.statistics.jackknife import Deviations
+from leaderboard.ranking.rank_ranges import Candidate, RankRange, rank
 
-N_RESAMPLES = 400
-SHARED_NOISE = np.random.default_rng(0).normal(0, 0.02, N_RESAMPLES)
+N_CLUSTERS = 100
+SHARED_NOISE = np.random.default_rng(0).normal(0, 0.02 / N_CLUSTERS**0.5, N_CLUSTERS)
 
 
-def candidate(name: str, value: float, *, own_noise: float = 0.001, n_clusters: int | None = 100) -> Candidate:
+def made(name: str, value: float, deviations: FloatArray | None, best: float | None = None, **fields: Any) -> Candidate:
+    of_clusters = None if deviations is None else Deviations.of([deviations], len(deviations))
+    best = value if best is None else best
+    return Candidate(name=name, worst=value, best=best, deviations=of_clusters, **fields)
+
+
+def candidate(name: str, value: float, *, own_noise: float = 0.001, **fields: Any) -> Candidate:
     rng = np.random.default_rng(sum(map(ord, name)))
-    resamples = value + SHARED_NOISE + rng.normal(0, own_noise, N_RESAMPLES)
-    return Candidate(name=name, value=value, resamples=resamples, n_clusters=n_clusters)
+    own = rng.normal(0, own_noise / N_CLUSTERS**0.5, N_CLUSTERS)
+    return made(name, value, SHARED_NOISE + own, **fields)
 
 
 def test_models_far_apart_have_one_rank_each() -> None:
@@ -32,7 +42,7 @@ def test_noise_that_is_shared_does_not_hide_a_difference() -> None:
     # The noise of each alone is twice their difference; paired, it cancels.
     ranking = rank([candidate("a", 0.81), candidate("b", 0.80)], ideal=1.0)
     assert ranking.ranges["a"] == RankRange(1, 1, 2)
-    unpaired = Candidate(name="b", value=0.80, resamples=0.80 - SHARED_NOISE, n_clusters=100)
+    unpaired = made("b", 0.80, -SHARED_NOISE)
     assert rank([candidate("a", 0.81), unpaired], ideal=1.0).ranges["a"] == RankRange(1, 2, 2)
 
 
@@ -62,48 +72,76 @@ def test_a_single_model_is_first_of_one() -> None:
 
 
 def test_equal_models_are_not_separable_without_any_noise() -> None:
-    same = [Candidate(name=name, value=1.0, resamples=np.ones(N_RESAMPLES), n_clusters=100) for name in "ab"]
+    same = [made(name, 1.0, np.zeros(N_CLUSTERS)) for name in "ab"]
     assert rank(same, ideal=1.0).ranges["a"] == RankRange(1, 2, 2)
-    lower = Candidate(name="b", value=0.5, resamples=np.full(N_RESAMPLES, 0.5), n_clusters=100)
+    lower = made("b", 0.5, np.zeros(N_CLUSTERS))
     assert rank([same[0], lower], ideal=1.0).ranges["a"] == RankRange(1, 1, 2)
 
 
 def test_without_an_interval_nothing_is_claimed() -> None:
-    ranking = rank([candidate("a", 0.9, n_clusters=None), candidate("b", 0.1)], ideal=1.0)
+    ranking = rank([made("a", 0.9, None), candidate("b", 0.1)], ideal=1.0)
     assert ranking.ranges["a"] == RankRange(1, 2, 2)
     assert (ranking.comparisons[0].low, ranking.comparisons[0].p_adjusted) == (None, None)
-
-
-def test_resamples_without_a_value_are_left_out() -> None:
-    holed = candidate("a", 0.9)
-    holed.resamples[::2] = np.nan
-    assert rank([holed, candidate("b", 0.8)], ideal=1.0).ranges["a"] == RankRange(1, 1, 2)
 
 
 def test_the_interval_is_the_difference_with_its_standard_error() -> None:
     first, second = candidate("a", 0.9, own_noise=0.01), candidate("b", 0.8, own_noise=0.01)
     comparison = rank([first, second], ideal=1.0).comparisons[0]
-    differences = [(1 - a) - (1 - b) for a, b in zip(first.resamples, second.resamples, strict=True)]
-    mean = sum(differences) / len(differences)
-    error = math.sqrt(sum((value - mean) ** 2 for value in differences) / (len(differences) - 1))
+    assert first.deviations is not None
+    assert second.deviations is not None
+    error = math.sqrt(sum((first.deviations.first - second.deviations.first) ** 2))
     # 1.98422 is the 97.5 % quantile of Student's t with 99 degrees of freedom.
     assert comparison.difference == pytest.approx(-0.1)
     assert comparison.low == pytest.approx(-0.1 - 1.98422 * error, abs=1e-6)
     assert comparison.high == pytest.approx(-0.1 + 1.98422 * error, abs=1e-6)
 
 
-def test_holm_agrees_with_the_definition() -> None:
-    p_values = [0.01, 0.20, 0.012, 0.04, 0.5]
-    expected = []
-    for p_value in p_values:
-        smaller = sorted(other for other in p_values if other <= p_value)
-        expected.append(max(min(1.0, (len(p_values) - step) * other) for step, other in enumerate(smaller)))
-    assert holm(p_values) == pytest.approx(expected)
-    assert holm([0.02, None, 0.03]) == [pytest.approx(0.06), None, pytest.approx(0.06)]
+def test_p_values_of_independent_models_are_nearly_those_of_sidak() -> None:
+    # Each differs from a fixed one by its own noise, so that the largest of ten is that of ten independent ones.
+    rng = np.random.default_rng(5)
+    columns = np.linalg.qr(rng.normal(size=(N_CLUSTERS, 11)))[0].T * 0.01
+    fixed = made("fixed", 0.5, np.zeros(N_CLUSTERS))
+    pair = made("a", 0.53, columns[0])
+    (alone,) = rank([fixed, pair], ideal=1.0).comparisons
+    assert alone.p_adjusted == pytest.approx(2 * stats.t.sf(3, N_CLUSTERS - 1), abs=0.003)
+    # Copies of a model add nothing to what a table asks of a pair; as many other models do.
+    copies = [made(f"c{number}", 0.5, columns[0] * 1e-6) for number in range(40)]
+    others = [made(f"o{number}", 0.5, columns[number]) for number in range(1, 11)]
+    with_copies, with_others = (
+        next(
+            one
+            for one in rank([fixed, pair, *rest], ideal=1.0).comparisons
+            if {one.first, one.second} == {"a", "fixed"}
+        )
+        for rest in (copies, others)
+    )
+    assert with_copies.p_adjusted == pytest.approx(alone.p_adjusted, abs=0.003)
+    assert with_others.p_adjusted is not None
+    assert with_others.p_adjusted > 5 * (alone.p_adjusted or 1.0)
+
+
+def test_missing_answers_widen_ranks() -> None:
+    whole, refusing = candidate("whole", 0.80), candidate("refusing", 0.70, best=0.90)
+    assert rank([whole, refusing], ideal=1.0).ranges == {"whole": RankRange(1, 2, 2), "refusing": RankRange(1, 2, 2)}
+    ranges = rank([whole, refusing, candidate("low", 0.60), candidate("high", 0.95)], ideal=1.0).ranges
+    assert [str(ranges[name]) for name in ("high", "refusing", "whole", "low")] == [
+        "1",
+        "2\N{EN DASH}3",
+        "2\N{EN DASH}3",
+        "4",
+    ]
+
+
+def test_rows_of_one_model_count_as_one() -> None:
+    others = [candidate("above", 0.9), candidate("below", 0.7)]
+    revisions = [candidate(f"r{n}", 0.8 + n / 1e5, own_noise=0.02, model="m", is_counted=n == 3) for n in range(5)]
+    ranges = rank([*others, *revisions], ideal=1.0).ranges
+    assert (ranges["above"], ranges["below"]) == (RankRange(1, 1, 3), RankRange(3, 3, 3))
+    assert {ranges[revision.name] for revision in revisions} == {RankRange(2, 2, 3)}
 
 
 def test_many_comparisons_need_more_than_few() -> None:
-    pair = [candidate("a", 0.83, own_noise=0.01), candidate("b", 0.80, own_noise=0.01)]
+    pair = [candidate("a", 0.84, own_noise=0.01), candidate("b", 0.80, own_noise=0.01)]
     others = [candidate(f"z{number}", 0.80, own_noise=0.3) for number in range(12)]
     assert rank(pair, ideal=1.0).comparisons[0].separable
     adjusted = {(c.first, c.second): c.p_adjusted or 0.0 for c in rank([*pair, *others], ideal=1.0).comparisons}
@@ -130,5 +168,5 @@ def test_a_nearer_model_never_has_the_worse_range(values: list[float]) -> None:
     ranges = rank(models, ideal=1.0).ranges
     for first in models:
         for second in models:
-            if first.value > second.value:
+            if first.worst > second.worst:
                 assert ranges[first.name].best <= ranges[second.name].best

@@ -126,7 +126,7 @@ def test_the_page_of_a_model_begins_with_what_it_does_well_and_badly(tmp_path: P
     summary, results = page.split("<table", 1)
     assert "Of 1 value that can be compared with baselines or other models, 1 is good (Accuracy)" in summary
     assert "2 more say little by themselves: trivial baselines are ideal in them." in summary
-    assert "<strong>Accuracy</strong> is 1.000 [1.000, 1.000]; it cannot be told apart from the ideal 1" in summary
+    assert "<strong>Accuracy</strong> is 1.000 [0.854, 1.000]; it cannot be told apart from the ideal 1" in summary
     assert "separably better than all 2 baselines (uniform, stereotype)" in summary
     assert "100 of 100 items were scored (100%); none was refused, unread or failed." in summary
     assert 'scope="row"' in results

@@ -18,9 +18,9 @@ from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibration.reweighting.array_checks import LEAST_CLASSES
 from evaluators.calibration.reweighting.fitting import FEW_ROWS, Settings, fit_rules
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration
-from evaluators.statistics.bootstrap import ratio
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.class_accuracies import mean_accuracy, sen_welfare
+from evaluators.statistics.cluster_sums import ratio
 
 
 class GiniReweighting(StoredCalibration):

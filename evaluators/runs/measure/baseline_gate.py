@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.metric import NO_INPUTS, MetricDefinition, StatisticsSource, TableSource
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.statistics.bootstrap import LEVEL, resample
+from evaluators.statistics.jackknife import Deviations, deviations_of, half_width_of
 from evaluators.task import Task, load_task, prompt_of
 from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Metric, Result, Signature
@@ -45,9 +45,7 @@ class Reference(NamedTuple):
     baseline: str
     metric: Metric
     sums: FloatArray
-    """Sum and number of the answers' values in each cluster, shape (n_clusters, 2)."""
-    resamples: FloatArray
-    """Values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
+    """Sum and number of the answers' values in each cluster or cell, shape (n_clusters, 2)."""
 
 
 _REFERENCES = "references"
@@ -55,26 +53,22 @@ _KNOWN: dict[str, tuple[Reference, ...]] = {}
 """References computed in this process, by the hash of what they depend on."""
 
 
-_Answered: TypeAlias = tuple[str, Metric, FloatArray]
-"""A baseline, its metric and its sums: a reference without its resamples, which follow from the sums."""
-
-
-def _as_json(answered: Sequence[_Answered]) -> JsonValue:
+def _as_json(answered: Sequence[Reference]) -> JsonValue:
     return [
         {"baseline": baseline, "metric": contract.plain(as_row(metric)), "sums": sums.tolist()}
         for baseline, metric, sums in answered
     ]
 
 
-def _from_json(stored: Any) -> list[_Answered]:
+def _from_json(stored: Any) -> list[Reference]:
     return [
-        (entry["baseline"], from_values(entry["metric"], Metric), np.array(entry["sums"], dtype=np.float64))
+        Reference(entry["baseline"], from_values(entry["metric"], Metric), np.array(entry["sums"], dtype=np.float64))
         for entry in stored
     ]
 
 
 class Lead(NamedTuple):
-    """The difference between a model and a baseline, on the same resamples."""
+    """The difference between a model and a baseline on the same items."""
 
     baseline: str
     value: float
@@ -185,13 +179,10 @@ class GateCheck:
             else:
                 answered = self._computed_references()
                 memory.put(_REFERENCES, parts, _as_json(answered))
-            _KNOWN[key] = tuple(
-                Reference(baseline, metric, sums, resample(sums, self._definition.aggregate))
-                for baseline, metric, sums in answered
-            )
+            _KNOWN[key] = tuple(answered)
         return _KNOWN[key]
 
-    def _computed_references(self) -> list[_Answered]:
+    def _computed_references(self) -> list[Reference]:
         prompt = prompt_of(self._task, self.signature.prompt)
         wanted = "generation" if prompt.scoring == "generation" else prompt.requires
         answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
@@ -200,7 +191,7 @@ class GateCheck:
             if wanted in baseline.capabilities and baseline.facts <= answers.known_facts:
                 source = self._source_of(answers.of(baseline))
                 sums = source.statistics(self._definition, {}).cluster_sums
-                answered.append((baseline.name, self._definition.compute(source, {}), sums))
+                answered.append(Reference(baseline.name, self._definition.compute(source, {}), sums))
         return answered
 
     def standing(self, references: Sequence[Reference]) -> Standing:
@@ -216,11 +207,23 @@ class GateCheck:
         n_asked = np.max([reference.sums[:, 1] for reference in defined], axis=0)
         counted = np.column_stack([sums[:, 0], np.maximum(n_asked, sums[:, 1])])
         value = float(self._definition.aggregate(counted.sum(axis=0)))
-        resamples = resample(counted, self._definition.aggregate)
-        n_clusters = None if metric.interval is None else metric.interval.n_clusters
-        leads = [_lead(reference, value, resamples, n_clusters) for reference in defined]
+        deviations = self._deviations(counted)
+        leads = [self._lead(reference, value, deviations) for reference in defined]
         order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
         return Standing(metric=metric, worst=value, leads=tuple(order))
+
+    def _deviations(self, sums: FloatArray) -> Deviations | str:
+        return deviations_of(sums, self._definition.aggregate, self._source.crossing)
+
+    def _lead(self, reference: Reference, value: float, deviations: Deviations | str) -> Lead:
+        baseline_value = reference.metric.value
+        assert baseline_value is not None, "baselines without a value are left out before"
+        of_baseline = self._deviations(reference.sums)
+        if isinstance(deviations, str) or isinstance(of_baseline, str):
+            return Lead(reference.baseline, baseline_value, value - baseline_value, None, None)
+        half_width = half_width_of(deviations - of_baseline)
+        difference = value - baseline_value
+        return Lead(reference.baseline, baseline_value, difference, difference - half_width, difference + half_width)
 
     def _answered_shares(self, n_clusters: int) -> FloatArray:
         """Return factors for the sums of clusters that make missing answers count as wrong, shape (n, 1).
@@ -261,19 +264,3 @@ def why_no_rank(result: Result, folder: Path) -> str | None:
         return None
     check = GateCheck(benchmark, gate, signature, StoredParts(folder, result))
     return check.standing(check.references(machine_memory())).reason if check.applies else None
-
-
-def _lead(reference: Reference, value: float, resamples: FloatArray, n_clusters: int | None) -> Lead:
-    # scipy.stats has Student's t as well, but takes longer to load than everything else here.
-    from scipy.special import stdtrit
-
-    baseline_value = reference.metric.value
-    assert baseline_value is not None, "baselines without a value are left out before"
-    difference = value - baseline_value
-    differences = resamples - reference.resamples
-    differences = differences[np.isfinite(differences)]
-    if n_clusters is None or n_clusters < 2 or len(differences) < 2:
-        return Lead(reference.baseline, baseline_value, difference, None, None)
-    # Student's t, because the standard error is itself estimated from the clusters.
-    half_width = float(stdtrit(n_clusters - 1, (1 + LEVEL) / 2)) * float(differences.std(ddof=1))
-    return Lead(reference.baseline, baseline_value, difference, difference - half_width, difference + half_width)

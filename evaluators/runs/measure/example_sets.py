@@ -15,7 +15,8 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.benchmark import Source
 from evaluators.runs.measure.index_values import ModelResults
-from evaluators.statistics.bootstrap import interval_of, ratio, resample
+from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.jackknife import deviations_of, interval_of
 from evaluators.statistics.record_tables import mean
 from schemas.documents.result import Interval
 
@@ -113,11 +114,11 @@ def _under(values: Mapping[str, FloatArray], chosen: IntArray, is_known: BoolArr
 
 
 def _mean(values: FloatArray) -> SetMean:
-    """Return the mean over the parts that have a value, with an interval from resampled parts."""
+    """Return the mean over the parts that have a value, with an interval over the parts."""
     has_value = ~np.isnan(values)
     if not has_value.any():
         return SetMean(None, None, 0)
     sums = np.column_stack([np.where(has_value, values, 0.0), has_value.astype(np.float64)])
     value = float(values[has_value].mean())
-    interval, _ = interval_of(value, resample(sums, mean), int(has_value.sum()))
+    interval, _ = interval_of(value, deviations_of(sums, mean), minimum=-np.inf, maximum=None)
     return SetMean(value, interval, int(has_value.sum()))

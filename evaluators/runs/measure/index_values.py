@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -19,26 +18,21 @@ from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, interval_of
+from evaluators.statistics.jackknife import STUDENT, Deviations, interval_of, joined
 from evaluators.task import load_task
-from schemas.documents.result import Interval, Metric, Result, within
+from schemas.documents.result import Interval, Metric, Result
 
 _VERSION = "1.0"
-_RESAMPLE_SHIFT = 499
-"""Shift between the resamples of independent results: resample b of one is paired with resample b + 499 of the next.
-
-Results with equal numbers of clusters draw the same clusters, but configs without common templates must be drawn
-independently. 499 has no divisor in common with the 2,000 resamples, so the shifts of all results differ."""
 
 
 class ScoredResult(NamedTuple):
-    """A result with the metrics and resamples that an index needs."""
+    """A result with the metrics and deviations that an index needs."""
 
     result: Result
     metrics: Mapping[str, Metric]
     """Metrics over all items, by name."""
-    resamples: Mapping[str, FloatArray]
-    """Values on the resamples of the clusters, by metric name, at least for the metrics of the index."""
+    deviations: Mapping[str, Deviations]
+    """Deviations of the metrics of the index by name, without those that have none."""
     by_part: Mapping[str, FloatArray] = MappingProxyType({})
     """Values in each part of a suite, by metric name, shape (n_parts,); nan where a part has none. Filled only for
     metrics that are compared over sets of examples."""
@@ -50,8 +44,8 @@ class Index(NamedTuple):
     metric: Metric
     parts: tuple[Metric, ...]
     definition: IndexDefinition
-    resamples: FloatArray
-    """Values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
+    deviations: Deviations | None
+    """Deviations of the index; None if a part has none."""
 
 
 def protocol_of(task: str, prompt: str) -> str:
@@ -226,16 +220,24 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
     reason = reason or _why_unpaired(definition, scored)
     values = [part.value for part in parts if part.value is not None]
     if reason is not None:
-        unknown = np.full(N_RESAMPLES, np.nan)
-        return Index(_metric(definition, version, None, reason, unknown, parts), parts, definition, unknown)
-    columns = []
-    for defined in definition.parts:
-        # Paired results share their items, so their resamples must draw the same clusters.
-        shift = 0 if definition.paired else -_RESAMPLE_SHIFT * definition.sources.index(defined.source)
-        columns.append(np.roll(scored[defined.source].resamples[defined.metric], shift))
-    resamples: FloatArray = np.mean(columns, axis=0)
-    metric = _metric(definition, version, float(np.mean(values)), None, resamples, parts)
-    return Index(metric, parts, definition, resamples)
+        return Index(_metric(definition, version, None, reason, None, parts), parts, definition, None)
+    deviations = _deviations(definition, scored)
+    metric = _metric(definition, version, float(np.mean(values)), None, deviations, parts)
+    return Index(metric, parts, definition, deviations)
+
+
+def _deviations(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Deviations | None:
+    """Return the deviations of an index; None if a part has none."""
+    of_sources: dict[Source, Deviations] = {}
+    for part in definition.parts:
+        of_part = scored[part.source].deviations.get(part.metric)
+        if of_part is None:
+            return None
+        of_part *= 1 / len(definition.parts)
+        # Metrics of one result share its items, and so do all results if they are paired.
+        source = definition.parts[0].source if definition.paired else part.source
+        of_sources[source] = of_sources[source] + of_part if source in of_sources else of_part
+    return joined(list(of_sources.values()))
 
 
 def _missing(part: Part, definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Metric:
@@ -280,21 +282,17 @@ def _metric(
     version: str,
     value: float | None,
     reason: str | None,
-    resamples: FloatArray,
+    deviations: Deviations | None,
     parts: Sequence[Metric],
 ) -> Metric:
     interval: Interval | None = None
     interval_reason: str | None = "there is no value"
-    intervals = [part.interval for part in parts if part.interval is not None]
-    if value is not None and len(intervals) < len(parts):
+    if value is not None and deviations is None:
         interval_reason = next(f"{part.name}: {part.interval_reason}" for part in parts if part.interval is None)
-    elif value is not None:
-        # The index is only as certain as the part with the fewest clusters.
-        n_clusters = min(interval.n_clusters for interval in intervals)
-        interval, interval_reason = interval_of(value, resamples, n_clusters, method=NORMAL)
-        if interval is not None:
-            low, high = (within(end, definition.minimum, definition.maximum) for end in (interval.low, interval.high))
-            interval = replace(interval, low=low, high=high)
+    elif value is not None and deviations is not None:
+        interval, interval_reason = interval_of(
+            value, deviations, minimum=definition.minimum, maximum=definition.maximum, method=STUDENT
+        )
     return Metric(
         name=definition.name,
         version=version,

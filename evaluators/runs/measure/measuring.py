@@ -7,17 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from biasboard.ground import strict_json
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.plugins import PlugIns
 from evaluators.adapter_set import trained_items
-from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, StatisticsSource, TableSource, compute_all
+from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, StatisticsSource, TableSource
 from evaluators.scorer import TextScorer
-from evaluators.statistics.bootstrap import N_RESAMPLES, ratio
+from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.jackknife import Deviations
 from evaluators.task import TASKS, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas.documents.base import SCHEMA_VERSION
@@ -108,23 +107,19 @@ class Measurement:
 
     def metrics(self) -> tuple[Metric, ...]:
         """Compute every metric of the task, overall and by slice, with an entry even for null values."""
-        wanted = [
-            (definition, group)
+        return tuple(
+            definition.compute(self.source, group)
             for definition in metric_definitions(self._task)
             for group in self.source.groups(definition)
-        ]
-        return tuple(compute_all(wanted, self.source))
+        )
 
-    def resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
-        """Compute metrics over all items on resamples of the clusters.
+    def deviations(self, names: Sequence[str]) -> dict[str, Deviations]:
+        """Return the deviations of metrics over all items by name; without those that have none.
 
-        Resample b draws the same clusters for all results of a signature, which makes differences between them paired.
+        Results of one signature have the deviations of the same clusters, so that differences between them are paired.
 
         Args:
             names: Names of the metrics.
-
-        Returns:
-            The values of each metric by name, shape (n_resamples,); nan where the metric is undefined on a resample.
 
         Raises:
             ConfigError: there is no such metric.
@@ -134,12 +129,8 @@ class Measurement:
             if name not in definitions:
                 have = ", ".join(definitions)
                 raise ConfigError(f"metric '{name}' does not exist for task '{self._task}'; have: {have}")
-        return {
-            name: np.full(N_RESAMPLES, np.nan)
-            if self.source.facts(definitions[name]).undefined is not None
-            else definitions[name].resampled(self.source, {})
-            for name in names
-        }
+        deviations = {name: definitions[name].deviations(self.source, {}) for name in names}
+        return {name: of_metric for name, of_metric in deviations.items() if isinstance(of_metric, Deviations)}
 
     def by_cluster(self, names: Sequence[str]) -> dict[str, FloatArray]:
         """Return the value in each cluster, such as a part of a suite, of metrics that are means over clusters.
@@ -159,33 +150,27 @@ class Measurement:
                     values[definition.name] = ratio(sums[:, 0], sums[:, 1])
         return values
 
-    def sliced_resamples(self, names: Sequence[str], n_resamples: int) -> Iterator[SliceResamples]:
-        """Yield metrics on all items and on each slice, with their values on the first resamples of the clusters.
-
-        Undefined values are left out.
+    def sliced(self, names: Sequence[str]) -> Iterator[SliceValue]:
+        """Yield metrics on all items and on each slice with their deviations, without those that have none.
 
         Args:
             names: Names of the metrics; those that the task does not have are skipped.
-            n_resamples: Number of resamples.
         """
         for definition in metric_definitions(self._task):
-            if definition.name not in names or self.source.facts(definition).undefined is not None:
-                continue
-            for group in self.source.groups(definition):
+            for group in self.source.groups(definition) if definition.name in names else ():
                 value = definition.value_of(self.source, group).value
-                if value is not None:
-                    resampled = definition.resampled(self.source, group, n_resamples)
-                    yield SliceResamples(definition.name, group, value, resampled)
+                deviations = definition.deviations(self.source, group)
+                if value is not None and isinstance(deviations, Deviations):
+                    yield SliceValue(definition.name, group, value, deviations)
 
 
-class SliceResamples(NamedTuple):
-    """The value of a metric on a slice, and on resamples of the clusters."""
+class SliceValue(NamedTuple):
+    """The value of a metric on a slice, and its deviations."""
 
     name: str
     group: Mapping[str, str]
     value: float
-    resampled: FloatArray
-    """Values of shape (n_resamples,); nan where the metric is undefined on a resample."""
+    deviations: Deviations
 
 
 def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> tuple[Metric, ...]:

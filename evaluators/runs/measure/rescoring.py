@@ -93,7 +93,9 @@ def rescore(
     if normalisation is not None and before.normalisation is None:
         raise ConfigError(f"{folder} holds generated texts, which have no normalisation; leave out --normalisation")
     task = load_task(before.task)
-    signature = replace(before, normalisation=normalisation or before.normalisation, task_version=task.version)
+    # Facts come from the dataset, which is not read again, so that records of an earlier version stay what they are.
+    version = before.task_version if before.task_version in task.earlier_versions else task.version
+    signature = replace(before, normalisation=normalisation or before.normalisation, task_version=version)
     stays = signature == before
     written = _checked(folder, result, task, max_failure_rate) if stays else None
     known = _known_scores(folder, result, scorers)

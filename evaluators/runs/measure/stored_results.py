@@ -24,8 +24,8 @@ from evaluators.metric import MetricDefinition, MetricFacts, StatisticsSource
 from evaluators.runs.measure.baseline_gate import GateCheck, Reference
 from evaluators.runs.measure.finish import write_parts
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
-from evaluators.statistics.bootstrap import resample
-from evaluators.statistics.record_tables import Statistics
+from evaluators.statistics.jackknife import Crossing
+from evaluators.statistics.record_tables import Statistics, grouped
 from evaluators.task import load_task, prompt_of
 from evaluators.text_scores import TextScores, read_scores
 from schemas.documents.result import Result, SumsFile, Withheld, name_with_group
@@ -79,14 +79,18 @@ def measurement_of(
 class StoredSums:
     """The statistics of a result, stored when its texts were available."""
 
-    def __init__(self, rows: Iterable[ClusterSums], baseline: str | None = None, *, is_suite: bool) -> None:
+    def __init__(
+        self, rows: Iterable[ClusterSums], crossing: Crossing | None, baseline: str | None = None, *, is_suite: bool
+    ) -> None:
         """Index the statistics.
 
         Args:
             rows: All rows of a file of sums.
+            crossing: The clusters of each cell in the records; None if they have one factor.
             baseline: Baseline whose statistics to take; None for those of the model.
             is_suite: True for a suite, False for a single config.
         """
+        self.crossing = crossing
         self._is_suite = is_suite
         self._rows: dict[str, dict[tuple[tuple[str, str], ...], ClusterSums]] = {}
         for row in rows:
@@ -172,7 +176,7 @@ def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns
     """
     assert result.withheld is not None
     signature = result.signature
-    extent = _Extent.of(parts)
+    extent = _Extent.of(parts, load_task(signature.task).crossed_by)
     rows = read_sums(folder, result.withheld.sums)
     names = {definition.name for definition in metric_definitions(signature.task)}
     for row in rows:
@@ -181,7 +185,7 @@ def measured_by_sums(folder: Path, result: Result, parts: Iterable[RecordColumns
             raise DataError(f"{folder}: {strange}; {SUBMIT_AGAIN}")
         if (problem := extent.problem(row, is_suite=bool(signature.parts))) is not None:
             raise DataError(f"{folder}: sums of {name_with_group(row.metric, row.group)} {problem}; {SUBMIT_AGAIN}")
-    return Measurement(signature.task, StoredSums(rows, is_suite=bool(signature.parts)))
+    return Measurement(signature.task, StoredSums(rows, extent.crossing, is_suite=bool(signature.parts)))
 
 
 class _Extent(NamedTuple):
@@ -190,21 +194,26 @@ class _Extent(NamedTuple):
     groups: Mapping[str, set[str]]
     """Values that occur in each group."""
     n_clusters: int
+    """Number of clusters, or of cells if two factors are crossed."""
     n_exchanges: int
+    crossing: Crossing | None
 
     @classmethod
-    def of(cls, parts: Iterable[RecordColumns]) -> _Extent:
+    def of(cls, parts: Iterable[RecordColumns], crossed_by: str | None) -> _Extent:
         """Gather the extent from the parts, which are checked while they are read."""
         groups: dict[str, set[str]] = {}
         clusters: set[str] = set()
-        n_exchanges = 0
+        n_exchanges, crossing = 0, None
         for records in parts:
             _, keys, values = records.columns["groups"].entries
             for key, value in {*zip(keys.texts, values.texts, strict=True)}:
                 groups.setdefault(str(key), set()).add(str(value))
             clusters.update(records.columns["cluster"].coded.texts)
             n_exchanges += len(records.owners)
-        return cls(groups, len(clusters), n_exchanges)
+            # The sums of a suite are over its parts, so that its clusters are not crossed.
+            crossing = grouped(records, crossed_by=crossed_by)[3]
+        n_clusters = len(clusters) if crossing is None else len(crossing.first)
+        return cls(groups, n_clusters, n_exchanges, crossing)
 
     def problem(self, row: ClusterSums, *, is_suite: bool) -> str | None:
         """Return how a row contradicts the records; None if it does not."""
@@ -276,20 +285,22 @@ def _baselines(run: Path, result: Result) -> Iterator[ClusterSums]:
         yield _row(metric.name, facts, statistics, baseline=reference.baseline)
 
 
-def stored_references(gate: Gate, rows: Sequence[ClusterSums], *, is_suite: bool) -> tuple[Reference, ...]:
+def stored_references(
+    gate: Gate, rows: Sequence[ClusterSums], crossing: Crossing | None, *, is_suite: bool
+) -> tuple[Reference, ...]:
     """Return the values of the baselines in the metric of a gate, from their stored sums.
 
     Args:
         gate: The gate.
         rows: All rows of the file of sums.
+        crossing: The clusters of each cell in the records; None if they have one factor.
         is_suite: True for a suite, False for a single config.
     """
     (definition,) = (metric for metric in metric_definitions(gate.task) if metric.name == gate.metric)
     references = []
     for name in dict.fromkeys(row.baseline for row in rows if row.baseline is not None):
-        source = StoredSums(rows, name, is_suite=is_suite)
+        source = StoredSums(rows, crossing, name, is_suite=is_suite)
         if source.facts(definition).undefined is None:
             sums = source.statistics(definition, {}).cluster_sums
-            resamples = resample(sums, definition.aggregate)
-            references.append(Reference(name, definition.compute(source, {}), sums, resamples))
+            references.append(Reference(name, definition.compute(source, {}), sums))
     return tuple(references)

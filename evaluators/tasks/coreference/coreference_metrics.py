@@ -12,7 +12,8 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.bootstrap import NORMAL, ratio, sum_by_cluster
+from evaluators.statistics.cluster_sums import ratio, sum_by_cluster
+from evaluators.statistics.jackknife import STUDENT
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.coreference.coreference_table import (
     CoreferenceTable,
@@ -125,7 +126,7 @@ _metric = partial(
     unit="occupations",
     slices=("occupation",),
     # Resampling increases absolute differences, so that a percentile interval would be off-centre.
-    interval_method=NORMAL,
+    interval_method=STUDENT,
 )
 EQUALIZED_ODDS = _metric(
     name="equalized_odds",

@@ -17,6 +17,8 @@ from evaluators.statistics.record_tables import GroupedTable, Statistics, groupe
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns
 
+FRAME = "frame"
+"""Group of an item: the sentence frame, which crosses the occupation pair."""
 UNDETERMINED = "undetermined"
 """Outcome of the option which says that the sentence does not determine the referent."""
 
@@ -82,7 +84,7 @@ class CoreferenceTable(GroupedTable):
         probabilities = _probabilities(columns, k)
         pairs, items = (columns.columns[name].texts for name in ("pair_id", "item_id"))
         return cls(
-            *grouped(columns),
+            *grouped(columns, crossed_by=FRAME),
             probabilities=probabilities,
             usable=probabilities[:, :2].sum(axis=1) > 0,
             pair_ids=tuple(pair or str(item) for pair, item in zip(pairs, items, strict=True)),

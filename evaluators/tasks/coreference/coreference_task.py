@@ -24,7 +24,7 @@ from evaluators.baseline import Facts
 from evaluators.statistics.certainty import TIE_TOLERANCE
 from evaluators.statistics.option_scores import option_probabilities, option_probabilities_of
 from evaluators.task import ItemFacts, Prompt, Read, Task, quoted, unanswered
-from evaluators.tasks.coreference.coreference_table import UNDETERMINED, CoreferenceTable
+from evaluators.tasks.coreference.coreference_table import FRAME, UNDETERMINED, CoreferenceTable
 from evaluators.tasks.coreference.generated_answers import read_answer
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import TOLERANCE, Normalisation
@@ -123,8 +123,11 @@ class CoreferenceTask(Task):
     """A task that reads a distribution over the two occupations that a pronoun may refer to."""
 
     name = "coreference"
-    version = "1.0"
+    version = "1.1"
+    # Records of version 1.0 do not name the frame.
+    earlier_versions = frozenset({"1.0"})
     item_shape = "coreference"
+    crossed_by = FRAME
     prompts: Mapping[str, Prompt] = {prompt.id: prompt for prompt in _PROMPTS}
 
     def requests(self, item: CoreferenceItem, prompt: Prompt) -> Sequence[Request]:
@@ -188,6 +191,8 @@ class CoreferenceTask(Task):
             groups["stereotype"] = item.stereotype
         if item.pronoun_case is not None:
             groups["pronoun_case"] = item.pronoun_case
+        if item.template_id is not None:
+            groups[FRAME] = item.template_id
         return ItemFacts(
             cluster=item.cluster, pair_id=item.pair_id, target=item.referent, reference=item.reference, groups=groups
         )

@@ -13,8 +13,8 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.bootstrap import one_value_each, sums_and_numbers
-from evaluators.statistics.record_tables import Statistics, mean
+from evaluators.statistics.cluster_sums import sums_and_numbers
+from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.coreference.coreference_table import CoreferenceTable, needs_referent, stereotype_gap
 
 
@@ -81,9 +81,13 @@ def _pair_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Stati
 
 
 def _macro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    means = mean(_pair_statistics(table, group).cluster_sums)
-    n = int(np.count_nonzero(~np.isnan(means)))
-    return Statistics(one_value_each(means), n, table.n_clusters - n)
+    sums = _pair_statistics(table, group).cluster_sums
+    occupation_pairs = np.arange(len(sums)) if table.crossing is None else table.crossing.first
+    n_minimal_pairs = np.bincount(occupation_pairs, weights=sums[:, 1])
+    # Each minimal pair weighs so little that those of an occupation pair weigh 1 together.
+    weights = 1 / np.maximum(n_minimal_pairs, 1)
+    n = int(np.count_nonzero(n_minimal_pairs))
+    return Statistics(sums * weights[occupation_pairs][:, None], n, len(n_minimal_pairs) - n)
 
 
 UCERF = MetricDefinition[CoreferenceTable](

@@ -13,8 +13,8 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.statistics import class_accuracies
-from evaluators.statistics.bootstrap import ratio
 from evaluators.statistics.certainty import predicted_share
+from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.record_tables import mean
 
 _ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))

@@ -13,7 +13,7 @@ import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class ConfigTable:
     """Distributions by name of the calibration (empty for the model's own), and True for the softmax of the paper."""
     corrections: tuple[FittedCorrection, ...] = ()
     """Corrections that are stored."""
+    crossing: ClassVar[None] = None
 
     @classmethod
     def of(cls, answers: LabelAnswers, names: Container[str] | None = None, inputs: MetricInputs = NO_INPUTS) -> Self:
@@ -170,6 +171,7 @@ class SuiteTable:
     """Reason why no task has a calibration, by its name."""
     corrections: tuple[FittedCorrection, ...] = ()
     """Corrections that are stored, of all tasks."""
+    crossing: ClassVar[None] = None
 
     @classmethod
     def of(

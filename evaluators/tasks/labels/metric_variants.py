@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from evaluators.calibrator import Calibration, calibrations
 from evaluators.metric import MetricDefinition, RecordTable
-from evaluators.statistics.bootstrap import NORMAL, PERCENTILE
+from evaluators.statistics.jackknife import STUDENT, WILSON
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.labels.label_answers import BALANCE, BIAS
 from evaluators.tasks.labels.label_measures import (
@@ -134,7 +134,7 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
         aggregate=partial(value_of, variant.measure),
         why_nan=lambda sums: kind.why_nan if sums.any() or kind.why_nan == UNCOUNTED else None,
         # Resampling increases absolute differences, so that a percentile interval would be above small values.
-        interval_method=NORMAL if kind.ideal == 0.0 else PERCENTILE,
+        interval_method=STUDENT if kind.ideal == 0.0 else WILSON,
         no_interval="it says what chance alone gives, and estimates nothing" if variant.is_floor else None,
         floor=_floor(variant),
         description=" ".join(_sentences(kind, method, learned_from, is_softmax=variant.is_softmax)),

@@ -11,7 +11,8 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.bootstrap import NORMAL, ratio, sum_by_cluster
+from evaluators.statistics.cluster_sums import ratio, sum_by_cluster
+from evaluators.statistics.jackknife import STUDENT
 from evaluators.statistics.record_tables import GroupedTable, Statistics
 from evaluators.tasks.pronouns.detectors import CAREFUL
 from schemas.lexicon import pronoun_families
@@ -108,7 +109,7 @@ def uniformity_metric(
         aggregate=partial(uniformity, ddof=ddof),
         why_nan=why_not_uniform,
         # Resampling spreads the accuracies of the families, so that a percentile interval would be too low.
-        interval_method=NORMAL,
+        interval_method=STUDENT,
         description=description,
     )
 

@@ -20,7 +20,7 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.scorer import default_of
-from evaluators.statistics.bootstrap import one_value_each, sums_and_numbers
+from evaluators.statistics.cluster_sums import one_value_each, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.continuation_task import ContinuationTable
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED

@@ -18,7 +18,7 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.bootstrap import NORMAL
+from evaluators.statistics.jackknife import STUDENT
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import (
@@ -143,7 +143,7 @@ PE_NULL = MetricDefinition[WordProblemTable](
     statistics=_null_statistics,
     aggregate=_null,
     why_nan=_why_no_null,
-    interval_method=NORMAL,
+    interval_method=STUDENT,
     description=f"Expected pe if the family makes no difference: mean over {_N_PERMUTATIONS} permutations of the "
     "families within each problem.",
 )

@@ -284,7 +284,6 @@ def _score_details(metric: Metric, value: float) -> dict[str, JsonValue]:
                 "method": interval.method,
             },
             "num_samples": metric.n,
-            "num_bootstrap_samples": interval.n_resamples,
         }
     return score
 

@@ -1,6 +1,6 @@
 "use strict";
 
-// Differences between models, with intervals from resamples that all models of a table share. Names come from
+// Differences between models, with intervals from draws that all models of a table share. Names come from
 // strangers: they reach the page as text nodes and never as markup.
 
 (() => {
@@ -26,30 +26,24 @@
     return (value < 0 ? "\u2212" : signed ? "+" : "") + text;
   };
 
-  // The values of a result by metric and slice, each with its values on the resamples; undefined ones are NaN.
+  // The values of a result by metric and slice, each with draws of its deviation from the true value.
   function decoded(file, metrics) {
-    const bytes = Uint8Array.from(atob(file.resamples), (letter) => letter.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(file.draws), (letter) => letter.charCodeAt(0));
     const view = new DataView(bytes.buffer);
-    const n = listed.n_resamples;
+    const n = listed.n_draws;
     const found = new Map();
     file.slices.forEach(([metric, key, group, value], row) => {
       const { minimum, maximum } = metrics[metric];
-      const resampled = Array.from({ length: n }, (_, place) => {
-        const level = view.getInt16(2 * (row * n + place), true);
-        return level < -LEVELS ? NaN : minimum + ((level + LEVELS) / (2 * LEVELS)) * (maximum - minimum);
-      });
-      found.set(JSON.stringify([metric, key, group]), { key, group, metric, value, resampled });
+      const unit = (maximum - minimum) / LEVELS;
+      const drawn = Array.from({ length: n }, (_, index) => unit * view.getInt16(2 * (row * n + index), true));
+      found.set(JSON.stringify([metric, key, group]), { key, group, metric, value, drawn });
     });
     return found;
   }
 
   function difference(one, other) {
-    const pairs = other.resampled.map((value, place) => value - one.resampled[place]).filter((value) => !Number.isNaN(value));
+    const pairs = other.drawn.map((deviation, index) => deviation - one.drawn[index]);
     const value = other.value - one.value;
-    // As for metrics: no interval where more than a twentieth of the resamples has no value.
-    if (pairs.length < 0.95 * other.resampled.length) {
-      return { value, low: null, high: null };
-    }
     const mean = pairs.reduce((sum, each) => sum + each, 0) / pairs.length;
     const variance = pairs.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (pairs.length - 1);
     const half = NORMAL_95 * Math.sqrt(variance);
@@ -127,7 +121,7 @@
     const n_apart = ends.filter((one) => one.low > 0 || one.high < 0).length;
     status.textContent = `${rows.length} ${rows.length === 1 ? "row" : "rows"}; ${n_apart} of ${n} intervals leave out 0`;
     root.querySelector("[data-bb-note]").textContent =
-      `95 % intervals, from the standard deviation of ${listed.n_resamples} paired resamples of the clusters. Of ${n} intervals ` +
+      `95 % intervals, from the standard deviation of ${listed.n_draws} paired draws. Of ${n} intervals ` +
       `between equal models, about ${Math.max(1, Math.round(n / 20))} would leave out 0 by chance; ranks of the board are corrected for that, and this page is not.`;
     box.hidden = false;
   }

@@ -18,7 +18,6 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.calibration.reweighting.command.rows import Rows, listed
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
-from evaluators.statistics.bootstrap import quantiles
 from evaluators.statistics.class_accuracies import (
     class_accuracies,
     cobias,
@@ -181,7 +180,7 @@ def _measure(name: str, accuracies: FloatArray, resampled: FloatArray | None) ->
         if len(defined):
             # Resampling adds chance differences between classes: with 100 classes of 40 rows, every resample has a
             # larger Gini index than the predictions. Shift the resamples so that their mean equals the value.
-            low, high = quantiles(defined, (0.025, 0.975)) - defined.mean() + value
+            low, high = np.quantile(defined, (0.025, 0.975)) - defined.mean() + value
             minimum, maximum = _RANGES.get(name, (0.0, 1.0))
             interval = Range(float(max(low, minimum)), float(min(high, maximum)))
     return _measure_or_reason(name, value, interval, accuracies)

@@ -9,7 +9,7 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.bootstrap import ratio
+from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.record_tables import GroupedTable, Statistics, grouped
 from schemas.documents.record import Record
 

@@ -1,0 +1,38 @@
+"""Finds the rows of a table that are revisions of one model, of which only the newest counts among the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from leaderboard.ranking.duplicates import precedence
+from leaderboard.verify.entries import Entry
+
+
+class ModelRow(NamedTuple):
+    """A row among the rows of one model."""
+
+    model: str
+    """Id that the rows of one model share."""
+    is_counted: bool
+    """True for the newest row, which alone counts among the ranks of other models."""
+
+
+def model_rows(entries: Sequence[Entry]) -> Mapping[str, ModelRow]:
+    """Return the model of each result, by the identity of its exact version.
+
+    Five revisions, precisions or adapters of one id would otherwise push every model that they resemble from rank 2 to
+    rank 7 at worst. The newest is the one that was accepted last; of results without a date, the first by folder.
+
+    Args:
+        entries: Results that are ranked together, one for each identity.
+    """
+    rows: dict[str, ModelRow] = {}
+    newest: dict[str, str] = {}
+    ordered = sorted(entries, key=precedence)
+    dated = sorted(ordered, key=lambda entry: entry.acceptance.accepted or "" if entry.acceptance else "", reverse=True)
+    for entry in dated:
+        model = entry.result.model
+        newest.setdefault(model.id, model.identity_sha256)
+        rows[model.identity_sha256] = ModelRow(model.id, newest[model.id] == model.identity_sha256)
+    return rows

@@ -1,0 +1,266 @@
+"""Intervals: against plain loops and formulas, and what clusters may and may not change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from biasboard.ground.columns import FloatArray, IntArray
+from evaluators.runs.measure.measuring import Measurement, compute_metrics
+from evaluators.statistics.jackknife import (
+    CROSSED,
+    STUDENT,
+    WILSON,
+    Crossing,
+    Deviations,
+    deviations_of,
+    draws,
+    interval_of,
+    joined,
+)
+from evaluators.statistics.record_tables import mean
+from schemas.documents.record import Record
+from schemas.documents.result import Interval
+from schemas.files.record_columns import RecordColumns
+from tests.evaluators.made_data import made_records, pairs_of_occupations
+
+
+def known(deviations: Deviations | str) -> Deviations:
+    assert isinstance(deviations, Deviations), deviations
+    return deviations
+
+
+def noisy_records(seed: int, n: int = 300) -> list[Record]:
+    rng = np.random.default_rng(seed)
+    rows = []
+    for male, female in pairs_of_occupations(n):
+        rows += [(male, female, gender, float(rng.uniform(0.2, 1))) for gender in ("masculine", "feminine")]
+    return made_records(rows)
+
+
+def interval_in(records: list[Record], name: str) -> Interval:
+    metric = next(one for one in compute_metrics(records, "coreference") if one.name == name and not one.group)
+    assert metric.interval is not None
+    return metric.interval
+
+
+def smaller_share(sums: FloatArray) -> FloatArray:
+    """Return the smaller of two shares: the accuracies of two groups, from right answers and numbers."""
+    with np.errstate(invalid="ignore"):
+        return np.minimum(sums[..., 0] / sums[..., 1], sums[..., 2] / sums[..., 3])
+
+
+def made_cells(rng: np.random.Generator, n_first: int, n_second: int, n_cells: int) -> tuple[FloatArray, Crossing]:
+    """Return right answers and numbers of two groups in cells, with an effect of each factor on all of its items."""
+    flat = np.sort(rng.choice(n_first * n_second, size=n_cells, replace=False))
+    first, second = np.divmod(flat, n_second)
+    levels = rng.normal(size=n_first)[first] * 0.7 + rng.normal(size=n_second)[second] * 0.7 + 1
+    numbers = np.full(n_cells, 4)
+    right = [rng.binomial(numbers, 1 / (1 + np.exp(-levels - shift))) for shift in (0.0, 0.3)]
+    clusters, crossing = Crossing.of(first, second)
+    assert crossing is not None
+    assert clusters.tolist() == list(range(n_cells))
+    return np.column_stack([right[0], numbers, right[1], numbers]).astype(float), crossing
+
+
+def by_loop(sums: FloatArray, factor: IntArray, aggregate: Callable[[FloatArray], FloatArray]) -> float:
+    """Return the jackknife variance over the clusters of a factor."""
+    value, n = float(aggregate(sums.sum(axis=0))), len(set(factor.tolist()))
+    left_out = [float(aggregate(sums[factor != cluster].sum(axis=0))) for cluster in sorted(set(factor.tolist()))]
+    return (n - 1) / n * sum((value - each) ** 2 for each in left_out)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_variance_is_that_of_loops_which_leave_out_clusters(seed: int) -> None:
+    sums, crossing = made_cells(np.random.default_rng(seed), 9, 7, 40)
+    first, second, cells = (
+        by_loop(sums, factor, smaller_share) for factor in (crossing.first, crossing.second, np.arange(len(sums)))
+    )
+    deviations = known(deviations_of(sums, smaller_share, crossing))
+    assert deviations.variance == pytest.approx(max(first, second, first + second - cells), rel=1e-12)
+    assert deviations.n_clusters == 7
+    assert known(deviations_of(sums, smaller_share)).variance == pytest.approx(cells, rel=1e-12)
+
+
+def test_the_variance_of_a_mean_is_its_textbook_formula() -> None:
+    values = np.random.default_rng(3).normal(size=50)
+    deviations = known(deviations_of(np.column_stack([values, np.ones(50)]), mean))
+    assert deviations.variance == pytest.approx(values.var(ddof=1) / 50, rel=1e-12)
+
+
+def test_a_factor_within_the_other_is_no_second_factor() -> None:
+    template, item = np.array([0, 0, 1, 1, 2, 2]), np.arange(6)
+    for first, second in ((item, template), (template, item)):
+        clusters, crossing = Crossing.of(first, second)
+        assert crossing is None
+        assert clusters.tolist() == template.tolist()
+
+
+@pytest.mark.parametrize(
+    ("sums", "reason"),
+    [
+        ([[3, 4], [0, 0]], "an interval needs at least 2 clusters, there are 1"),
+        ([[0, 0], [0, 0]], "an interval needs at least 2 clusters, there are 0"),
+    ],
+)
+def test_too_few_clusters_give_no_interval(sums: list[list[float]], reason: str) -> None:
+    assert interval_of(0.75, deviations_of(np.array(sums, dtype=float), mean)) == (None, reason)
+
+
+def test_a_value_that_hangs_on_one_cluster_has_no_interval() -> None:
+    # Without the first cluster the second group has no item, so that its share is undefined.
+    sums = np.array([[1.0, 2.0, 1.0, 1.0], [1.0, 2.0, 0.0, 0.0], [2.0, 2.0, 0.0, 0.0]])
+    assert interval_of(0.5, deviations_of(sums, smaller_share)) == (None, "undefined without one of its clusters")
+
+
+@pytest.mark.parametrize(("n_right", "n_clusters"), [(0, 10), (10, 10), (0, 484), (484, 484), (3, 40), (120, 395)])
+def test_the_interval_of_a_share_is_wilsons_with_students_t(n_right: int, n_clusters: int) -> None:
+    right = np.arange(n_clusters) < n_right
+    sums = np.column_stack([right, np.ones(n_clusters)]).astype(float)
+    share = n_right / n_clusters
+    interval, reason = interval_of(share, deviations_of(sums, mean))
+    assert reason is None
+    assert interval is not None
+    assert (interval.method, interval.n_clusters, interval.n_resamples) == (WILSON, n_clusters, None)
+    # Shares whose distance to the value is t standard errors of their own; the jackknife divides by n - 1.
+    n = n_clusters - 1 if 0 < n_right < n_clusters else n_clusters
+    t = stats.t.ppf(0.975, n_clusters - 1)
+    for end in (
+        (interval.low, interval.high)
+        if 0 < n_right < n_clusters
+        else (interval.high if n_right == 0 else interval.low,)
+    ):
+        assert abs(share - end) == pytest.approx(t * math.sqrt(end * (1 - end) / n), rel=1e-9)
+    assert interval.low < interval.high
+
+
+def test_a_wider_range_scales_the_interval() -> None:
+    sums = np.column_stack([np.arange(20) % 3 == 0, np.ones(20)]).astype(float)
+    of_share, _ = interval_of(0.35, deviations_of(sums, mean))
+    of_double, _ = interval_of(2 * 0.35 - 1, deviations_of(sums, lambda s: 2 * mean(s) - 1), minimum=-1.0)
+    assert of_share is not None
+    assert of_double is not None
+    assert (of_double.low, of_double.high) == pytest.approx((2 * of_share.low - 1, 2 * of_share.high - 1))
+
+
+def test_the_other_method_is_the_value_and_its_standard_error() -> None:
+    sums, crossing = made_cells(np.random.default_rng(1), 30, 20, 300)
+    deviations = known(deviations_of(sums, smaller_share, crossing))
+    value = float(smaller_share(sums.sum(axis=0)))
+    interval, _ = interval_of(value, deviations, maximum=None, method=STUDENT)
+    assert interval is not None
+    assert interval.method == CROSSED + STUDENT
+    half = stats.t.ppf(0.975, 19) * math.sqrt(deviations.variance)
+    assert (interval.low, interval.high) == pytest.approx((value - half, value + half))
+    clipped, _ = interval_of(value, deviations * 100, method=STUDENT)
+    assert clipped is not None
+    assert (clipped.low, clipped.high) == (0.0, 1.0)
+
+
+def test_draws_vary_as_the_values_do_and_together() -> None:
+    rng = np.random.default_rng(2)
+    sums, crossing = made_cells(rng, 30, 20, 300)
+    other = np.where(rng.random(sums.shape) < 0.9, sums, np.minimum(sums + 1, 4))
+    both = [known(deviations_of(each, smaller_share, crossing)) for each in (sums, other)]
+    drawn = draws(both, 20_000)
+    for deviations, values in zip(both, drawn, strict=True):
+        assert values.std() == pytest.approx(math.sqrt(deviations.variance), rel=0.03)
+    # Draws of both factors contain the noise of single items twice. That of a single value is taken off, but a
+    # difference of two has a larger share of it.
+    spread, error = (drawn[0] - drawn[1]).std(), math.sqrt((both[0] - both[1]).variance)
+    assert 0.97 * error < spread < 1.2 * error
+    assert draws(both[:1], 5) == pytest.approx(draws(both, 5)[:1])
+
+
+def test_values_from_other_items_add_their_variances() -> None:
+    first, second = (
+        known(deviations_of(np.column_stack([np.random.default_rng(seed).random(9), np.ones(9)]), mean))
+        for seed in (1, 2)
+    )
+    assert joined([first, second]).variance == pytest.approx(first.variance + second.variance)
+    assert (first + second).variance != pytest.approx(first.variance + second.variance)
+
+
+@pytest.mark.slow
+def test_clusters_change_the_interval_and_not_the_value() -> None:
+    records = noisy_records(1)
+    # Duplicating every row within its cluster adds no information: clustered, the interval stays; by row, it shrinks.
+    doubled = records + [
+        replace(record, item_id=f"{record.item_id}b", pair_id=f"{record.pair_id}b") for record in records
+    ]
+    by_item = [replace(record, cluster=f"{record.item_id}|x") for record in records]
+    value = next(one.value for one in compute_metrics(records, "coreference") if one.name == "accuracy")
+    for some in (by_item, doubled):
+        again = next(one for one in compute_metrics(some, "coreference") if one.name == "accuracy" and not one.group)
+        assert again.value == pytest.approx(value, abs=1e-12)
+    one, other = (interval_in(some, "accuracy") for some in (doubled, records))
+    assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=1e-12)
+
+
+def test_frames_cross_the_occupation_pairs() -> None:
+    records = noisy_records(6)
+    framed = [
+        replace(record, groups={**record.groups, "frame": f"frame-{index % 7}"}) for index, record in enumerate(records)
+    ]
+    plain, crossed = (interval_in(some, "accuracy") for some in (records, framed))
+    assert plain.method == WILSON
+    assert (crossed.method, crossed.n_clusters) == (CROSSED + WILSON, 7)
+
+
+def test_the_same_records_give_the_same_interval_in_any_order() -> None:
+    records = noisy_records(2)
+    assert interval_in(records, "ucerf").low == pytest.approx(interval_in(records[::-1], "ucerf").low, abs=1e-12)
+
+
+def test_differences_of_two_models_are_paired() -> None:
+    records = noisy_records(4)
+    shifted = []
+    for record in records:
+        assert record.reading is not None
+        p = record.reading.probabilities[0]
+        better = 1 - (1 - p) * 0.9
+        shifted.append(replace(record, reading=replace(record.reading, probabilities=(better, 1 - better))))
+    one, other = (
+        Measurement.of([RecordColumns.of(some)], "coreference").deviations(["accuracy"])["accuracy"]
+        for some in (records, shifted)
+    )
+    assert (one - other).variance < 0.4 * (one.variance + other.variance)
+
+
+def test_the_interval_covers_at_its_level() -> None:
+    hits = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        sizes = rng.integers(5, 15, size=60)
+        # Items of a cluster share a rate, so that rows are far from independent.
+        rates = rng.beta(6, 4, size=60)
+        sums = np.column_stack([rng.binomial(sizes, rates), sizes]).astype(float)
+        interval, _ = interval_of(float(mean(sums.sum(axis=0))), deviations_of(sums, mean))
+        assert interval is not None
+        hits += interval.low <= 0.6 <= interval.high
+    assert 0.91 <= hits / 200 <= 0.985
+
+
+@pytest.mark.slow
+def test_the_interval_of_every_metric_of_a_noisy_model_holds_its_value() -> None:
+    rng = np.random.default_rng(11)
+    rows = []
+    for male, female in pairs_of_occupations(800):
+        for referent, other in ((male, female), (female, male)):
+            p = [0.9 if rng.uniform() < 0.7 else 0.1 for _ in range(2)]
+            rows += [(referent, other, "masculine", p[0]), (referent, other, "feminine", p[1])]
+    metrics = [one for one in compute_metrics(made_records(rows), "coreference") if one.interval is not None]
+    assert {"equalized_odds", "eo_gap", "ucerf_group", "ucerf", "accuracy"} <= {one.name for one in metrics}
+    for one in metrics:
+        assert one.value is not None
+        assert one.interval is not None
+        # Sums in another order differ in the last bits.
+        low, high = one.interval.low - 1e-12, one.interval.high + 1e-12
+        assert low <= one.value <= high, (one.name, one.group)
+        assert one.maximum is not None
+        assert one.minimum <= one.interval.low <= one.interval.high <= one.maximum
