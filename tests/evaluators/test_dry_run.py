@@ -120,7 +120,7 @@ def test_baselines_and_replays_take_no_tokens(dataset: Path, tmp_path: Path) -> 
     command = ("run", "--dataset", dataset, "--out", tmp_path / "none", "--dry-run")
     told = evaluators(*command, "--backend", "baseline", "--model", "all", "--json")
     found = json.loads(told.stdout)
-    assert len(found) == 2 * 7
+    assert len(found) == 2 * 8
     assert {(one["n_prompt_tokens"], one["n_completion_tokens"], one["cost_usd"]) for one in found} == {(0, 0, None)}
     assert {one["model"] for one in found} >= {"baseline/uniform", "baseline/always-wrong"}
     run(
