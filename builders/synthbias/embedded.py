@@ -312,7 +312,8 @@ def known_limits() -> str:
     return f"""\
 * No human has validated the sentences; both readings of type 1 are possible, but not always equally likely.
 * {n_frames} frames are few beside thousands of written sentences, and the four of a quadruple, which share a
-  `template_id`, tell less than four that were written apart.
+  `template_id`, tell less than four that were written apart. The right answers of two of them give away the other two:
+  hold out whole quadruples if you split the data.
 * Two genders of pronouns, one language, the labor market of one country and year.
 * A stereotype is nothing but membership of the WinoBias lists, which split the occupations at 50 percent women.
 

@@ -169,6 +169,8 @@ class GateCheck:
             "signature": self.signature.sha256(),
             "items": self.known_items or joined_sha256([items_sha256(records) for records in self.parts]),
             "requests": joined_sha256([requests_sha256(records) for records in self.parts]),
+            # A baseline that reads texts answers otherwise where they are withheld.
+            "has_texts": all(bool(records.exchanges["prompt"].known.all()) for records in self.parts),
         }
         key = strict_json.sha256(parts)
         if key not in _KNOWN:

@@ -169,7 +169,8 @@ class CoreferenceTask(Task):
         candidates = {
             "stereotyped": groups.get("stereotyped_occupation"),
             "referent": facts.target,
-            "frame": groups.get("frame"),
+            # Empty if unknown: a part whose items have different facts would be refused.
+            FRAME: groups.get(FRAME, ""),
         }
         if (first := groups.get("first_occupation")) is not None:
             reference, other = groups["occupation"], groups["other_occupation"]

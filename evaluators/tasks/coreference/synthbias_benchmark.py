@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.baseline import UNIFORM, Baseline, choosing, evenly, probability_in
 from evaluators.benchmark import Benchmark, Gate
+from evaluators.tasks.coreference.coreference_table import FRAME
 from evaluators.tasks.coreference.coreference_task import sentence_in
 from schemas.lexicon.coreference_cues import CueText, best_cue
 
@@ -58,7 +59,7 @@ def _best_cue(requests: Mapping[str, Request]) -> Mapping[str, Response]:
     for request in asked.values():
         first, last = request.facts["first_mentioned"], request.facts["last_mentioned"]
         means_first = request.facts["referent"] == first
-        texts.append(CueText(sentence_in(request.prompt), (first, last), means_first, request.facts.get("frame", "")))
+        texts.append(CueText(sentence_in(request.prompt), (first, last), means_first, request.facts[FRAME]))
     answers = {True: _FIRST, False: _LAST, None: choosing(evenly)}
     predicted = dict(zip(asked, best_cue(texts).means_first, strict=True))
     return {sha256: answers[predicted.get(sha256)](request) for sha256, request in requests.items()}
@@ -108,7 +109,7 @@ BENCHMARK = Benchmark(
             name="best-cue",
             description="the best of some hundred cues of wording, position and length, found in sentences with other "
             "frames and other occupations; no preference if there is no right answer",
-            facts=_MENTIONED,
+            facts=_MENTIONED | {FRAME},
             answer=choosing(evenly),
             answer_together=_best_cue,
         ),
