@@ -3,12 +3,16 @@
 A key covers everything that a value depends on, including the code: a changed line of this distribution or of a
 plug-in, or another version of an installed package, gives every value another key. The folder can be removed at any
 time, and files in it that were changed are ignored.
+
+Nothing but the permissions of the folder keeps somebody from storing a value with the right key and digest: a forged
+entry would pass as verified. The folder therefore belongs to one user, mode 0700, and another is not used.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -39,7 +43,7 @@ class Memory:
             folder: Folder of the values; None to remember nothing.
             is_fresh: True to ignore stored values; new values are still stored.
         """
-        self._folder = folder
+        self._folder = None if folder is None or not _is_private(folder) else folder
         self._is_fresh = is_fresh
 
     def get(self, kind: str, parts: Mapping[str, JsonValue]) -> JsonValue | None:
@@ -74,6 +78,8 @@ class Memory:
             return
         key = _key(kind, parts)
         text = strict_json.canonical(value)
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(OSError), replacing(self._path(key)) as temporary:
             temporary.write_bytes(_digest(key, text) + text)
 
@@ -87,6 +93,34 @@ class Memory:
 
     def _path(self, key: str) -> Path:
         return (self._folder or Path()) / key[:2] / f"{key}.json"
+
+
+def _is_private(folder: Path) -> bool:
+    """Return True if only this user can write to a folder, and keep others from reading it; False is said once."""
+    if os.name != "posix":
+        return True
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        return True  # It is made when the first value is stored.
+    except OSError:
+        return False
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        _warn_of(folder)
+        return False
+    if stat.S_ISDIR(status.st_mode):
+        with suppress(OSError):
+            folder.chmod(0o700)
+    return True
+
+
+@cache
+def _warn_of(folder: Path) -> None:
+    print(
+        f"{folder}: others can write to this memory, so that nothing in it is used; remove the folder, or name one of "
+        f"your own with {VARIABLE}",
+        file=sys.stderr,
+    )
 
 
 def machine_memory(*, is_fresh: bool = False) -> Memory:

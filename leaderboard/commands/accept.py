@@ -15,10 +15,12 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
+from leaderboard.verify.entries import why_insufficient
 from leaderboard.verify.register import acceptances, check_owner, read_register, write_register
+from leaderboard.verify.submissions import place_for
 from schemas.documents.base import from_values
 from schemas.documents.board import Acceptance, Decision, Rerun
-from schemas.folders.run_folder import RESULT
+from schemas.folders.run_folder import RESULT, read_result
 
 
 @one_line_errors("stopped; the register was not changed")
@@ -34,8 +36,8 @@ def accept(
     report: Annotated[
         Path | None,
         typer.Option(
-            help="Verdicts that verify --report wrote: enter how many answers of --rerun agree, and that the texts of "
-            "--texts were compared."
+            help="Verdicts that verify --report wrote: enter how many answers of --rerun agree, and that what --texts "
+            "or --scores names was compared."
         ),
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
@@ -59,6 +61,9 @@ def accept(
         account = owner or (None if before is None else before.owner)
         if account is None:
             raise ConfigError(f"{folder}: is not in the register yet; name its --owner")
+        result = read_result(path.parent)
+        if folder != (belongs := place_for(result).as_posix()):
+            raise DataError(f"{folder}: belongs into {belongs}; move it there, or submit the run again")
         if before is None:
             check_owner(register, folder, account)
         is_new = before is None or (before.decision, before.reason) != (decision, reason)
@@ -67,7 +72,11 @@ def accept(
         same = None if before is None or before.result_sha256 != result_sha256 else before
         if report is not None and result_sha256 not in reported:
             raise DataError(f"{report}: says nothing about {path} as it is now; verify it again with --report")
-        now = reported.get(result_sha256, _Reported(None, False))
+        now = reported.get(result_sha256, _Reported())
+        if now.rerun is not None and (lack := why_insufficient(now.rerun, result)) is not None:
+            raise DataError(
+                f"{report}: says too little about {folder}: {lack}; ask the model again with biasboard verify --rerun"
+            )
         decisions[folder] = Acceptance(
             place=folder,
             result_sha256=result_sha256,
@@ -78,6 +87,7 @@ def accept(
             decided=None if decision == "accepted" else today if is_new or before is None else before.decided,
             rerun=now.rerun or (None if same is None else same.rerun),
             texts_compared=today if now.texts_compared else None if same is None else same.texts_compared,
+            scores_compared=today if now.scores_compared else None if same is None else same.scores_compared,
         )
     write_register(results, replace(register, results=tuple(decisions.values())))
     print(f"entered {len(place)} {'result' if len(place) == 1 else 'results'} into the register of {results}")
@@ -86,8 +96,9 @@ def accept(
 class _Reported(NamedTuple):
     """The contents of a report about one result, besides its verdict."""
 
-    rerun: Rerun | None
-    texts_compared: bool
+    rerun: Rerun | None = None
+    texts_compared: bool = False
+    scores_compared: bool = False
 
 
 def _read_report(report: Path) -> dict[str, _Reported]:
@@ -100,13 +111,14 @@ def _read_report(report: Path) -> dict[str, _Reported]:
     by_result = {}
     for verdict in verdicts if isinstance(verdicts, list) else []:
         if isinstance(verdict, dict) and verdict.get("reason") is None:
-            reported = _Reported(_rerun(report, verdict.get("rerun")), verdict.get("texts_compared") is True)
-            if reported != _Reported(None, False):
+            is_true = (verdict.get(name) is True for name in ("texts_compared", "scores_compared"))
+            reported = _Reported(_rerun(report, verdict.get("rerun")), *is_true)
+            if reported != _Reported():
                 by_result[str(verdict.get("result_sha256"))] = reported
     if not by_result:
         raise DataError(
             f"{report}: nothing in it was asked again or compared; write it with: biasboard verify --rerun N "
-            "--report FILE, or with --texts FOLDER"
+            "--report FILE, with --texts FOLDER or with --scores"
         )
     return by_result
 

@@ -68,7 +68,7 @@ def submit(
         raise ConfigError("--pr hub needs --repo, the dataset repository that takes results, and no other option does")
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
-    _verify(runs, open_book(keys, datasets, key_secret))
+    _verify(runs, open_book(keys, datasets, key_secret), results)
     statement = Statement(contact, model_card, train_data_disclosure)
     version = metadata.version("biasboard")
     today = datetime.date.today()
@@ -92,16 +92,18 @@ def submit(
         print("next: biasboard board, or the same command with --pr git or --pr hub")
 
 
-def _verify(runs: Sequence[Path], book: KeyBook) -> None:
-    """Verify all runs, and say what a reader will be warned of.
+def _verify(runs: Sequence[Path], book: KeyBook, results: Path) -> None:
+    """Verify all runs, compare them with the accepted results, and say what a reader will be warned of.
 
     Raises:
         DataError: a run is rejected.
     """
     with steps("verifying results") as step:
-        verdicts = list(
-            judge(runs, book, machine_memory(), advance=lambda n_done, n: step("verifying results", n_done, n))
-        )
+
+        def advance(n_done: int, n: int) -> None:
+            step("verifying results", n_done, n)
+
+        verdicts = list(judge(runs, book, machine_memory(), against=results, advance=advance))
     for verdict in verdicts:
         if verdict.reason is not None:
             raise DataError(f"{verdict.place}: would be rejected: {verdict.reason}")

@@ -14,27 +14,27 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 import typer
 
 from biasboard.ground.command_line import one_line_errors
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.options import with_options
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
+from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.verify.complete_runs import CompleteRuns
+from leaderboard.verify.entries import is_reproduced
 from leaderboard.verify.keys import KeyBook, open_book
-from leaderboard.verify.refitting import refit as refit_again
 from leaderboard.verify.register import read_register
 from leaderboard.verify.rerunning import rerun as repeat
-from leaderboard.verify.verdicts import UNCOMPARED, Verdict, judge, owned
+from leaderboard.verify.score_samples import compare_scores
+from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict, judge, owned
 from schemas.documents.board import Register
 from schemas.folders.run_folder import RESULT, read_result
 
 Format: TypeAlias = Literal["text", "json", "github"]
-
-_REFIT = typer.Option("--refit", help="Fit the corrections of calibrated metrics again, and compare the weights.")
 
 EXIT_ACCEPTED, EXIT_REJECTED, EXIT_WARNED = 0, 1, 2
 
@@ -52,12 +52,15 @@ def verify(
     author: Annotated[
         str | None, typer.Option(help="Account that hands the results in; refused if a model belongs to another one.")
     ] = None,
-    results: Annotated[Path, typer.Option(help="Folder of accepted results, whose register names owners.")] = Path(
-        "leaderboard/results"
-    ),
+    results: Annotated[
+        Path, typer.Option(help="Folder of accepted results to compare with, whose register names owners.")
+    ] = Path("leaderboard/results"),
     since: Annotated[
         Path | None,
-        typer.Option(help="Earlier state of the folder: verify only what changed, and that nothing is gone."),
+        typer.Option(
+            help="Earlier state of the folder, or of a whole git checkout: verify only the results that changed, and "
+            "reject every other change."
+        ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="File for the verdicts as JSON, besides what is printed.")] = None,
     output: Annotated[
@@ -70,21 +73,29 @@ def verify(
         Path | None,
         typer.Option(help="Folder of complete runs: make results without texts again from these, and compare."),
     ] = None,
+    scores: Annotated[
+        bool,
+        typer.Option(
+            "--scores", help="Score some texts again with the trained scorers that are installed, and compare."
+        ),
+    ] = False,
     rerun: Annotated[
         int | None, typer.Option(min=1, help="Number of items of each result that the model is asked again.")
     ] = None,
-    refit: Annotated[bool, _REFIT] = False,
     model: Annotated[str | None, typer.Option(help="Model for --rerun: an id on the Hub or a folder.")] = None,
     backend: Annotated[str | None, typer.Option(help="Backend for --rerun; by default that of the result.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the items for --rerun; drawn by default.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the items for --rerun and of the texts for --scores; drawn by default.")
+    ] = None,
     options: BackendOptions,
 ) -> None:
     """Compare results with their datasets and compute every number again.
 
     Every request, right answer, group and cluster is compared with the answer key of the dataset, and every metric is
-    computed from the records. A result is accepted, accepted with warnings, or rejected with the reason. With --rerun,
-    some answers are compared with new ones of the model; with --refit, stored weights of calibrated metrics with those
-    that are fitted now; with --texts, results that hold hashes in place of texts with complete runs.
+    computed from the records; stored corrections of calibrated metrics are fitted again. A result is accepted, accepted
+    with warnings, or rejected with the reason. With --rerun, some answers are compared with new ones of the model; with
+    --scores, stored scores of trained scorers with new ones; with --texts, results that hold hashes in place of texts
+    with complete runs.
 
     Exit status: 0 all accepted; 1 one was rejected, or bad input; 2 all accepted, one with warnings.
     """
@@ -95,14 +106,15 @@ def verify(
     check_plug_ins()
     memory = machine_memory(is_fresh=fresh)
     book = open_book(keys, datasets, key_secret)
-    verdicts = _judged(path, book, memory, since)
+    verdicts = _judged(path, book, memory, since, results)
     if author is not None:
         register = read_register(results)
         verdicts = [owned(verdict, register, author) for verdict in verdicts]
     if texts is not None:
         verdicts = list(compared(verdicts, CompleteRuns(texts, book, memory)))
     verdicts = list(known_to_follow(verdicts, read_register(results)))
-    verdicts = list(refitted(verdicts)) if refit else verdicts
+    if scores:
+        verdicts = list(scored_again(verdicts, seed if seed is not None else secrets.randbits(32)))
     if rerun is not None:
         again = Again(model, backend, options, datasets, rerun, seed if seed is not None else secrets.randbits(32))
         verdicts = list(rerun_of(verdicts, again))
@@ -112,11 +124,13 @@ def verify(
     raise typer.Exit(_status(verdicts))
 
 
-def _judged(paths: Sequence[Path], book: KeyBook, memory: Memory, since: Path | None) -> list[Verdict]:
+def _judged(paths: Sequence[Path], book: KeyBook, memory: Memory, since: Path | None, results: Path) -> list[Verdict]:
     with steps("verifying results") as step:
-        return list(
-            judge(paths, book, memory, since=since, advance=lambda n_done, n: step("verifying results", n_done, n))
-        )
+
+        def advance(n_done: int, n: int) -> None:
+            step("verifying results", n_done, n)
+
+        return list(judge(paths, book, memory, since=since, against=results, advance=advance))
 
 
 def _status(verdicts: Sequence[Verdict]) -> int:
@@ -153,20 +167,28 @@ def known_to_follow(verdicts: Sequence[Verdict], register: Register) -> Iterator
         yield _without_warning(verdict) if verdict.result_sha256 in compared_before else verdict
 
 
-def refitted(verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
-    """Yield the verdicts, those of accepted results with a warning about corrections that are fitted otherwise now."""
+def scored_again(verdicts: Sequence[Verdict], seed: int) -> Iterator[Verdict]:
+    """Yield the verdicts, those of results whose scores were taken as stored after some texts were scored again.
+
+    Args:
+        verdicts: The verdicts so far.
+        seed: Seed of the draw of the texts.
+    """
+    scorers = open_scorers(None).scorers if any(verdict.scorers_taken for verdict in verdicts) else ()
     for verdict in verdicts:
-        found = None if verdict.reason is not None else refit_again(Path(verdict.place))
-        if found is None or not found.n:
+        if verdict.reason is not None or not verdict.scorers_taken:
             yield verdict
             continue
-        n_same = found.n - len(found.differing)
-        agreement = f"{n_same} of {found.n} corrections fitted again agree"
-        print(f"{printable(verdict.place)}: {agreement}", file=sys.stderr)
-        if not found.differing:
+        try:
+            compared_again = compare_scores(Path(verdict.place), scorers, seed=seed)
+        except DataError as error:
+            yield replace(verdict, reason=str(error))
+            continue
+        if not {*verdict.scorers_taken} <= {*compared_again}:
             yield verdict
             continue
-        yield replace(verdict, warnings=(*verdict.warnings, f"{agreement}; {'; '.join(found.differing[:3])}"))
+        warnings = tuple(warning for warning in verdict.warnings if not warning.startswith(REPORTED))
+        yield replace(verdict, warnings=warnings, scores_compared=True, provenance="recomputed")
 
 
 class Again(NamedTuple):
@@ -205,7 +227,8 @@ def rerun_of(verdicts: Sequence[Verdict], again: Again) -> Iterator[Verdict]:
             differing = f"{agreement}; others are {', '.join(found.differing[:3])}"
             yield replace(verdict, rerun=found.rerun, warnings=(*verdict.warnings, differing))
         else:
-            yield replace(verdict, rerun=found.rerun, provenance="rerun")
+            is_enough = is_reproduced(found.rerun, read_result(path.parent))
+            yield replace(verdict, rerun=found.rerun, provenance="reproduced" if is_enough else verdict.provenance)
 
 
 def _print(verdicts: Sequence[Verdict], output: Format) -> None:

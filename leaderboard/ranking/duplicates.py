@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from leaderboard.verify.entries import Entry, Match, model_label, why_unranked
-
-_NEAR = 1e-4
-"""Largest difference of the primary metric and its standard error between a result and a copy changed a little."""
-_LEAST_SPREAD = 1e-3
-"""Standard error of the primary metric below which nearness proves nothing, as of perfect models."""
+from leaderboard.verify.sketches import Asked, asked, first_alike
 
 
 class Duplicate(NamedTuple):
@@ -24,7 +19,7 @@ class Duplicate(NamedTuple):
     @property
     def agrees(self) -> bool:
         """True if both hold the same answers, or nearly the same."""
-        return self.entry.answers_sha256 == self.shown.answers_sha256 or _is_near(self.entry, self.shown)
+        return _are_alike(self.entry, self.shown)
 
 
 class Singled(NamedTuple):
@@ -34,11 +29,15 @@ class Singled(NamedTuple):
     duplicates: tuple[Duplicate, ...]
 
 
-def precedence(entry: Entry) -> tuple[bool, bool, str, str]:
-    """Return a sort key: accepted results before local ones, by the date of acceptance, then by folder."""
+def precedence(entry: Entry) -> tuple[bool, bool, bool, str, str]:
+    """Return a sort key: registered results, accepted ones, local ones; then by the date of acceptance and by folder.
+
+    No result that a maintainer has registered loses its rank to one that is not. Of others, replayed answers come last,
+    because they were given before.
+    """
     decision = entry.acceptance
     date = "" if decision is None else decision.accepted
-    return entry.origin != "accepted", decision is None, date, entry.place
+    return entry.origin != "accepted", decision is None, entry.is_replayed, date, entry.place
 
 
 def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
@@ -75,30 +74,87 @@ class FirstAnswers:
     """The first model that gave each set of answers, over all tables: answers can be read in several ways."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        """Find the first model of each set of answers.
+        """Find the first result with the answers of each result, changed a little or not.
 
         Args:
             entries: All results on the board.
         """
-        self._first: dict[str, Entry] = {}
-        for entry in sorted(entries, key=_replayed_last):
-            # Not of baselines: the gate denies their answers a rank anyway, and anybody can call a result a baseline.
-            if not entry.is_baseline:
-                self._first.setdefault(entry.answers_sha256, entry)
+        # Not of baselines: the gate denies their answers a rank anyway.
+        ordered = [entry for entry in sorted(entries, key=precedence) if not entry.is_baseline]
+        same: dict[str, Entry] = {}
+        on_items: dict[Asked, list[Entry]] = {}
+        for entry in ordered:
+            same.setdefault(entry.answers_sha256, entry)
+            on_items.setdefault(asked(entry.result), []).append(entry)
+        alike = {
+            _key(entry): group[first]
+            for group in on_items.values()
+            for entry, first in zip(group, _firsts(group), strict=True)
+            if first is not None
+        }
+        self._first: dict[_Key, Entry] = {}
+        self._repeating: dict[_Key, list[Entry]] = {}
+        for entry in ordered:
+            first = same[entry.answers_sha256]
+            # The very same answers are no other revision's: a computation would differ in the last digits.
+            if first.result.model.identity_sha256 == entry.result.model.identity_sha256 or _is_perfect(entry):
+                first = alike.get(_key(entry), entry)
+            if first is not entry:
+                self._first[_key(entry)] = first
+                self._repeating.setdefault(_key(first), []).append(entry)
 
     def why_copied(self, entry: Entry) -> str | None:
         """Return why a result with the answers of another model has no rank; None if it was the first."""
-        if entry.is_baseline:
+        if (first := self._first.get(_key(entry))) is None:
             return None
-        first = self._first[entry.answers_sha256]
-        if first.result.model.identity_sha256 == entry.result.model.identity_sha256:
+        if first.answers_sha256 == entry.answers_sha256:
+            return f"gives exactly the answers of {model_label(first)}, so it has no rank of its own"
+        return (
+            f"gives {entry.sketch.agreement(first.sketch) or 0.0:.0%} of the answers of {model_label(first)}, as no "
+            "unrelated model does, so it has no rank of its own"
+        )
+
+    def why_unsettled(self, entry: Entry) -> str | None:
+        """Return why it is undecidable who gave some answers first; None if it is known or only this model gives them.
+
+        Strangers name the folders, and only a maintainer knows which result was there before.
+        """
+        first = self._first.get(_key(entry), entry)
+        repeating = self._repeating.get(_key(first), [])
+        if entry.origin != "accepted" or first.acceptance is not None or not repeating:
             return None
-        return f"gives exactly the answers of {model_label(first)}, so it has no rank of its own"
+        other = first if first is not entry else repeating[0]
+        return f"gives the answers of {model_label(other)}, and the register does not say which of them came first"
 
 
-def _replayed_last(entry: Entry) -> tuple[bool, bool, bool, str, str]:
-    # Replayed answers were given before.
-    return (entry.is_replayed, *precedence(entry))
+_Key: TypeAlias = tuple[str, str]
+
+
+def _key(entry: Entry) -> _Key:
+    return entry.origin, entry.place
+
+
+def _firsts(group: Sequence[Entry]) -> list[int | None]:
+    return first_alike([entry.sketch for entry in group], lambda one, other: _is_same_model(group[one], group[other]))
+
+
+def _is_same_model(entry: Entry, other: Entry) -> bool:
+    """Return True for results of one model id: in another precision or revision, a model may repeat itself."""
+    ours, theirs = entry.result.model, other.result.model
+    return ours.id == theirs.id or ours.identity_sha256 == theirs.identity_sha256
+
+
+def _is_perfect(entry: Entry) -> bool:
+    """Return True if nothing could be better: two such models give the right answers, and nobody copied them."""
+    primary = entry.primary
+    return primary is not None and primary.value is not None and primary.value == primary.ideal
+
+
+def _are_alike(entry: Entry, other: Entry) -> bool:
+    """Return True for the answers of one model, which may differ in the last digits on two machines."""
+    return entry.answers_sha256 == other.answers_sha256 or (
+        asked(entry.result) == asked(other.result) and entry.sketch.is_like(other.sketch)
+    )
 
 
 def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
@@ -118,13 +174,7 @@ def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
     duplicates: list[Duplicate] = []
     for first, *others in of_models.values():
         # Answers of two machines may differ in the last digits, which is no dispute.
-        disputing = [
-            other
-            for other in others
-            if other.origin == first.origin
-            and other.answers_sha256 != first.answers_sha256
-            and not _is_near(first, other)
-        ]
+        disputing = [other for other in others if other.origin == first.origin and not _are_alike(first, other)]
         duplicates += [Duplicate(other, first) for other in others if other not in disputing]
         shown += _disputed([first, *disputing]) if disputing else [first]
     return Singled(tuple(_marked(shown, answers)), tuple(duplicates))
@@ -157,55 +207,23 @@ def _disputed(entries: Sequence[Entry]) -> list[Entry]:
 
 def _marked(entries: Sequence[Entry], answers: FirstAnswers) -> Iterator[Entry]:
     """Yield the results, and mark those that repeat another one or another result of the same model revision."""
-    ordered = sorted(entries, key=_replayed_last)
+    ordered = sorted(entries, key=precedence)
     before: list[Entry] = []
     for entry in ordered:
         reason = entry.double
         if reason is None and not entry.is_baseline:
-            reason = _unsettled(entry, entries) or answers.why_copied(entry) or _why_double(entry, before)
+            reason = answers.why_unsettled(entry) or answers.why_copied(entry) or _why_double(entry, before)
         marked = replace(entry, double=reason)
         if not entry.is_baseline:
             before.append(marked)
         yield marked
 
 
-def _unsettled(entry: Entry, entries: Sequence[Entry]) -> str | None:
-    """Return why it is undecidable who gave some answers first; None if it is known or only this model gives them."""
-    if entry.origin != "accepted" or entry.acceptance is not None:
-        return None
-    alike = [
-        other
-        for other in entries
-        if other.origin == "accepted"
-        and not other.is_baseline
-        and other.result.model.identity_sha256 != entry.result.model.identity_sha256
-        and (other.answers_sha256 == entry.answers_sha256 or _is_near(entry, other))
-    ]
-    if not alike or any(other.acceptance is not None for other in alike):
-        return None
-    return (
-        f"gives the answers of {model_label(alike[0])}, and the register does not say which of them was accepted first"
-    )
-
-
 def _why_double(entry: Entry, before: Sequence[Entry]) -> str | None:
     model = entry.result.model
-    for other in before:
-        if _is_near(entry, other):
-            return f"differs from {model_label(other)} by less than {_NEAR:g}: a copy has no rank"
     for other in before:
         same = (other.result.model.id, other.result.model.revision) == (model.id, model.revision)
         if same and other.double is None and why_unranked(other) is None:
             how = ", ".join(filter(None, (other.result.model.backend, other.result.model.precision)))
             return f"another result of the same model revision has the rank ({how})"
     return None
-
-
-def _is_near(entry: Entry, other: Entry) -> bool:
-    if entry.primary is None or other.primary is None or entry.primary.value is None or other.primary.value is None:
-        return False
-    ours, theirs = (one.deviations.get(entry.primary.name) for one in (entry, other))
-    if ours is None or theirs is None or ours.shape != theirs.shape or ours.variance < _LEAST_SPREAD**2:
-        return False
-    difference = abs(entry.primary.value - other.primary.value)
-    return bool(difference + math.sqrt((ours - theirs).variance) <= _NEAR)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import printable
 from evaluators.backend import check_model_id, model_identity
+from evaluators.runs.ask.importing import BACKEND
 from evaluators.task import load_task, prompt_of
 from schemas.documents.result import Model, Result
 
@@ -17,19 +19,56 @@ _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+@-]*")
 _BASELINE = "baseline/"
 
 
-def check_claims(path: Path, result: Result) -> None:
+def check_claims(path: Path, result: Result, *, is_foreign: bool) -> None:
     """Check that the names in a result are unambiguous, and that task and prompt are those of this code.
 
     Args:
         path: Path of the ``result.json``.
         result: The result in it.
+        is_foreign: True if a stranger may have written it; a user may name own runs as they like.
 
     Raises:
-        DataError: no run gives such a name, the identity does not follow from its parts, or the task version or the
-            prompt is not that of this code.
+        DataError: no run gives such a name, the identity does not follow from its parts or is that of another model, or
+            the task version or the prompt is not that of this code.
     """
     _check_model(path, result.model)
+    if is_foreign:
+        _check_foreign_model(path, result.model)
     _check_signature(path, result)
+
+
+def _check_foreign_model(path: Path, model: Model) -> None:
+    """Check that a result that a stranger hands in names the model that answered, which its identity describes."""
+    if model.endpoint == "baseline":
+        raise DataError(f"{path}: is of a baseline, and the board computes baselines itself; leave it out")
+    if model.identity is None:
+        # The address of an endpoint is part of its identity and is not shown, so that its hash has to be believed.
+        if model.endpoint != "api":
+            raise DataError(f"{path}: says only the hash of its model's identity, not its parts; run the model again")
+        return
+    for name, ours, theirs in _named_by_identity(model, model.identity):
+        if ours != theirs:
+            raise DataError(
+                f"{path}: the identity says {name} '{printable(theirs)}', the model '{printable(str(ours))}'; run it "
+                "again without --name, or name the folder that was loaded"
+            )
+
+
+def _named_by_identity(model: Model, identity: Mapping[str, str | None]) -> Iterator[tuple[str, str | None, str]]:
+    """Yield each name that follows from an identity: what it is, as the model has it, and as the identity has it."""
+    files = identity.get("adapter") or identity.get("model")
+    if model.backend == BACKEND:
+        # Harnesses log the name and the commit apart, and a published file is named by its hash alone.
+        if commit := identity.get("commit"):
+            yield "commit", model.revision, commit
+    elif files is not None:
+        name, _, revision = files.rpartition("@")
+        yield "revision", model.revision, revision
+        if name:
+            # With one adapter per context, an id has this suffix.
+            yield "id", model.id.removesuffix("-LoRA") if "adapters" in identity else model.id, name
+    elif (own := identity.get("id")) is not None:
+        yield "id", model.id, own
 
 
 def _check_model(path: Path, model: Model) -> None:

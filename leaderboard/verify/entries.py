@@ -9,13 +9,15 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.columns import FloatArray
 from evaluators.benchmark import load_benchmark
+from evaluators.models.parity import tolerance_for
 from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.statistics.jackknife import Deviations
 from evaluators.task import load_task
 from leaderboard.verify.examples import Examples
 from leaderboard.verify.shown_commands import plain_command
-from schemas.documents.board import Acceptance
-from schemas.documents.result import Metric, MetricKey, Result, SplitCounts, key_of
+from leaderboard.verify.sketches import Sketch
+from schemas.documents.board import Acceptance, Rerun
+from schemas.documents.result import Metric, MetricKey, Model, Result, SplitCounts, key_of
 
 MIN_COVERAGE = 0.95
 """Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked."""
@@ -37,7 +39,9 @@ class Root(NamedTuple):
         return path.parent.relative_to(self.folder).as_posix()
 
 
-Provenance: TypeAlias = Literal["claimed", "recomputed", "rerun"]
+Provenance: TypeAlias = Literal["reproduced", "recomputed", "reported"]
+"""How far a result is vouched for: a maintainer asked the model again; every number follows from the answers; or the
+numbers rest on something that nobody here can compute, and have no rank."""
 Extent: TypeAlias = Literal["whole", "slice", "unknown"]
 
 
@@ -76,6 +80,8 @@ class Entry:
     """Hash of the items in the records, which distinguishes slices of the same size."""
     answers_sha256: str
     """Hash of the model's answers; different models do not give the same one by chance."""
+    sketch: Sketch = field(compare=False)
+    """What is kept of the answers to find copies that were changed a little."""
     acceptance: Acceptance | None = None
     """Decision of a maintainer about exactly this result; None if there is none."""
     double: str | None = None
@@ -116,29 +122,39 @@ class Entry:
 
     @property
     def claim(self) -> str | None:
-        """The claim on which the numbers rest and which no computation can confirm; None if there is none."""
+        """The claim on which the numbers rest and which no computation here confirmed; None if there is none.
+
+        Local runs are the user's own: what this machine imported and scored needs nobody else to confirm it.
+        """
         if self.result.environment.corruption is not None:
             return f"the answers look changed ({self.result.environment.corruption})"
         if self.is_imported:
-            return "the answers were given elsewhere and published"
+            is_known = self.origin == "local" or self.acceptance is not None
+            return None if is_known else "no maintainer has compared the answers with those that were published"
         if self.result.model.endpoint == "replay":
             return "the answers come from a file"
-        if self.result.withheld is not None and not self.has_compared_texts:
-            return TEXTS_ELSEWHERE
-        taken = [label for label in self._scorers if label not in self.rescored]
+        if self.result.withheld is not None:
+            return None if self.has_compared_texts else TEXTS_ELSEWHERE
+        taken = [] if self.origin == "local" or self.has_compared_scores else self.scorers_taken
         return f"scores of {', '.join(taken)} are taken as stored" if taken else None
 
     @property
-    def _scorers(self) -> tuple[str, ...]:
-        return tuple(scorer.label for scorer in self.result.scorers)
+    def scorers_taken(self) -> list[str]:
+        """The labels of the text scorers whose scores were taken as stored."""
+        return [scorer.label for scorer in self.result.scorers if scorer.label not in self.rescored]
+
+    @property
+    def has_compared_scores(self) -> bool:
+        """True if a maintainer scored some texts again with every scorer that verification does not run."""
+        return self.acceptance is not None and self.acceptance.scores_compared is not None
 
     @property
     def provenance(self) -> Provenance:
-        """The origin of the numbers: claims, stored answers from which they were computed, or answers asked again."""
+        """How far the result is vouched for."""
         if self.claim is not None:
-            return "claimed"
+            return "reported"
         rerun = None if self.acceptance is None else self.acceptance.rerun
-        return "rerun" if rerun is not None and rerun.n_agreeing == rerun.n_items else "recomputed"
+        return "reproduced" if rerun is not None and is_reproduced(rerun, self.result) else "recomputed"
 
     @property
     def has_compared_texts(self) -> bool:
@@ -160,7 +176,11 @@ class Entry:
 
 def model_label(entry: Entry) -> str:
     """Return the model id with revision, precision and adapters, which distinguish results of the same id."""
-    model = entry.result.model
+    return label_of(entry.result.model)
+
+
+def label_of(model: Model) -> str:
+    """Return the same words about the model of a result."""
     adapters = "" if model.adapters_sha256 is None else f"LoRA {model.adapters_sha256[:8]}"
     details = [text for text in (model.revision, model.precision, adapters) if text]
     return model.id if not details else f"{model.id} ({', '.join(details)})"
@@ -177,6 +197,8 @@ def why_unranked(entry: Entry) -> str | None:
         return f"withdrawn{when}: {entry.acceptance.reason}"
     if entry.result.model.endpoint == "replay" and not entry.is_imported:
         return "replayed: its answers come from an earlier run or a file and may repeat another row"
+    if entry.claim is not None:
+        return f"reported, and computed again by nobody: {entry.claim}"
     if entry.double is not None:
         return entry.double
     counts = entry.result.counts
@@ -210,6 +232,32 @@ def _lost_split(entry: Entry) -> str | None:
             lacking = next(part for part in parts if part not in having)
             return f"part {lacking} has no items of split {split}, which most parts have; a rank needs every part"
     return None
+
+
+LEAST_REPRODUCED = 50
+"""Smallest number of items that must be asked again: of a result with 6 % invented answers, 50 find one in 95 %."""
+
+
+def why_insufficient(rerun: Rerun, result: Result) -> str | None:
+    """Return why a comparison with answers that a model gave again says too little about a result; None if it does not.
+
+    Args:
+        rerun: The comparison with the stored answers.
+        result: The result.
+    """
+    least = min(LEAST_REPRODUCED, result.counts.items - result.counts.failed)
+    if rerun.n_items < least:
+        return f"{rerun.n_items} items were asked again, and {least} are needed"
+    most = tolerance_for(result.model.precision)
+    if rerun.tolerance > most:
+        precision = result.model.precision or "an unknown precision"
+        return f"answers may differ by {rerun.tolerance:g} nats, and by {most:g} in {precision}"
+    return None
+
+
+def is_reproduced(rerun: Rerun, result: Result) -> bool:
+    """Return True if enough answers that a model gave again agree with those of a result, and none differs."""
+    return rerun.n_agreeing == rerun.n_items and why_insufficient(rerun, result) is None
 
 
 class LeftOut(NamedTuple):

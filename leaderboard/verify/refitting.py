@@ -3,51 +3,48 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from evaluators.adapter_set import trained_items
 from evaluators.metric import MetricInputs
 from evaluators.runs.measure.measuring import Measurement
+from schemas.documents.result import Result
 from schemas.documents.run_files import FittedCorrection
-from schemas.folders.run_folder import read_corrections, read_parts, read_result
+from schemas.folders.run_folder import read_corrections, read_parts
 
-_SAME = 1e-6
-"""Largest difference of the logarithms of two weights that count as equal: processors round differently."""
-
-
-class Refit(NamedTuple):
-    """The comparison of stored corrections with those that are fitted now."""
-
-    n: int
-    """Number of corrections."""
-    differing: tuple[str, ...]
-    """Sentence about each correction that differs."""
+_SAME = 1e-3
+"""Largest difference of the logarithms of two weights that count as equal: processors round differently, and this moves
+a probability of .5 by .00025."""
 
 
-def refit(folder: Path) -> Refit:
-    """Fit the corrections of a result again from its records.
+def differing_corrections(folder: Path, result: Result) -> Iterator[str]:
+    """Fit the corrections of a result again from its records, and yield each difference from the stored ones.
+
+    Metrics are computed with the stored corrections, so that weights chosen by hand would give a model any correction
+    that it likes, and agree with its metrics.
 
     Args:
-        folder: Folder of a result that was verified.
+        folder: Folder of the result, whose records are valid.
+        result: The result in it.
 
     Raises:
         DataError: a file is missing or damaged.
     """
-    result = read_result(folder)
     stored = read_corrections(folder, result)
     if stored is None:
-        return Refit(0, ())
+        return
     signature = result.signature
     inputs = MetricInputs(trained=trained_items(folder, result))
     parts = read_parts(folder, result, recount=False)
     corrections = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts)).corrections
-    fitted = {(one.config, one.calibration): one for one in corrections}
-    differences = [_difference(one, fitted.pop((one.config, one.calibration), None)) for one in stored.corrections]
-    differences += [
-        f"{one.calibration} of config {one.config} can be fitted and is not stored" for one in fitted.values()
-    ]
-    return Refit(len(differences), tuple(one for one in differences if one is not None))
+    fitted = {(correction.config, correction.calibration): correction for correction in corrections}
+    for correction in stored.corrections:
+        difference = _difference(correction, fitted.pop((correction.config, correction.calibration), None))
+        if difference is not None:
+            yield difference
+    for correction in fitted.values():
+        yield f"{correction.calibration} of config {correction.config} can be fitted and is not stored"
 
 
 def _difference(stored: FittedCorrection, fitted: FittedCorrection | None) -> str | None:

@@ -12,18 +12,22 @@ from typing import Literal, TypeAlias
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
+from leaderboard.verify.changes import RESULTS, Forbidden, changes
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, model_label
 from leaderboard.verify.intake import results_in, strange_files
 from leaderboard.verify.isolation import Limits, Stopped, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import verified_outcome
 from leaderboard.verify.register import check_owner
+from leaderboard.verify.rivals import rivalries
 from leaderboard.verify.submissions import place_for, read_submission
 from schemas.documents.board import Register, Rerun
 from schemas.documents.result import metric_key
-from schemas.folders.run_folder import REGISTER, RESULT, find_runs
+from schemas.folders.run_folder import RESULT, find_runs
 
-UNCOMPARED = f"its numbers rest on claims: {TEXTS_ELSEWHERE}"
+REPORTED = "its numbers rest on claims"
+"""Beginning of a warning about a result that gets no rank, whatever its numbers are."""
+UNCOMPARED = f"{REPORTED}: {TEXTS_ELSEWHERE}"
 """Warning about a result without texts, if it was not compared with the complete run that has them."""
 _LIMITS = Limits(n_bytes=400 << 20, seconds=600)
 _N_WORKERS = 2
@@ -51,6 +55,10 @@ class Verdict:
     result_sha256: str | None = None
     rerun: Rerun | None = None
     """Comparison with answers that the model gave to some of the items again; None if it was not asked."""
+    scorers_taken: tuple[str, ...] = ()
+    """Labels of the text scorers whose scores were taken as stored."""
+    scores_compared: bool = False
+    """True if all of these scored some of the texts again, and gave the stored scores."""
     texts_compared: bool = False
     """True if the result was made again from its texts, which are kept elsewhere."""
 
@@ -69,6 +77,7 @@ def judge(
     *,
     advance: Callable[[int, int], None],
     since: Path | None = None,
+    against: Path | None = None,
 ) -> Iterator[Verdict]:
     """Verify every result at some paths, each in a process whose failure harms no other.
 
@@ -77,8 +86,12 @@ def judge(
         keys: The answer keys of the datasets that the board knows.
         memory: The memory of this machine.
         advance: Function called after each result with the number of results done and of all.
-        since: Earlier state of a single path; results that are the same in both are skipped, and a missing result or a
-            changed register is rejected. None to judge every result.
+        since: Earlier state of a single path, either of them a folder of results or a git checkout. Results that are
+            the same in both are skipped; a missing result, one in a folder of another model or dataset, a changed
+            register, and in a checkout every other change are rejected. None to judge every result.
+        against: Folder of accepted results. A result with the identity of one of these, or of one before it, under
+            another name is rejected; one with the answers of another model, or with other answers of the same model,
+            has a warning. None to compare results with none.
 
     Yields:
         A verdict for each result, and for each path, link or folder without one, in the order of the paths. A result
@@ -87,8 +100,11 @@ def judge(
     results_of_paths = _without_repetitions(
         _results_at(path) if since is None else list(_changed(path, since)) for path in paths
     )
+    place_in = None if since is None else paths[0] / RESULTS if (since / ".git").exists() else paths[0]
     pieces = [result for results in results_of_paths for result in results if isinstance(result, Path)]
-    work = partial(_verdict, memory=memory, keys=keys)
+    there = [] if against is None or not against.is_dir() else find_runs(against)
+    others = (*there, *(piece.parent for piece in pieces)) if against is not None else ()
+    work = partial(_verdict, memory=memory, keys=keys, others=others, n_there=len(there))
     outcomes = isolated(work, pieces, _LIMITS, n_workers=max(1, min(_N_WORKERS, len(pieces))))
     n_done = 0
     for results in results_of_paths:
@@ -102,7 +118,25 @@ def judge(
             if isinstance(outcome, Stopped):
                 yield Verdict(place=str(result.parent), reason=f"{result.parent}: {outcome.reason}")
             else:
-                yield outcome
+                yield outcome if place_in is None else _placed(outcome, place_in)
+
+
+def _changed(path: Path, since: Path) -> list[Path | Verdict]:
+    found = changes(path, since)
+    return [
+        Verdict(place=str(each.path), reason=each.reason) if isinstance(each, Forbidden) else each for each in found
+    ]
+
+
+def _placed(verdict: Verdict, results: Path) -> Verdict:
+    """Return a verdict: rejected if the result lies in the folder of another model or dataset.
+
+    The register says by folder who owns a model, so that a result elsewhere would belong to somebody else.
+    """
+    place = Path(verdict.place).relative_to(results).as_posix()
+    if verdict.belongs in (None, place):
+        return verdict
+    return replace(verdict, reason=f"{place}: belongs into {verdict.belongs}; put it there with: biasboard submit")
 
 
 def owned(verdict: Verdict, register: Register, author: str) -> Verdict:
@@ -151,39 +185,7 @@ def _results_at(path: Path) -> list[Path | Verdict]:
     return results
 
 
-def _changed(path: Path, since: Path) -> Iterator[Path | Verdict]:
-    """Yield the results at a path that differ from its earlier state, and verdicts on forbidden changes."""
-    folders = set()
-    for searched in results_in(path):
-        folder = searched.path.parent.relative_to(path)
-        folders.add(folder)
-        if searched.problem is not None:
-            yield Verdict(place=str(searched.path), reason=searched.problem)
-        elif not _are_same(searched.path.parent, since / folder):
-            yield searched.path
-    for run in find_runs(since):
-        if run.relative_to(since) not in folders:
-            reason = (
-                f"{path / run.relative_to(since)}: is gone; to withdraw a result, ask a maintainer, and it stays here"
-            )
-            yield Verdict(place=str(path / run.relative_to(since)), reason=reason)
-    if _sha256_of(path / REGISTER) != _sha256_of(since / REGISTER):
-        yield Verdict(place=str(path / REGISTER), reason=f"{path / REGISTER}: only maintainers change the register")
-
-
-def _are_same(one: Path, other: Path) -> bool:
-    names = {entry.name for entry in os.scandir(one)}
-    if not other.is_dir() or names != {entry.name for entry in os.scandir(other)}:
-        return False
-    return all(_sha256_of(one / name) == _sha256_of(other / name) for name in names)
-
-
-def _sha256_of(path: Path) -> str | None:
-    """Return the hash of a file's bytes; None if there is no regular file."""
-    return sha256_file(path) if path.is_file() and not path.is_symlink() else None
-
-
-def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
+def _verdict(path: Path, memory: Memory, keys: KeyBook, others: Sequence[Path], n_there: int) -> Verdict:
     # Strangers write to folders of accepted results too, so nothing in them is trusted.
     root = Root(path.parent, "accepted")
     place = str(path.parent)
@@ -194,7 +196,12 @@ def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
         read_submission(path)
     except (DataError, OSError) as error:
         return Verdict(place=place, reason=str(error))
-    warnings = [*warnings_of(outcome)]
+    before = others.index(path.parent, n_there) if others else 0
+    found = list(rivalries(outcome, path.parent, others[:before]))
+    for rivalry in found:
+        if rivalry.is_refused:
+            return Verdict(place=place, reason=rivalry.says)
+    warnings = [*(rivalry.says for rivalry in found), *warnings_of(outcome)]
     if strange := strange_files(path):
         warnings.append(f"files that belong to no submission lie beside it: {', '.join(strange[:5])}; leave them out")
     return Verdict(
@@ -204,6 +211,7 @@ def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
         model=model_label(outcome),
         signature=str(outcome.result.signature),
         provenance=outcome.provenance,
+        scorers_taken=tuple(outcome.scorers_taken) if outcome.result.withheld is None else (),
         records_sha256=outcome.result.records.sha256,
         result_sha256=sha256_file(path),
     )
@@ -215,8 +223,8 @@ def warnings_of(entry: Entry) -> Iterator[str]:
         yield entry.match.reason
     if entry.result.model.identity is None:
         yield "the identity of its model is a claim: the result does not say what the hash was taken of"
-    if entry.provenance == "claimed" and entry.claim != TEXTS_ELSEWHERE:
-        yield f"its numbers rest on claims: {entry.claim}"
+    if entry.provenance == "reported" and entry.claim != TEXTS_ELSEWHERE:
+        yield f"{REPORTED}: {entry.claim}"
     if entry.result.withheld is not None:
         yield UNCOMPARED
     stored = {metric_key(metric) for metric in entry.result.metrics}

@@ -23,13 +23,15 @@ from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_t
 from leaderboard.verify.keys import KeyBook, KeyCheck
 from leaderboard.verify.recomputing import differences, earlier_metrics
 from leaderboard.verify.record_verification import brings_options, check_requests
+from leaderboard.verify.refitting import differing_corrections
+from leaderboard.verify.sketches import SketchMaker
 from leaderboard.verify.training import TrainingCheck
 from schemas.documents.record import Record
 from schemas.documents.result import TOLERANCE, Result, Signature, key_of, metric_key
 from schemas.documents.run_files import text_sha256
 from schemas.files.record_columns import RecordColumns, Tally
 from schemas.files.record_hashes import answers_sha256, items_sha256, joined_sha256
-from schemas.folders.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result, read_sums
+from schemas.folders.run_folder import CORRECTIONS, RESCORE_TEXTS, StoredParts, read_parts, read_result, read_sums
 
 _MOST_UNKNOWN = 5_000
 """Maximum number of records of an untrusted result on a dataset without an answer key."""
@@ -55,7 +57,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     check_own_file(path, MOST_RESULT_BYTES)
     result = read_result(path.parent)
     check_tables(path, result)
-    check_claims(path, result)
+    check_claims(path, result, is_foreign=root.origin == "accepted")
     task = result.signature.task
     scores = read_scores(path.parent, result.scores)
     key_check = KeyCheck(str(path.parent / result.records.path), result.signature, keys.find(result.signature, memory))
@@ -70,6 +72,8 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     computed = measurement.metrics()
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
+    for difference in differing_corrections(path.parent, result):
+        raise DataError(f"{path.parent / CORRECTIONS}: {difference}; rescore the run")
     metrics = {metric_key(metric): metric for metric in computed}
     benchmark = load_benchmark(result.signature.benchmark)
     primary = metrics.get(key_of(benchmark.primary_metric or "", {}))
@@ -87,6 +91,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         match=key_check.match,
         items_sha256=joined_sha256(facts.items),
         answers_sha256=joined_sha256(facts.answers),
+        sketch=facts.sketch.sketch,
         earlier=earlier_metrics(result.metrics, computed),
         coverage=facts.tally.coverage,
         standing=_standing(benchmark, result, facts, measurement, memory),
@@ -108,6 +113,7 @@ class _PartFacts:
         """Hash of each part's items."""
         self.answers: list[str] = []
         """Hash of each part's answers."""
+        self.sketch = SketchMaker()
         self.tally = Tally()
         self.examples = ExampleChoice(signature.task)
         self.rescored: tuple[str, ...] = ()
@@ -121,6 +127,7 @@ class _PartFacts:
             self.items.append(items_sha256(records, with_options=with_options))
             self._key_check.add(records, None if with_options else self.items[-1])
             self.answers.append(answers_sha256(records))
+            self.sketch.add(records)
             self.tally.add(records)
             self.examples.add(records)
             if self._scores.scorers:

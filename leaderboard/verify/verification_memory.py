@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import TypeAdapter
 
 from biasboard.ground.columns import FloatArray
@@ -21,6 +22,7 @@ from leaderboard.verify.entries import Entry, Match, Root
 from leaderboard.verify.examples import Example, Examples, Kind
 from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables
 from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.sketches import Sketch
 from leaderboard.verify.verification import verified_entry
 from schemas.documents.base import Document, as_row, from_values
 from schemas.documents.record import Record
@@ -112,6 +114,7 @@ def _as_json(entry: Entry) -> JsonValue:
         "match": list(entry.match),
         "items_sha256": entry.items_sha256,
         "answers_sha256": entry.answers_sha256,
+        "sketch": [base64.b64encode(values.tobytes()).decode() for values in entry.sketch],
         "earlier": _rows(entry.earlier),
         "coverage": _rows(entry.coverage),
         "standing": None if entry.standing is None else _STANDING.dump_python(entry.standing, mode="json"),
@@ -139,6 +142,7 @@ def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
         match=Match(*stored["match"]),
         items_sha256=stored["items_sha256"],
         answers_sha256=stored["answers_sha256"],
+        sketch=Sketch(*map(_sketched, stored["sketch"], _SKETCH_TYPES)),
         earlier=tuple(from_values(metric, Metric) for metric in stored["earlier"]),
         coverage=tuple(from_values(entry, SplitCounts) for entry in stored["coverage"]),
         standing=None if stored["standing"] is None else _STANDING.validate_python(stored["standing"], strict=False),
@@ -155,6 +159,11 @@ def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
 
 
 _STANDING = TypeAdapter(Standing)
+_SKETCH_TYPES = (np.float32, np.uint32, np.uint32)
+
+
+def _sketched(text: str, kind: type[np.generic]) -> npt.NDArray[Any]:
+    return np.frombuffer(base64.b64decode(text), dtype=kind)
 
 
 def _rows(documents: Iterable[Document]) -> JsonValue:

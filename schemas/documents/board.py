@@ -83,10 +83,14 @@ class Acceptance(Document):
     texts_compared: Day | None = None
     """Date on which a maintainer made this result again from its texts, which are kept elsewhere; None if nobody has,
     or if the texts are in the records."""
+    scores_compared: Day | None = None
+    """Date on which a maintainer scored a sample of the texts again, with every scorer that verification does not run;
+    None if nobody has, or if verification runs all of them."""
 
     @override
     def problems(self) -> Iterator[str]:
-        for day in (self.accepted, self.decided, self.texts_compared, None if self.rerun is None else self.rerun.date):
+        rerun = None if self.rerun is None else self.rerun.date
+        for day in (self.accepted, self.decided, self.texts_compared, self.scores_compared, rerun):
             if day is not None and not _is_day(day):
                 yield f"'{day}' is no day of the calendar; write one such as 2026-01-31"
         if self.rerun is not None and self.rerun.n_agreeing > self.rerun.n_items:

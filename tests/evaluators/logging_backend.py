@@ -24,6 +24,7 @@ from evaluators.backend import (
     Runtime,
     TokenCount,
     ask_in_batches,
+    model_identity,
 )
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.plan import Plan
@@ -59,6 +60,7 @@ class LoggingBackend(Backend):
     @property
     def model(self) -> Model:
         """Another name is another model."""
+        identity = {"backend": "logging", "model": f"{self.name}@1"}
         return Model(
             id=self.name,
             revision="1",
@@ -66,7 +68,8 @@ class LoggingBackend(Backend):
             precision=None,
             chat_template_sha256=None,
             endpoint="local",
-            identity_sha256=hashlib.sha256(self.name.encode()).hexdigest(),
+            identity_sha256=model_identity(identity),
+            identity=dict(identity),
         )
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:

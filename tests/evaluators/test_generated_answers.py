@@ -24,6 +24,7 @@ from evaluators.backend import (
     Runtime,
     TokenCount,
     ask_in_batches,
+    model_identity,
 )
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.measure.rescoring import rescore
@@ -111,6 +112,7 @@ class Torn(Backend):
     @property
     def model(self) -> Model:
         """Made up."""
+        identity = {"backend": "tests", "model": "acme/texts@1"}
         return Model(
             id="acme/texts",
             revision="1",
@@ -118,7 +120,8 @@ class Torn(Backend):
             precision=None,
             chat_template_sha256=None,
             endpoint="local",
-            identity_sha256="1" * 64,
+            identity_sha256=model_identity(identity),
+            identity=dict(identity),
         )
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:

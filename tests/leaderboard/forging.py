@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.backend import ChoiceRequest, Request, Response, choice_sha256
+from evaluators.backend import ChoiceRequest, Request, Response, choice_sha256, model_identity
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
 from leaderboard.ranking.boards import Board, ResultTable, Row, assemble
@@ -21,7 +21,7 @@ from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
 from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.record import Exchange, Record
-from schemas.documents.result import Normalisation, Result, Signature
+from schemas.documents.result import Model, Normalisation, Result, Signature
 from schemas.files import contract
 from schemas.files.record_columns import RecordColumns, count
 from schemas.files.record_files import read_records, write_records
@@ -88,7 +88,7 @@ def forge(
     ]
     write_records(target / "records.parquet", records)
     result = read_result(places.honest)
-    told = replace(result.model, id=model, identity_sha256=strict_json.sha256(model), identity=None)
+    told = named(result.model, model)
     file = replace(result.records, sha256=sha256_file(target / "records.parquet"), n_rows=len(records))
     forged = replace(
         result,
@@ -100,6 +100,12 @@ def forge(
     forged = forged if normalisation == "sum" else signed(forged, normalisation=normalisation)
     strict_json.write(target / "result.json", contract.dump(of_result(forged)))
     return target
+
+
+def named(model: Model, name: str) -> Model:
+    """The same model under another name, with the identity that belongs to it."""
+    identity = {"backend": model.backend, "model": f"{name}@{model.revision}"}
+    return replace(model, id=name, identity_sha256=model_identity(identity), identity=dict(identity))
 
 
 def signed(result: Result, **fields: Any) -> Result:

@@ -56,7 +56,7 @@ def answers(skill: float, salt: str) -> Mapping[str, Callable[[Any], Sequence[st
 
     def continues(item: Any) -> list[str]:
         same = chance(salt, item.item_id, "c") < skill
-        return [f" and went home {'' if same else chance(item.item_id)}"]
+        return [f" and went home {'' if same else chance(salt, item.item_id)}"]
 
     def gives(item: Any) -> list[str]:
         return [

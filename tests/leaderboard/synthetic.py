@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
+from evaluators.backend import model_identity
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
 from schemas.documents.record import Exchange, Reading, Record
@@ -149,6 +150,7 @@ def make_result(
     """The result of some records; its records file is only named, ``write_result`` writes it."""
     signature = _signature(records, prompt, dataset_version)
     backend = "baseline" if endpoint == "baseline" else "transformers"
+    identity = {"backend": backend, "model": f"{model_id}@{revision}"}
     return replace(
         examples.result(),
         model=Model(
@@ -158,7 +160,9 @@ def make_result(
             precision=None if endpoint == "baseline" else "float32",
             chat_template_sha256=None,
             endpoint=endpoint,
-            identity_sha256=strict_json.sha256([model_id, revision, backend]),
+            identity_sha256=model_identity(identity),
+            # The address of an endpoint is part of its identity and is not shown.
+            identity=None if endpoint == "api" else dict(identity),
         ),
         signature=signature,
         signature_sha256=signature.sha256(),

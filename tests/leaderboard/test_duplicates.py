@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from biasboard.ground.memory import Memory
+from evaluators.backend import model_identity
 from leaderboard.ranking.gates import Gates
 from leaderboard.verify.entries import Match, Root
 from leaderboard.verify.loading import load
+from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Result
 from schemas.folders.run_folder import read_result
 from tests.leaderboard.forging import (
+    Change,
     Places,
     accepted,
     board,
     constant,
     forge,
     nudged,
+    on_each,
     rows,
+    with_exchange,
 )
 
 
@@ -70,7 +77,7 @@ def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, 
     shutil.copytree(places.honest, tmp_path / "results" / "mmm")
     (table,) = board(tmp_path / "results", places).tables
     assert all(row.rank is None for row in table.rows)
-    assert "the register does not say which of them was accepted first" in (table.rows[0].unranked or "")
+    assert "the register does not say which of them came first" in (table.rows[0].unranked or "")
     accepted(tmp_path / "results", "mmm", "2026-01-01")
     accepted(tmp_path / "results", "aaa", "2026-01-02")
     (table,) = board(tmp_path / "results", places).tables
@@ -82,15 +89,100 @@ def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, 
         )
 
 
+def noisy(by: float, seed: int = 1) -> Change:
+    """Answers with normal noise of some nats on each log-probability."""
+    generator = np.random.default_rng(seed)
+
+    def change(record: Record) -> Record:
+        def changed(exchange: Exchange) -> Exchange:
+            noise = generator.normal(0, by, len(exchange.option_logprobs)).tolist()
+            odds = [
+                math.exp((value or 0.0) + more) for value, more in zip(exchange.option_logprobs, noise, strict=True)
+            ]
+            return replace(exchange, option_logprobs=tuple(math.log(each / sum(odds)) for each in odds))
+
+        return with_exchange(record, changed)
+
+    return on_each(change)
+
+
+def scaled(record: Record) -> Record:
+    """The same answers with less certainty."""
+
+    def changed(exchange: Exchange) -> Exchange:
+        odds = [math.exp(0.8 * (value or 0.0)) for value in exchange.option_logprobs]
+        return replace(exchange, option_logprobs=tuple(math.log(each / sum(odds)) for each in odds))
+
+    return with_exchange(record, changed)
+
+
+def partly_own(records: list[Record]) -> list[Record]:
+    """The same answers, but for the first 60 items, whose answers are those to other items."""
+    moved = [record.exchanges[0].option_logprobs for record in records[:60]]
+    return [
+        with_exchange(record, lambda one, number=number: replace(one, option_logprobs=moved[number - 17]))  # type: ignore[misc]
+        if number < len(moved)
+        else record
+        for number, record in enumerate(records)
+    ]
+
+
+COPIES = {
+    "noise of .01 nats": noisy(0.01),
+    "noise of a millionth": nudged(1e-6),
+    "scaled": on_each(scaled),
+    "partly own": partly_own,
+}
+
+
 @pytest.mark.slow
-def test_copies_that_were_changed_a_little_do_not_widen_the_ranks(places: Places, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_accepted", [True, False])
+@pytest.mark.parametrize("change", COPIES.values(), ids=COPIES)
+def test_a_copy_that_was_changed_a_little_has_no_rank(
+    places: Places, tmp_path: Path, change: Change, is_accepted: bool
+) -> None:
+    shutil.copytree(places.honest, tmp_path / "results" / "zzz")
+    forge(places, tmp_path / "results" / "aaa", change, model="evil/copy")
+    if is_accepted:
+        accepted(tmp_path / "results", "zzz", "2026-01-01")
+    (table,) = board(tmp_path / "results", places).tables
+    by_name = rows(table)
+    assert (by_name["acme/honest"].rank is not None) == is_accepted
+    assert by_name["evil/copy"].rank is None
+    said = by_name["evil/copy"].unranked or ""
+    assert "of the answers of acme/honest (1), as no unrelated model does" in said or not is_accepted
+    assert "gives the answers of acme/honest (1), and the register does not say" in said or is_accepted
+
+
+@pytest.mark.slow
+def test_copies_do_not_widen_the_ranks(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     accepted(tmp_path / "results", "honest", "2026-01-01")
     for number in range(12):
-        forge(places, tmp_path / "results" / f"copy{number}", nudged(1e-6 * (number + 1)), model=f"evil/copy{number}")
+        forge(places, tmp_path / "results" / f"copy{number}", noisy(0.01, number), model=f"evil/copy{number}")
     (table,) = board(tmp_path / "results", places).tables
     assert [str(row.rank) for row in table.ranked] == ["1"]
-    assert sum("a copy has no rank" in (row.unranked or "") for row in table.rows) == 12
+    assert sum("has no rank of its own" in (row.unranked or "") for row in table.rows) == 12
+
+
+@pytest.mark.slow
+def test_what_is_no_copy_keeps_its_rank(places: Places, tmp_path: Path) -> None:
+    """Another model, and the same model in another precision: its answers differ as those of a noisy copy do."""
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    accepted(tmp_path / "results", "honest", "2026-01-01")
+    forge(places, tmp_path / "results" / "unrelated", noisy(3.0), model="acme/unrelated")
+
+    def in_half(result: Result) -> Result:
+        identity = {"backend": "logging", "model": "acme/honest@1", "precision": "bfloat16"}
+        model = replace(result.model, id="acme/honest", precision="bfloat16", identity=dict(identity))
+        return replace(result, model=replace(model, identity_sha256=model_identity(identity)))
+
+    forge(places, tmp_path / "results" / "half", noisy(0.01), of_result=in_half)
+    (table,) = board(tmp_path / "results", places).tables
+    reasons = {row.entry.place: row.unranked for row in table.rows}
+    assert reasons["honest"] is None
+    assert "answers of" not in (reasons["unrelated"] or "")
+    assert reasons["half"] == "another result of the same model revision has the rank (logging)"
 
 
 @pytest.mark.slow
@@ -133,25 +225,14 @@ def test_a_changed_result_is_no_longer_the_accepted_one(places: Places, tmp_path
 
 
 @pytest.mark.slow
-def test_a_result_that_calls_itself_a_baseline_unranks_nobody(places: Places, tmp_path: Path) -> None:
-    def as_baseline(result: Result) -> Result:
-        model = replace(result.model, id="baseline/clever", endpoint="baseline", backend="baseline", revision=None)
-        return replace(result, model=model)
-
-    shutil.copytree(places.honest, tmp_path / "results" / "honest")
-    accepted(tmp_path / "results", "honest", "2026-01-01")
-    forge(places, tmp_path / "results" / "aaa", of_result=as_baseline)
-    (table,) = board(tmp_path / "results", places).tables
-    assert rows(table)["acme/honest"].rank is not None
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("is_accepted", [True, False])
 def test_the_identity_of_a_model_belongs_to_one_name(places: Places, tmp_path: Path, is_accepted: bool) -> None:
     stolen = read_result(places.honest).model.identity_sha256
 
     def claims(result: Result) -> Result:
-        return replace(result, model=replace(result.model, identity_sha256=stolen))
+        # Of an endpoint, whose identity is not shown: any other has to name the parts.
+        model = replace(result.model, identity_sha256=stolen, identity=None, endpoint="api")
+        return replace(result, model=model)
 
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     forge(places, tmp_path / "results" / "aaa", constant(0.6), of_result=claims)

@@ -20,9 +20,11 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook, key_of_dataset, write_key
 from leaderboard.verify.loading import load
 from leaderboard.verify.rerunning import _agree, rerun
+from leaderboard.verify.submissions import place_for
 from schemas.documents.record import Record
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import read_result
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.pronoun_records import recorded, sentences
@@ -116,14 +118,17 @@ def test_generated_texts_agree_if_they_are_equal(world: World) -> None:
 
 @pytest.mark.slow
 def test_the_board_says_that_answers_were_rerun(world: World, tmp_path: Path) -> None:
-    folder = forge(world.places, tmp_path / "results" / "a", model=NAME)
-    found = rerun(folder / "result.json", world.backend, world.datasets, 30, seed=1)
-    for name, n_agreeing in (("all", 30), ("most", 29)):
+    folder = forge(world.places, tmp_path / "forged", model=NAME)
+    place = place_for(read_result(folder))
+    (tmp_path / "results" / place).parent.mkdir(parents=True)
+    folder = folder.rename(tmp_path / "results" / place)
+    found = rerun(folder / "result.json", world.backend, world.datasets, 60, seed=1)
+    for name, n_agreeing in (("all", 60), ("most", 59)):
         made = replace(found.rerun, n_agreeing=n_agreeing)
         report = tmp_path / f"{name}.json"
         fields = {field: getattr(made, field) for field in made.__dataclass_fields__}
         report.write_text(json.dumps([{"result_sha256": sha256_file(folder / "result.json"), "rerun": fields}]))
-        accept(["a"], owner="acme-bot", report=report, results=tmp_path / "results")
+        accept([place.as_posix()], owner="acme-bot", report=report, results=tmp_path / "results")
         book = KeyBook(world.places.keys)
         (entry,) = load([Root(tmp_path / "results", "accepted")], book, Memory(None)).entries
-        assert entry.provenance == ("rerun" if name == "all" else "recomputed")
+        assert entry.provenance == ("reproduced" if name == "all" else "recomputed")

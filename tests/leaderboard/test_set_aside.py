@@ -20,11 +20,15 @@ def sliced(result: Result) -> Result:
 
 
 def renamed(result: Result) -> Result:
-    return replace(result, model=replace(result.model, id="evil/renamed", identity_sha256="2" * 64))
+    return replace(
+        result, model=replace(result.model, id="evil/renamed", identity_sha256="2" * 64, identity=None, endpoint="api")
+    )
 
 
 def named(result: Result) -> Result:
-    return replace(result, model=replace(result.model, id="acme/first", identity_sha256="2" * 64))
+    return replace(
+        result, model=replace(result.model, id="acme/first", identity_sha256="2" * 64, identity=None, endpoint="api")
+    )
 
 
 def on_another_dataset(result: Result) -> Result:

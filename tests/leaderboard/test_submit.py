@@ -39,7 +39,7 @@ class Places(NamedTuple):
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
+    path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5), endpoint="api")
     write_keys(tmp_path / "leaderboard" / "keys", tmp_path / "runs")
     (path.parent / "responses.sqlite").write_bytes(b"private")
     (path.parent / ".lock").touch()

@@ -21,7 +21,7 @@ HOSTILE = "x\n::add-mask::secret\n::warning::%0A \x1b[31m"
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("verify")
-    write_model(root / "runs", "acme/small", leaning(1.0, 0.5))
+    write_model(root / "runs", "acme/small", leaning(1.0, 0.5), endpoint="api")
     write_keys(root / "keys", root / "runs")
     return root / "runs"
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from leaderboard.verify.changes import DECIDING
 from leaderboard.verify.submissions import Statement, prepare, write_prepared
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
@@ -47,6 +48,9 @@ class Pull(NamedTuple):
         )
 
     def verify(self, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+        for checkout in (self.base, self.submitted):
+            for command in (["init", "--quiet"], ["add", "--all", "--force"]):
+                subprocess.run(["git", "-C", checkout, *command], check=True, capture_output=True)
         report = self.base.parent / "verdicts.json"
         report.touch()
         done = self.step("verify-submission", self.submitted, report, **environment)
@@ -60,10 +64,10 @@ def pull(tmp_path: Path) -> Pull:
     base = tmp_path / "base"
     shutil.copytree(REPOSITORY / ".ci", base / ".ci")
     run = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5)).parent
-    write_model(tmp_path / "runs", "acme/new", leaning(2.0, 0.1))
+    write_model(tmp_path / "runs", "acme/new", leaning(2.0, 0.1), endpoint="api")
     write_keys(base / "leaderboard" / "keys", tmp_path / "runs")
     hand_in(run, base / "leaderboard" / "results")
-    shutil.copytree(base / "leaderboard", tmp_path / "submitted" / "leaderboard")
+    shutil.copytree(base, tmp_path / "submitted")
     return Pull(base, tmp_path / "submitted")
 
 
@@ -117,13 +121,16 @@ def test_names_of_folders_and_authors_run_nothing(pull: Pull) -> None:
     assert len(body.splitlines()) == 3
 
 
-def comment(pull: Pull, sha: str = "a" * 40, number: str = "7") -> tuple[subprocess.CompletedProcess[str], str]:
+def comment(
+    pull: Pull, sha: str = "a" * 40, number: str = "7", changed: str = "leaderboard/results/a/result.json"
+) -> tuple[subprocess.CompletedProcess[str], str]:
     """Run the step that comments, with a program in the place of GitHub's."""
     tools = pull.base.parent / "tools"
     tools.mkdir(exist_ok=True)
     body = pull.base.parent / "body.md"
     gh = tools / "gh"
-    gh.write_text(f'#!/bin/sh\nif [ "$1" = api ]; then echo "{number}"; else cat > "{body}"; fi\n')
+    answers = f'*/pulls) echo "{number} {"b" * 40}";; */compare/*) echo "{changed}";; *) cat > "{body}";;'
+    gh.write_text(f'#!/bin/sh\ncase "$2" in {answers} esac\n')
     gh.chmod(gh.stat().st_mode | stat.S_IXUSR)
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
     report = pull.base.parent / "verdicts.json"
@@ -137,7 +144,7 @@ def comment(pull: Pull, sha: str = "a" * 40, number: str = "7") -> tuple[subproc
     [
         ("[]", "a" * 40, "7", ""),
         ("[]", "$(touch pwned)", "7", "HEAD_SHA is no commit"),
-        ("[]", "a" * 40, "null", "no pull request of"),
+        ("[]", "a" * 40, "null", "no open pull request ends with"),
         ("{}", "a" * 40, "7", "is no list of verdicts"),
         ('[{"state": "<img src=x>", "place": "@everyone ![x](https://evil.example/x)"}]', "a" * 40, "7", ""),
     ],
@@ -149,6 +156,20 @@ def test_a_report_is_data(pull: Pull, report: str, sha: str, number: str, said: 
     assert said in done.stderr
     for sign in ("<", "](", "@", "!["):
         assert sign not in body
+
+
+@pytest.mark.slow
+def test_verdicts_are_not_shown_where_the_pull_request_changes_the_workflow(pull: Pull) -> None:
+    (pull.base.parent / "verdicts.json").write_text('[{"state": "accepted", "place": "forged"}]')
+    done, body = comment(pull, changed=".github/workflows/verify.yml")
+    assert done.returncode == 0, done.stderr
+    assert "forged" not in body
+    assert "verify.yml" in body
+
+
+def test_what_decides_has_owners() -> None:
+    owned = (REPOSITORY / ".github" / "CODEOWNERS").read_text(encoding="utf-8")
+    assert all(f"\n/{path} @" in owned for path in DECIDING)
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

@@ -14,7 +14,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from leaderboard.verify.complete_runs import CompleteRuns
-from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.entries import Entry, Origin, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
 from leaderboard.verify.submissions import Statement, prepare, write_prepared
@@ -52,8 +52,8 @@ class World(NamedTuple):
     def verdicts(self) -> list[Verdict]:
         return list(judge([self.results], self.book, Memory(None), advance=lambda n_done, n: None))
 
-    def entries(self, folder: Path) -> dict[tuple[str, str], Entry]:
-        loaded = load([Root(folder, "accepted")], self.book, Memory(None))
+    def entries(self, folder: Path, origin: Origin = "accepted") -> dict[tuple[str, str], Entry]:
+        loaded = load([Root(folder, origin)], self.book, Memory(None))
         assert loaded.left_out == ()
         return {(one.result.model.id, one.result.signature.task): one for one in loaded.entries}
 

@@ -72,6 +72,7 @@ class LeaningBackend(Backend):
 
 def open_backend(model: str, options: BackendOptions) -> LeaningBackend:
     """Open a model by its name, such as ``lab/leaning-0.25``, which gives each option a quarter of the one before."""
+    identity = {"backend": "leaning", "model": f"{model}@1"}
     return LeaningBackend(
         factor=float(model.rpartition("-")[2]),
         arguments=(f"--model {model}",),
@@ -82,6 +83,7 @@ def open_backend(model: str, options: BackendOptions) -> LeaningBackend:
             precision=None,
             chat_template_sha256=None,
             endpoint="local",
-            identity_sha256=model_identity({"backend": "leaning", "model": model}),
+            identity_sha256=model_identity(identity),
+            identity=dict(identity),
         ),
     )

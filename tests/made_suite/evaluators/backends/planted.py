@@ -83,6 +83,7 @@ class PlantedBackend(Backend):
 
 def open_backend(model: str, options: BackendOptions) -> PlantedBackend:
     """Open a model by its name, such as ``lab/first-0.8``, which is right in four of five answers."""
+    identity = {"backend": "planted", "model": f"{model}@1"}
     return PlantedBackend(
         share=float(model.rpartition("-")[2]),
         arguments=(f"--model {model}",),
@@ -93,6 +94,7 @@ def open_backend(model: str, options: BackendOptions) -> PlantedBackend:
             precision=None,
             chat_template_sha256=None,
             endpoint="local",
-            identity_sha256=model_identity({"backend": "planted", "model": model}),
+            identity_sha256=model_identity(identity),
+            identity=dict(identity),
         ),
     )

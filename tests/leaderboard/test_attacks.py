@@ -1,0 +1,373 @@
+"""The table of attacks: what strangers tried to make verification or the board say, and what is said instead.
+
+Attacks on files and names are rows of test_hostile_files and test_hostile_names, those on records and metrics of
+test_forged_results.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from unittest import mock
+
+import pytest
+
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
+from evaluators.backend import model_identity
+from leaderboard.verify.entries import Entry, Root, why_unranked
+from leaderboard.verify.loading import load
+from leaderboard.verify.score_samples import compare_scores
+from leaderboard.verify.submissions import place_for
+from leaderboard.verify.verdicts import Verdict, judge
+from schemas.documents.result import Model, Result
+from schemas.folders.run_folder import find_runs, read_result
+from tests.commands import run
+from tests.evaluators.text_scoring import MadeScorer
+from tests.leaderboard.forging import Places, accepted, board, constant, forge, nudged, verdict
+from tests.leaderboard.gifi_results import scorers
+from tests.leaderboard.withheld_world import World
+
+
+def with_model(**fields: Any) -> Callable[[Result], Result]:
+    """A result that says something else about its model."""
+    return lambda result: replace(result, model=replace(result.model, **fields))
+
+
+def with_identity(change: Callable[[Model], dict[str, str | None]], **fields: Any) -> Callable[[Result], Result]:
+    """A result whose identity has other parts, and the hash of these."""
+
+    def changed(result: Result) -> Result:
+        identity = change(result.model)
+        model = replace(result.model, identity=identity, identity_sha256=model_identity(identity), **fields)
+        return replace(result, model=model)
+
+    return changed
+
+
+def without_identity(result: Result) -> Result:
+    return replace(result, model=replace(result.model, identity=None))
+
+
+CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
+    (
+        "another model's files under an own name",
+        with_identity(lambda model: {"backend": "logging", "model": "acme/honest@1"}),
+        "the identity says id 'acme/honest', the model 'evil/forger'",
+    ),
+    (
+        "another revision than that of the files",
+        with_model(revision="2"),
+        "the identity says revision '1', the model '2'",
+    ),
+    (
+        "another revision than that of a folder's files",
+        with_identity(lambda model: {"backend": "logging", "model": "sha256:" + "0" * 64}),
+        f"the identity says revision 'sha256:{'0' * 64}', the model '1'",
+    ),
+    (
+        "an adapter under the name of its base",
+        with_identity(lambda model: {"backend": "logging", "model": "evil/forger@1", "adapter": "evil/adapter@7"}),
+        "the identity says revision '7', the model '1'",
+    ),
+    (
+        "the commit of a harness's log",
+        with_identity(lambda model: {"backend": "import", "commit": "a" * 40}, backend="import", endpoint="replay"),
+        f"the identity says commit '{'a' * 40}', the model '1'",
+    ),
+    ("no parts of the identity", without_identity, "says only the hash of its model's identity, not its parts"),
+    (
+        "a baseline of a stranger",
+        with_identity(
+            lambda model: {"backend": "baseline", "kind": "clever", "version": "1"},
+            id="baseline/clever",
+            endpoint="baseline",
+            backend="baseline",
+        ),
+        "is of a baseline, and the board computes baselines itself",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), [row[1:] for row in CLAIMS], ids=[row[0] for row in CLAIMS])
+def test_claims_about_the_model_are_rejected(
+    places: Places, tmp_path: Path, change: Callable[[Result], Result], said: str
+) -> None:
+    folder = forge(places, tmp_path / "results" / "aaa", of_result=change)
+    judged = verdict(folder, places)
+    assert judged.state == "rejected"
+    assert said in (judged.reason or "")
+    assert board(tmp_path / "results", places).tables == ()
+
+
+def test_the_hash_of_an_endpoint_is_a_claim_that_readers_are_warned_of(places: Places, tmp_path: Path) -> None:
+    folder = forge(
+        places, tmp_path / "a", of_result=lambda result: without_identity(with_model(endpoint="api")(result))
+    )
+    judged = verdict(folder, places)
+    assert judged.state == "accepted with warnings"
+    assert "the identity of its model is a claim" in " ".join(judged.warnings)
+
+
+def test_own_runs_may_have_any_name(places: Places, tmp_path: Path) -> None:
+    forge(places, tmp_path / "runs" / "a", of_result=CLAIMS[0][1])
+    assert load([Root(tmp_path / "runs", "local")], places.book, Memory(None)).left_out == ()
+
+
+class Pull(NamedTuple):
+    """A checkout of the base branch and one of a pull request, as a code host makes them."""
+
+    base: Path
+    submitted: Path
+
+    @property
+    def results(self) -> Path:
+        return self.submitted / "leaderboard" / "results"
+
+    def verdicts(self, places: Places) -> list[Verdict]:
+        for checkout in self:
+            for command in (["init", "--quiet"], ["add", "--all", "--force"]):
+                subprocess.run(["git", "-C", checkout, *command], check=True, capture_output=True)
+        return list(judge([self.submitted], places.book, Memory(None), advance=lambda n_done, n: None, since=self.base))
+
+
+@pytest.fixture
+def pull(places: Places, tmp_path: Path) -> Pull:
+    base = tmp_path / "base"
+    place = place_for(read_result(places.honest))
+    shutil.copytree(places.honest, base / "leaderboard" / "results" / place, ignore=lambda *_: ["log"])
+    for name in (".github/workflows/verify.yml", ".ci/run", "leaderboard/keys/a.json", "leaderboard/ranking.py"):
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_text("as it is\n")
+    shutil.copytree(base, tmp_path / "submitted")
+    return Pull(base, tmp_path / "submitted")
+
+
+def submitted(pull: Pull, places: Places, place: Path | None = None, **forged: Any) -> Path:
+    """A result in a pull request: where it belongs, or elsewhere."""
+    folder = forge(places, pull.submitted / "made", **forged)
+    target = pull.results / (place or place_for(read_result(folder)))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return folder.rename(target)
+
+
+@pytest.mark.slow
+def test_a_pull_request_with_a_result_alone_is_verified(pull: Pull, places: Places) -> None:
+    assert pull.verdicts(places) == []
+    folder = submitted(pull, places, change=constant(0.6))
+    (judged,) = pull.verdicts(places)
+    assert (judged.reason, judged.place) == (None, str(folder))
+
+
+def write(name: str, text: str = "own\n") -> Callable[[Pull, Places], None]:
+    def change(pull: Pull, places: Places) -> None:
+        path = pull.submitted / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    return change
+
+
+def link(name: str) -> Callable[[Pull, Places], None]:
+    def change(pull: Pull, places: Places) -> None:
+        shutil.rmtree(pull.submitted / name)
+        (pull.submitted / name).symlink_to(pull.base / name)
+
+    return change
+
+
+def hidden(pull: Pull, places: Places) -> None:
+    submitted(pull, places, place=Path(".hidden") / "a")
+
+
+def of_another_model(pull: Pull, places: Places) -> None:
+    submitted(pull, places, place=place_for(read_result(places.honest)).parent / "other", change=constant(0.6))
+
+
+def of_another_dataset(pull: Pull, places: Places) -> None:
+    submitted(pull, places, place=Path("made@2.0.0/evil__forger/type2"), change=constant(0.6))
+
+
+def deleted(pull: Pull, places: Places) -> None:
+    (pull.submitted / ".github/workflows/verify.yml").unlink()
+
+
+PULLS: list[tuple[str, Callable[[Pull, Places], None], str]] = [
+    ("results in another model's folder", of_another_model, "belongs into made@1.0.0/evil__forger/"),
+    ("results in another dataset's folder", of_another_dataset, "belongs into made@1.0.0/evil__forger/"),
+    ("leaderboard/results as a link", link("leaderboard/results"), "leaderboard/results: is a link or a file"),
+    ("leaderboard as a link", link("leaderboard"), "leaderboard: is a link or a file"),
+    ("an answer key", write("leaderboard/keys/a.json"), "keys/a.json: decides how results are verified"),
+    ("a workflow", write(".github/workflows/verify.yml"), "verify.yml: decides how results are verified"),
+    ("no workflow", deleted, "verify.yml: decides how results are verified"),
+    ("a script of CI", write(".ci/run"), ".ci/run: decides how results are verified"),
+    ("code", write("leaderboard/ranking.py"), "leaderboard/ranking.py: belongs to no result"),
+    ("a hidden result", hidden, "leaderboard/results/.hidden/a/records.parquet: belongs to no result"),
+    ("a page", write("leaderboard/results/index.html"), "leaderboard/results/index.html: belongs to no result"),
+    ("attributes of git", write("leaderboard/results/.gitattributes"), ".gitattributes: belongs to no result"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("change", "said"), [row[1:] for row in PULLS], ids=[row[0] for row in PULLS])
+def test_pull_requests_that_change_something_else_are_rejected(
+    pull: Pull, places: Places, change: Callable[[Pull, Places], None], said: str
+) -> None:
+    change(pull, places)
+    reasons = [judged.reason or "" for judged in pull.verdicts(places)]
+    assert any(said in reason for reason in reasons), reasons
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (".github/workflows/verify.yml", "This pull request changes what decides"),
+        (".ci/verify-submission", "This pull request changes what decides"),
+        ("leaderboard/keys/made@1.0.0/a.json", "This pull request changes what decides"),
+        ("\n".join(f"leaderboard/results/{number}" for number in range(300)), "of which the code host lists no others"),
+        ("leaderboard/results/made@1.0.0/a/result.json", "sound"),
+    ],
+)
+def test_verdicts_of_a_pull_request_that_decides_about_itself_are_not_shown(
+    tmp_path: Path, changed: str, said: str
+) -> None:
+    (tmp_path / "verdicts.json").write_text('[{"state": "accepted", "place": "sound"}]')
+    (tmp_path / "changed").write_text(changed)
+    command = ("-m", "leaderboard", "comment", tmp_path / "verdicts.json", "--changed", tmp_path / "changed")
+    printed = run(*command, status=0).stdout
+    assert said in printed
+    assert ("sound" in printed) == (said == "sound")
+
+
+def again(**fields: Any) -> dict[str, Any]:
+    return {"date": "2026-01-02", "n_items": 50, "n_agreeing": 50, "tolerance": 1e-3} | fields
+
+
+REPORTS: list[tuple[str, dict[str, Any], str]] = [
+    ("one item", again(n_items=1, n_agreeing=1), "1 items were asked again, and 50 are needed"),
+    ("a tolerance that forgives all", again(tolerance=99), "answers may differ by 99 nats, and by 0.001 in"),
+    ("more agreeing than asked", again(n_agreeing=51), "more items agree than were asked again"),
+]
+
+
+@pytest.mark.parametrize(("rerun", "said"), [row[1:] for row in REPORTS], ids=[row[0] for row in REPORTS])
+def test_reports_that_show_nothing_are_not_entered(
+    places: Places, tmp_path: Path, rerun: dict[str, Any], said: str
+) -> None:
+    printed = run(*accepting(places, tmp_path, rerun), status=1).stderr
+    assert said in printed
+    assert not (tmp_path / "results" / "register.json").exists()
+
+
+def accepting(places: Places, tmp_path: Path, rerun: dict[str, Any], place: Path | None = None) -> list[str | Path]:
+    place = place or place_for(read_result(places.honest))
+    folder = Path(shutil.copytree(places.honest, tmp_path / "results" / place))
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps([{"result_sha256": sha256_file(folder / "result.json"), "rerun": rerun}]))
+    command = ["-m", "leaderboard", "accept", str(place), "--owner", "acme-bot"]
+    return [*command, "--report", report, "--results", tmp_path / "results"]
+
+
+def test_a_result_in_another_folder_is_not_accepted(places: Places, tmp_path: Path) -> None:
+    printed = run(*accepting(places, tmp_path, again(), Path("made@1.0.0/mine/type2")), status=1).stderr
+    assert "made@1.0.0/mine/type2: belongs into made@1.0.0/acme__honest/" in printed
+
+
+def test_fifty_answers_that_agree_reproduce_a_result(places: Places, tmp_path: Path) -> None:
+    run(*accepting(places, tmp_path, again()), status=0)
+    (entry,) = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None)).entries
+    assert entry.provenance == "reproduced"
+
+
+@pytest.mark.parametrize(("mode", "is_used"), [(0o700, True), (0o755, True), (0o777, False), (0o770, False)])
+def test_a_memory_that_others_can_write_to_is_not_used(
+    tmp_path: Path, mode: int, is_used: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "memory"
+    Memory(folder).put("kind", {}, "value")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(mode)
+    assert Memory(folder).get("kind", {}) == ("value" if is_used else None)
+    assert ("others can write to this memory" in capsys.readouterr().err) == (not is_used)
+    assert folder.stat().st_mode & 0o777 == (0o700 if is_used else mode)
+
+
+def compared(places: Places, tmp_path: Path, **forged: Any) -> Verdict:
+    """The verdict about a forged result where an honest one is there."""
+    place = place_for(read_result(places.honest))
+    if not (tmp_path / "there").exists():
+        shutil.copytree(places.honest, tmp_path / "there" / place)
+    folder = forge(places, tmp_path / "forged", **forged)
+    advance: Callable[[int, int], None] = lambda n_done, n: None  # noqa: E731
+    (judged,) = judge([folder], places.book, Memory(None), advance=advance, against=tmp_path / "there")
+    return judged
+
+
+@pytest.mark.slow
+def test_a_result_is_compared_with_those_that_are_there(places: Places, tmp_path: Path) -> None:
+    honest = read_result(places.honest)
+    stolen = with_model(identity_sha256=honest.model.identity_sha256, identity=None, endpoint="api")
+    rejected = compared(places, tmp_path / "a", of_result=stolen, change=constant(0.6))
+    assert "claims the identity of acme/honest (1) in " in (rejected.reason or "")
+    copied = compared(places, tmp_path / "b", change=nudged(1e-6))
+    assert copied.state == "accepted with warnings"
+    assert "gives the answers of acme/honest (1) in " in copied.warnings[0]
+    disputing = compared(places, tmp_path / "c", model="acme/honest", change=constant(0.6))
+    assert "has other answers than " in disputing.warnings[0]
+    assert compared(places, tmp_path / "d", change=constant(0.6)).warnings == ()
+
+
+@pytest.mark.slow
+def test_copies_of_one_pull_request_are_compared_with_one_another(places: Places, tmp_path: Path) -> None:
+    for number in range(3):
+        forge(places, tmp_path / "forged" / str(number), model=f"evil/copy{number}", change=nudged(1e-6 * number))
+    advance: Callable[[int, int], None] = lambda n_done, n: None  # noqa: E731
+    judged = judge([tmp_path / "forged"], places.book, Memory(None), advance=advance, against=tmp_path / "none")
+    assert [len(each.warnings) for each in judged] == [0, 1, 2]
+
+
+def continuation(world: World) -> Path:
+    """A complete result with stored scores of its texts, by scorers that nobody has."""
+    return next(run for run in find_runs(world.runs) if run.parts[-2:] == ("acme__fair", "continuation"))
+
+
+@pytest.mark.slow
+def test_stored_scores_that_nobody_computed_again_give_no_rank(made_world: World, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(continuation(made_world), tmp_path / "results" / "a"))
+
+    def entry(origin: Literal["accepted", "local"] = "accepted") -> Entry:
+        (loaded,) = load([Root(tmp_path / "results", origin)], made_world.book, Memory(None)).entries
+        return loaded
+
+    assert entry().provenance == "reported"
+    reason = "reported, and computed again by nobody: scores of stored-1, stored-1, stored-1 are taken as stored"
+    assert why_unranked(entry()) == reason
+    assert entry("local").provenance == "recomputed"
+    accepted(tmp_path / "results", "a", "2026-01-01")
+    assert why_unranked(entry()) == reason
+    (tmp_path / "results" / "register.json").unlink()
+    accepted(tmp_path / "results", "a", "2026-01-01", scores_compared="2026-01-02")
+    assert (entry().provenance, why_unranked(entry())) == ("recomputed", None)
+    assert compare_scores(folder, scorers("stored"), seed=1) == ("stored-1",) * 3
+    assert compare_scores(folder, scorers("another"), seed=1) == ()
+    other = MadeScorer("toxicity", lambda text: (0.5,), name="stored")
+    with pytest.raises(DataError, match="stored-1 gives a text other scores than the stored ones"):
+        compare_scores(folder, [other], seed=1)
+
+
+@pytest.mark.slow
+def test_answers_that_were_published_are_reported_until_a_maintainer_compared_them(
+    places: Places, tmp_path: Path
+) -> None:
+    folder = forge(places, tmp_path / "results" / "a")
+    (entry,) = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None)).entries
+    with mock.patch.object(Entry, "is_imported", property(lambda self: True)):
+        assert "reported, and computed again by nobody: no maintainer has compared" in (why_unranked(entry) or "")
+        assert why_unranked(replace(entry, origin="local")) is None
+    assert folder.is_dir()
