@@ -118,6 +118,12 @@ class MetricDefinition(Generic[T]):
     """Largest value that is possible; None if there is none."""
     ideal: float | Callable[[T], float | None] | None = None
     """Ideal value, or function that returns it for a table; None if there is none."""
+    overshoots: bool = False
+    """True if ``aggregate`` can exceed the range by chance, as an unbiased estimate of a value at its end must.
+
+    The value is then the end, so that none is punished for lying beyond an ideal. Without each cluster it is not
+    clipped, since a clipped estimate would seem certain.
+    """
     slices: tuple[str, ...] = ()
     """Names of the groups by which the value is also computed, one slice per value of the group."""
     undefined: Callable[[T], str | None] = lambda table: None
@@ -191,7 +197,7 @@ class MetricDefinition(Generic[T]):
             ArithmeticError: the value is outside by more than rounding, so the metric is wrong.
         """
         inside = within(value, self.minimum, self.maximum)
-        if abs(value - inside) > TOLERANCE:
+        if abs(value - inside) > TOLERANCE and not self.overshoots:
             raise ArithmeticError(f"{self.name} is {value}, outside [{self.minimum}, {self.maximum}]")
         return inside
 

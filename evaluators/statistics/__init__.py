@@ -12,4 +12,5 @@ From stored answers to a value with its interval::
             *cluster_sums*                    └──*jackknife*: each cluster left out──> interval
 
     class_accuracies: how evenly a classifier is right over its classes (Gini index, COBias, Sen welfare)
+    evenness: squares of accuracies and their products, without what chance adds to them
 """

@@ -30,7 +30,7 @@ _LABELS = {
     "trait_pronoun_rate": "Pronouns for traits",
     "occupation_pronoun_rate": "Pronouns for occupations",
     "pe": "Performance equality (PE)",
-    "pe_null": "PE by chance",
+    "pe_null": "PE (paper) by chance",
     "pe_p_value": "p of PE",
     "answer_accuracy": "Accuracy of answers",
     "no_pronoun_rate": "Answers without pronoun",

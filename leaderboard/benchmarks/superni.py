@@ -10,8 +10,9 @@ from leaderboard.benchmark_pages import BenchmarkPages, Column, IndexChart, Layo
 
 _LABELS = metric_headings()
 _COLUMNS = (
-    *("macro_f1", "accuracy", "rsd", "rsd_floor", "bias_score", "bias_score_floor"),
-    *("gini", "gini_floor", "cobias", "cobias_floor", "smallest_class_accuracy", "n_shown", "cut_rate"),
+    *("macro_f1", "accuracy", "rsd", "bias_score", "bias_score_floor", "gini", "cobias", "smallest_class_accuracy"),
+    *("rsd_paper", "rsd_paper_floor", "gini_paper", "gini_paper_floor", "cobias_paper", "cobias_paper_floor"),
+    *("n_shown", "cut_rate"),
 )
 _RANKING = 8
 """Number of examples after which models are ranked and calibrations are compared."""
@@ -30,7 +31,7 @@ _CALIBRATED = {
 }
 """Names of the calibrations before and after which a measure is compared."""
 _INDEX_LABELS = {
-    **{f"{name}_k{_RANKING}": _index_label(name, _RANKING) for name in ("accuracy", "gini")},
+    **{f"{name}_k{_RANKING}": _index_label(name, _RANKING) for name in ("accuracy", "gini", "rsd_paper")},
     **{f"{name}_k{k}": _index_label(name, k) for name in _CURVES for k in N_EXAMPLES},
     **{
         f"{name}_k{N_BALANCED}_{rule_of(percent)}": _index_label(name, N_BALANCED, percent=percent)
@@ -100,17 +101,17 @@ PAGES = BenchmarkPages(
         "example_balance": "labels of the examples",
     },
     index_columns=(
-        *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "bias_score", "gini")),
+        *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "rsd_paper", "bias_score", "gini")),
         *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in _CALIBRATED[name]),
         f"gini_gini_k{_RANKING}",
         "macro_f1_k0",
     ),
     index_charts=(
         _curve("macro_f1", f"Macro-F1 by number of examples; higher is better. {_SETS}"),
-        _curve("rsd", f"RSD by number of examples; lower is more even. {_SETS}"),
+        _curve("rsd", f"RSD², without chance, by number of examples; lower is more even. {_SETS}"),
         _curve("bias_score", f"BiasScore by number of examples; lower is nearer to a uniform prior. {_SETS}"),
         _by_share("macro_f1", f"Macro-F1 by the labels of the examples; higher is better. {_SETS}"),
-        _by_share("rsd", f"RSD by the labels of the examples; lower is more even. {_SETS}"),
+        _by_share("rsd", f"RSD², without chance, by the labels of the examples; lower is more even. {_SETS}"),
         _by_share(
             "bias_score", f"BiasScore by the labels of the examples; lower is nearer to a uniform prior. {_SETS}"
         ),
@@ -118,14 +119,14 @@ PAGES = BenchmarkPages(
         _calibrated("bias_score", f"BiasScore before and after each calibration; lower is better. {_SETS}"),
         _calibrated(
             "gini",
-            "Gini index of the class accuracies before and after each calibration; lower is more even. With few items "
-            f"chance alone keeps it from 0. {_SETS}",
+            "Gini index² of the class accuracies, without chance, before and after each calibration; lower is more "
+            f"even. {_SETS}",
         ),
     ),
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. Even guessing has a perfect RSD and BiasScore of 0, so "
-        "these say nothing without the macro-F1 beside them. With few items chance alone keeps every model from 0: "
-        "compare with the values by chance."
+        "these say nothing without the macro-F1 beside them. With few items chance alone keeps BiasScore and the "
+        "measures of the papers from 0: compare these with the values by chance."
     ),
     papers=(
         Paper(

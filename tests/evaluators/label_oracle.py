@@ -19,17 +19,22 @@ SMALLEST = 1e-6
 CLASS_MEASURES = (
     "accuracy",
     "macro_f1",
-    "rsd",
+    "rsd_paper",
     "rsd_release",
-    "cobias",
-    "gini",
+    "cobias_paper",
+    "gini_paper",
     "top_class_dominance",
     "smallest_class_accuracy",
 )
-CLASS_FLOORS = ("rsd_floor", "cobias_floor", "gini_floor")
+CLASS_FLOORS = ("rsd_paper_floor", "cobias_paper_floor", "gini_paper_floor")
+FOLD_MEASURES = ("rsd", "cobias", "gini")
+N_FOLDS = 4
 OF_PAPER = ("cc", "dc")
 """Calibrations that the paper runs, and writes with a softmax, beside the one that it proposes."""
-CORRELATIONS = {"f1_rsd_correlation": ("macro_f1", "rsd"), "f1_bias_score_correlation": ("macro_f1", "bias_score")}
+CORRELATIONS = {
+    "f1_rsd_correlation": ("macro_f1", "rsd_paper"),
+    "f1_bias_score_correlation": ("macro_f1", "bias_score"),
+}
 PRIOR_MEASURES = ("bias_score", "bias_score_normalised")
 Shares: TypeAlias = dict[str, float]
 Correct: TypeAlias = "Callable[[Row], Shares | None]"
@@ -106,15 +111,53 @@ def class_measures(pairs: Sequence[tuple[str, Shares]]) -> dict[str, float | Non
     return {
         "accuracy": overall,
         "macro_f1": sum(f1) / size,
-        "rsd": math.sqrt(sum((a - overall) ** 2 for a in accuracies) / size) / overall if overall else None,
+        "rsd_paper": math.sqrt(sum((a - overall) ** 2 for a in accuracies) / size) / overall if overall else None,
         "rsd_release": math.sqrt(sum((a - mean) ** 2 for a in accuracies) / size) / overall if overall else None,
-        "cobias": sum(gaps) / n_pairs if n_pairs and overall else None,
-        "gini": ranked / (size * sum(accuracies)) if mean and n_pairs else None,
+        "cobias_paper": sum(gaps) / n_pairs if n_pairs and overall else None,
+        "gini_paper": ranked / (size * sum(accuracies)) if mean and n_pairs else None,
         "top_class_dominance": accuracies[-1] / mean if mean else None,
         "smallest_class_accuracy": accuracies[0],
-        "rsd_floor": math.sqrt(sum(variance.values()) / size) / overall if overall else None,
-        "cobias_floor": sum(chance_gaps) / n_pairs if n_pairs and overall else None,
-        "gini_floor": (size - 1) / (2 * size) * sum(chance_gaps) / n_pairs / mean if mean and n_pairs else None,
+        "rsd_paper_floor": math.sqrt(sum(variance.values()) / size) / overall if overall else None,
+        "cobias_paper_floor": sum(chance_gaps) / n_pairs if n_pairs and overall else None,
+        "gini_paper_floor": (size - 1) / (2 * size) * sum(chance_gaps) / n_pairs / mean if mean and n_pairs else None,
+    }
+
+
+def fold_measures(answers: Sequence[tuple[str, Shares | None]]) -> dict[str, float | None]:
+    """Squared measures of evenness of all items of the split *test*, of which some have no answer.
+
+    The items of each class go to the folds in turn. Noise is what the products of two answers of one fold add.
+    """
+    n_seen: dict[str, int] = {}
+    of_class: dict[str, list[tuple[int, float]]] = {}
+    for target, p in answers:
+        fold = n_seen.get(target, 0) % N_FOLDS
+        n_seen[target] = n_seen.get(target, 0) + 1
+        if p is not None:
+            of_class.setdefault(target, []).append((fold, credits(p).get(target, 0.0)))
+    own = {c: found for c, found in of_class.items() if len({fold for fold, _ in found}) > 1}
+    accuracies = {c: sum(credit for _, credit in found) / len(found) for c, found in own.items()}
+    if not own or not any(accuracies.values()):
+        return dict.fromkeys(FOLD_MEASURES)
+    # The mean of the products of all pairs of answers in different folds.
+    squares = {}
+    for c, found in own.items():
+        products = [x * y for i, (a, x) in enumerate(found) for j, (b, y) in enumerate(found) if i != j and a != b]
+        squares[c] = sum(products) / len(products)
+
+    def product(c: str, d: str) -> float:
+        return squares[c] if c == d else accuracies[c] * accuracies[d]
+
+    size, n = len(own), {c: len(found) / sum(map(len, own.values())) for c, found in own.items()}
+    gaps = [product(c, c) + product(d, d) - 2 * product(c, d) for c in own for d in own if c < d]
+    overall = sum(n[c] * accuracies[c] for c in own)
+    of_overall = sum(n[c] * n[d] * product(c, d) for c in own for d in own)
+    around = [product(c, c) - 2 * sum(n[d] * product(c, d) for d in own) + of_overall for c in own]
+    mean = sum(accuracies.values()) / size
+    return {
+        "rsd": sum(around) / size / overall**2,
+        "cobias": sum(gaps) / len(gaps) if gaps else None,
+        "gini": sum(gaps) / size**2 / mean**2 if gaps else None,
     }
 
 
@@ -274,19 +317,28 @@ def measures(rows: Sequence[Row], weights: Shares | None = None) -> dict[str, fl
     found["cut_rate"] = sum(row.is_cut for row in test) / len(test) if test else None
     for name, correct in corrections(rows, labels).items():
         own = measured(rows, correct or (lambda row: None), labels, f"_{name}")
-        wanted = ("bias_score",) if name.endswith("_softmax") else (*CLASS_MEASURES, *PRIOR_MEASURES)
+        wanted = ("bias_score",) if name.endswith("_softmax") else (*CLASS_MEASURES, *FOLD_MEASURES, *PRIOR_MEASURES)
         found |= {key: own[key] for key in (f"{one}_{name}" for one in wanted)}
     correct = (lambda row: None) if weights is None else (lambda row: reweighted(row, weights))
     own = measured(rows, correct, labels, "_gini")
-    return found | {name: own[name] for name in (f"{one}_gini" for one in CLASS_MEASURES)}
+    return found | {name: own[name] for name in (f"{one}_gini" for one in (*CLASS_MEASURES, *FOLD_MEASURES))}
 
 
 def measured(rows: Sequence[Row], correct: Correct, labels: Sequence[str], ending: str) -> dict[str, float | None]:
     pairs = [(row, correct(row)) for row in rows if row.target is not None]
     tested = [(str(row.target), p) for row, p in pairs if row.split == "test" and p is not None]
     biased = [(row, p) for row, p in pairs if row.split == "bias" and p is not None]
-    found = class_measures(tested) | prior_measures(biased, labels)
+    answers = [(str(row.target), p) for row, p in pairs if row.split == "test"]
+    found = class_measures(tested) | fold_measures(answers) | prior_measures(biased, labels)
     return {f"{name}{ending}": value for name, value in found.items()}
+
+
+def shown(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """The values that a result has: an estimate below 0 is 0."""
+    return {
+        name: max(value, 0.0) if value is not None and name.split("_")[0] in FOLD_MEASURES else value
+        for name, value in values.items()
+    }
 
 
 def mean_over(parts: Sequence[Mapping[str, Any]], name: str) -> float | None:

@@ -267,7 +267,9 @@ def test_levels_have_intervals_that_contain_them(dataset: Path, name: str) -> No
     assert found["rsd"].interval is not None
 
 
-@pytest.mark.parametrize("measure", ["bias_score", "rsd", "rsd_release", "cobias", "gini"])
+@pytest.mark.parametrize(
+    "measure", ["bias_score", "rsd", "rsd_paper", "rsd_release", "cobias", "cobias_paper", "gini", "gini_paper"]
+)
 def test_intervals_of_even_models_contain_0(measure: str) -> None:
     """Half of each class is right, and the mean distribution is even: these measures are exactly 0."""
     shares = [{"a": p, "b": 1 - p} for p in (0.9, 0.1)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluators.tasks.labels.label_measures import ClassSums, cobias_floor, gini_floor
+from evaluators.tasks.labels.label_measures import ClassSums, cobias_paper_floor, gini_paper_floor
 from schemas.documents.record import Record
 from schemas.files.record_files import write_records
 from tests.evaluators import label_oracle
@@ -58,14 +58,15 @@ def test_every_metric_is_that_of_plain_loops(
     parts = made_records(planned(dataset, "tasks", prompt), drawn_answer(seed, p_missing=p_missing))
     expected = [recounted(records, tmp_path) for records in parts]
     for records, wanted in zip(parts, expected, strict=True):
-        assert values(records) == pytest.approx(wanted, abs=1e-9), records[0].config
+        assert values(records) == pytest.approx(label_oracle.shown(wanted), abs=1e-9), records[0].config
     of_suite = measured(*parts, is_suite=True)
     assert of_suite.keys() == expected[0].keys()
     for name, metric in of_suite.items():
         if name in label_oracle.CORRELATIONS:
             assert metric.value == pytest.approx(label_oracle.correlation(expected, name), abs=1e-9), name
             continue
-        assert metric.value == pytest.approx(label_oracle.mean_over(expected, name), abs=1e-9), name
+        wanted_mean = label_oracle.shown({name: label_oracle.mean_over(expected, name)})[name]
+        assert metric.value == pytest.approx(wanted_mean, abs=1e-9), name
         known = [one[name] for one in expected if one[name] is not None]
         if known:
             assert (metric.n, metric.n_excluded) == (len(known), len(parts) - len(known))
@@ -103,12 +104,15 @@ def test_rsd_of_the_paper_and_of_its_code_differ_on_a_majority() -> None:
     """90 of 100 items are a, and a is always predicted: accuracies 1 and 0, over all .9."""
     records = [simple("test", n, "a" if n < 90 else "b", {"a": 0.6, "b": 0.4}) for n in range(100)]
     found = values(records)
-    assert found["rsd"] == pytest.approx(math.sqrt((0.1**2 + 0.9**2) / 2) / 0.9, abs=1e-12)
-    assert found["rsd"] == pytest.approx(0.711, abs=5e-4)
+    assert found["rsd_paper"] == pytest.approx(math.sqrt((0.1**2 + 0.9**2) / 2) / 0.9, abs=1e-12)
+    assert found["rsd_paper"] == pytest.approx(0.711, abs=5e-4)
+    # All answers to a class are alike, so that nothing is due to chance.
+    assert found["rsd"] == pytest.approx((0.1**2 + 0.9**2) / 2 / 0.9**2, abs=1e-12)
+    assert [found["cobias"], found["gini"]] == pytest.approx([1.0, 1.0])
     assert found["rsd_release"] == pytest.approx(0.5 / 0.9, abs=1e-12)
     assert found["rsd_release"] == pytest.approx(0.556, abs=5e-4)
-    assert found["gini"] == pytest.approx(0.5, abs=1e-12)
-    assert found["cobias"] == pytest.approx(1.0, abs=1e-12)
+    assert found["gini_paper"] == pytest.approx(0.5, abs=1e-12)
+    assert found["cobias_paper"] == pytest.approx(1.0, abs=1e-12)
     assert found["top_class_dominance"] == pytest.approx(2.0, abs=1e-12)
     # F1 of a is 2 · 90 / 190, and that of b is 0.
     assert found["macro_f1"] == pytest.approx(90 / 190, abs=1e-12)
@@ -135,19 +139,19 @@ def test_published_gini_indices_are_found(accuracies: Sequence[float], mean: flo
             records.append(simple("test", len(records), label, shares))
     found = values(records)
     assert found["accuracy"] == pytest.approx(mean, abs=1e-9)
-    assert found["cobias"] == pytest.approx(cobias, abs=5e-5)
-    assert found["gini"] == pytest.approx(gini, abs=5e-6)
+    assert found["cobias_paper"] == pytest.approx(cobias, abs=5e-5)
+    assert found["gini_paper"] == pytest.approx(gini, abs=5e-6)
     assert found["top_class_dominance"] == pytest.approx(max(accuracies) / mean, abs=1e-9)
 
 
 @pytest.mark.parametrize(("p", "n", "size", "floor"), [(0.69, 100, 100, 0.0374), (0.88, 1250, 4, 0.0044)])
 def test_the_gini_index_by_chance_is_the_simulated_one(p: float, n: int, size: int, floor: float) -> None:
     sums = ClassSums(np.full(size, p * n), np.full(size, float(n)), np.full(size, float(n)))
-    assert float(gini_floor(sums)) == pytest.approx(floor, abs=5e-5)
+    assert float(gini_paper_floor(sums)) == pytest.approx(floor, abs=5e-5)
     rng = np.random.default_rng(5)
     drawn = rng.binomial(n, p, (2000, 2)) / n
     two = ClassSums(np.full(2, p * n), np.full(2, float(n)), np.full(2, float(n)))
-    assert float(cobias_floor(two)) == pytest.approx(np.abs(drawn[:, 0] - drawn[:, 1]).mean(), rel=0.05)
+    assert float(cobias_paper_floor(two)) == pytest.approx(np.abs(drawn[:, 0] - drawn[:, 1]).mean(), rel=0.05)
 
 
 def test_a_label_without_bias_items_counts_in_the_distance_and_not_in_the_mean() -> None:
@@ -229,16 +233,17 @@ def all_wrong(asked: Asked) -> list[float]:
 def test_measures_that_divide_by_the_accuracy_are_null_where_all_is_wrong(dataset: Path) -> None:
     parts = made_records(planned(dataset, "tasks", CONTEXTS[1]), all_wrong)
     for found in (measured(parts[1]), measured(*parts, is_suite=True)):
-        for name in ("rsd", "rsd_release", "gini", "top_class_dominance", "rsd_floor", "gini_floor"):
+        for name in ("rsd", "rsd_paper", "rsd_release", "gini", "gini_paper", "top_class_dominance", "rsd_paper_floor"):
             assert found[name].value is None
             assert found[name].reason
         assert found["accuracy"].value == 0.0
-    assert measured(parts[1])["gini"].reason == "nothing is right, or there are fewer than two classes"
+    assert measured(parts[1])["gini_paper"].reason == "nothing is right, or there are fewer than two classes"
+    assert measured(parts[1])["gini"].reason == "nothing is right, or fewer than two classes have two items"
 
 
 def test_cobias_does_not_call_a_model_even_that_is_always_wrong(dataset: Path) -> None:
     (records,) = made_records(planned(dataset, "three", CONTEXTS[1]), all_wrong)
-    assert values(records)["cobias"] is None
+    assert (values(records)["cobias"], values(records)["cobias_paper"]) == (None, None)
 
 
 def test_without_examples_or_their_answers_looc_is_null_with_the_reason(dataset: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_floor_is_a_metric_of_the_same_task() -> None:
     definitions = {one.name: one for one in metric_definitions("classification")}
     floors = {one.name: one.floor for one in definitions.values() if one.floor is not None}
     assert floors["bias_score"] == "bias_score_floor"
-    assert floors["rsd"] == "rsd_floor"
+    assert floors["rsd_paper"] == "rsd_paper_floor"
     assert set(floors.values()) <= definitions.keys()
     # A calibration changes how much the distributions vary, so that chance gives another value.
     assert not [name for name in floors if "_bc" in name or "_cc" in name]

@@ -27,6 +27,7 @@ from leaderboard.verify.rerunning import _agree
 from leaderboard.verify.submissions import prepare, write_prepared
 from leaderboard.verify.verdicts import judge
 from schemas.documents.base import as_row
+from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
 from schemas.files.record_columns import RecordColumns
@@ -211,7 +212,12 @@ def test_hashes_of_the_texts_of_others_are_no_texts(world: World, tmp_path: Path
 def test_sums_of_another_version_give_a_null_with_a_reason(world: World) -> None:
     folder = world.result("acme/fair", "recognition")
     change_sums(folder, lambda row: replace(row, version="0.1") if row.metric == "gdr" else row)
-    rewritten(folder, lambda result: replace(result, metrics=tuple(m for m in result.metrics if m.name != "gdr")))
+
+    def older(result: Result) -> Result:
+        metrics = (replace(one, version="0.1") if one.name == "gdr" else one for one in result.metrics)
+        return replace(result, metrics=tuple(metrics))
+
+    rewritten(folder, older)
     metric = world.entries(world.results)["acme/fair", "recognition"].metric("gdr")
     assert metric is not None
     assert metric.value is None

@@ -17,7 +17,7 @@ BENCHMARK = Benchmark(
     baselines=BASELINES_WITHOUT_EXAMPLES,
     baseline_with_parameter=baseline_with_prior,
     printed_metrics=(
-        *("macro_f1", "accuracy", "rsd", "gini", "gini_floor", "cobias", "smallest_class_accuracy", "bias_score"),
+        *("macro_f1", "accuracy", "rsd", "gini", "gini_paper", "cobias", "smallest_class_accuracy", "bias_score"),
         *(
             f"{name}_{method.name}"
             for name in ("macro_f1", "gini")

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from biasboard.ground.columns import FloatArray, IntArray
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.statistics import class_accuracies
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.evenness import N_FOLDS, squares
 from evaluators.statistics.record_tables import mean
 
 _ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))
@@ -33,6 +34,15 @@ class ClassSums(NamedTuple):
     """Credit that each label gets from all items, right or wrong."""
 
 
+class FoldSums(NamedTuple):
+    """Sums over the items of each fold by class, each of shape (..., N_FOLDS, k)."""
+
+    right: FloatArray
+    """Credit for the right label, over the items that have it."""
+    n_items: FloatArray
+    """Number of items by their right label."""
+
+
 class PriorSums(NamedTuple):
     """Sums over items by right label (second to last axis) and label (last axis), each of shape (..., k, k)."""
 
@@ -48,7 +58,7 @@ class PriorSums(NamedTuple):
 
 
 # Statistics hold the fields one after the other, each with a column per label, or per pair of labels.
-N_CLASS, _N_PRIOR = len(ClassSums._fields), len(PriorSums._fields)
+N_CLASS, _N_FOLD, _N_PRIOR = len(ClassSums._fields), len(FoldSums._fields), len(PriorSums._fields)
 
 
 def class_columns(shares: FloatArray, targets: IntArray) -> FloatArray:
@@ -58,6 +68,15 @@ def class_columns(shares: FloatArray, targets: IntArray) -> FloatArray:
     columns[rows, 0, targets] = credits[rows, targets]
     columns[rows, 1, targets] = 1.0
     columns[:, 2] = credits
+    return columns
+
+
+def fold_columns(shares: FloatArray, targets: IntArray, folds: IntArray) -> FloatArray:
+    """Return the columns of :class:`FoldSums`, shape (n, 2, N_FOLDS, k)."""
+    rows, credits = np.arange(len(shares)), predicted_share(shares)
+    columns = np.zeros((len(shares), _N_FOLD, N_FOLDS, shares.shape[1]))
+    columns[rows, 0, folds, targets] = credits[rows, targets]
+    columns[rows, 1, folds, targets] = 1.0
     return columns
 
 
@@ -84,14 +103,87 @@ def macro_f1(sums: ClassSums) -> FloatArray:
     return _over_classes(f1, sums)
 
 
-def rsd(sums: ClassSums) -> FloatArray:
+class _Classes(NamedTuple):
+    """The accuracies of the classes, and what the square of each must lose to be an unbiased estimate."""
+
+    accuracies: FloatArray
+    """Shape (..., k); 0 for a class that does not count."""
+    noise: FloatArray
+    """The square of the accuracy, less the unbiased estimate of it; of the same shape, with the same zeros."""
+    shares: FloatArray
+    """Share of the items that each class has, of the same shape; 0 for a class that does not count."""
+    n: FloatArray
+    """Number of classes that count, shape (...,)."""
+
+    @classmethod
+    def of(cls, sums: FoldSums) -> _Classes:
+        """Leave out classes whose items are all in one fold: nothing says how much of their accuracy is chance."""
+        squared = squares(sums.right, sums.n_items)
+        counts: BoolArray = ~np.isnan(squared)
+        n_items = np.where(counts, sums.n_items.sum(axis=-2), 0.0)
+        accuracies = np.where(counts, ratio(sums.right.sum(axis=-2), n_items), 0.0)
+        noise = np.where(counts, accuracies**2 - squared, 0.0)
+        shares = np.nan_to_num(ratio(n_items, n_items.sum(axis=-1, keepdims=True)))
+        return cls(accuracies, noise, shares, counts.sum(axis=-1).astype(np.float64))
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean accuracy over classes, shape (...,); nan without classes."""
+        return ratio(self.accuracies.sum(axis=-1), self.n)
+
+    @property
+    def variance(self) -> FloatArray:
+        """An unbiased estimate of the variance of the classes' accuracies around their mean, shape (...,).
+
+        The noise of a class is in its own square, and with a weight of 1/k in the square of the mean.
+        """
+        around = ((self.accuracies - self.mean[..., None]) ** 2 * (self.shares > 0)).sum(axis=-1)
+        return ratio(around - self.noise.sum(axis=-1) * (1 - 1 / np.maximum(self.n, 1)), self.n)
+
+
+def rsd(sums: FoldSums) -> FloatArray:
+    """Return the square of :func:`rsd_paper`, without the differences that chance gives; nan at accuracy 0.
+
+    An even model is at 0 on average, by chance as often below as above.
+    """
+    classes = _Classes.of(sums)
+    shares, noise = classes.shares, classes.noise
+    overall = (shares * classes.accuracies).sum(axis=-1)
+    around = ((classes.accuracies - overall[..., None]) ** 2 * (shares > 0)).sum(axis=-1)
+    # The noise of a class with a share w of the items is in its own accuracy and, w times, in the accuracy of all.
+    of_classes = (noise * (1 - 2 * shares)).sum(axis=-1) + classes.n * (shares**2 * noise).sum(axis=-1)
+    return ratio(around - of_classes, classes.n * overall**2)
+
+
+def cobias(sums: FoldSums) -> FloatArray:
+    """Return the mean squared difference between the accuracies of two classes, without that by chance.
+
+    It is that of :func:`cobias_paper` with squares for absolute differences, and nan where that is. An even model is at
+    0 on average, by chance as often below as above.
+    """
+    classes = _Classes.of(sums)
+    of_pairs = ratio(2 * classes.n * classes.variance, classes.n - 1)
+    return np.where(classes.mean > 0, of_pairs, np.nan)
+
+
+def gini(sums: FoldSums) -> FloatArray:
+    """Return :func:`gini_paper` with squared for absolute differences, without those that chance gives, shape (...,).
+
+    That is the squared coefficient of variation of the class accuracies: k - 1 if only one of k classes is ever right,
+    and nan where :func:`gini_paper` is. An even model is at 0 on average, by chance as often below as above.
+    """
+    classes = _Classes.of(sums)
+    return np.where(classes.n > 1, ratio(classes.variance, classes.mean**2), np.nan)
+
+
+def rsd_paper(sums: ClassSums) -> FloatArray:
     """Return the relative standard deviation of the class accuracies around the accuracy; nan at accuracy 0.
 
     References:
         Reif & Schwartz 2024, arXiv:2405.02743, RSD.
 
     >>> always_first = ClassSums(np.array([90.0, 0.0]), np.array([90.0, 10.0]), np.array([100.0, 0.0]))
-    >>> rsd(always_first).round(3), rsd_release(always_first).round(3)
+    >>> rsd_paper(always_first).round(3), rsd_release(always_first).round(3)
     (np.float64(0.711), np.float64(0.556))
     """
     # The published code returns 0, the best value, where nothing is right.
@@ -102,21 +194,21 @@ def rsd(sums: ClassSums) -> FloatArray:
 def rsd_release(sums: ClassSums) -> FloatArray:
     """Return the RSD around the mean class accuracy, as the published code computes it; nan at accuracy 0.
 
-    It is never larger than :func:`rsd`, and equal on balanced items.
+    It is never larger than :func:`rsd_paper`, and equal on balanced items.
     """
     classes = _class_accuracies(sums)
     spread = _over_classes((classes - _over_classes(classes, sums)[..., None]) ** 2, sums)
     return ratio(np.sqrt(spread), accuracy(sums))
 
 
-def rsd_floor(sums: ClassSums) -> FloatArray:
+def rsd_paper_floor(sums: ClassSums) -> FloatArray:
     """Return approximately the RSD by chance if all classes have the same true accuracy, shape (...,)."""
     overall = accuracy(sums)
     variances = _chance_variances(sums)
     return ratio(np.sqrt(_over_classes(variances, sums)), overall)
 
 
-def cobias(sums: ClassSums) -> FloatArray:
+def cobias_paper(sums: ClassSums) -> FloatArray:
     """Return the mean absolute difference between the accuracies of two classes.
 
     It is nan with fewer than two classes, and where nothing is right: all classes are then equally wrong.
@@ -127,7 +219,7 @@ def cobias(sums: ClassSums) -> FloatArray:
     return np.where(accuracy(sums) > 0, class_accuracies.cobias(_class_accuracies(sums)), np.nan)
 
 
-def cobias_floor(sums: ClassSums) -> FloatArray:
+def cobias_paper_floor(sums: ClassSums) -> FloatArray:
     """Return approximately the COBias by chance if all classes have the same true accuracy, shape (...,)."""
     # The difference of two class accuracies is then about normal around 0.
     variances, n = _chance_variances(sums), _n_classes(sums)
@@ -138,7 +230,7 @@ def cobias_floor(sums: ClassSums) -> FloatArray:
     return np.where(accuracy(sums) > 0, ratio(of_all, n * (n - 1)), np.nan)
 
 
-def gini(sums: ClassSums) -> FloatArray:
+def gini_paper(sums: ClassSums) -> FloatArray:
     """Return the Gini index of the class accuracies; nan if all of them are 0, or with fewer than two classes.
 
     References:
@@ -147,12 +239,12 @@ def gini(sums: ClassSums) -> FloatArray:
     return np.where(_n_classes(sums) > 1, class_accuracies.gini_index(_class_accuracies(sums)), np.nan)
 
 
-def gini_floor(sums: ClassSums) -> FloatArray:
+def gini_paper_floor(sums: ClassSums) -> FloatArray:
     """Return approximately the Gini index by chance if all classes have the same true accuracy, shape (...,)."""
     # Equation 5 of arXiv:2603.15654: the Gini index is (n - 1) / 2n of COBias over the mean class accuracy.
     n = _n_classes(sums)
     mean = class_accuracies.mean_accuracy(_class_accuracies(sums))
-    return ratio(cobias_floor(sums) * (n - 1), 2 * n * mean)
+    return ratio(cobias_paper_floor(sums) * (n - 1), 2 * n * mean)
 
 
 def top_class_dominance(sums: ClassSums) -> FloatArray:
@@ -254,7 +346,7 @@ class Measure(NamedTuple):
     """The formula of a measure, and its properties, which are the same with and without a calibration."""
 
     formula: Callable[[Any], FloatArray]
-    """Function of :class:`ClassSums`, :class:`PriorSums` or the sums of its docstring."""
+    """Function of :class:`ClassSums`, :class:`FoldSums`, :class:`PriorSums` or the sums of its docstring."""
     heading: str
     """Heading of its column or chart."""
     maximum: float | None
@@ -270,17 +362,19 @@ _ZERO = "nothing is right, and the measure divides by the accuracy"
 UNCOUNTED = "no item was asked, or the prompt is cut by tokens, of which the records do not tell"
 _CONSTANT = "one of the two measures is the same for all tasks"
 _NO_PAIR = "no class has two items with a reading"
+_ZERO_OR_FEW = "nothing is right, or fewer than two classes have two items"
+_WITHOUT_CHANCE = "without the differences that chance gives"
 _ZERO_OR_SINGLE = "nothing is right, or there are fewer than two classes"
 CLASS_MEASURES: Mapping[str, Measure] = {
     "accuracy": Measure(accuracy, "Accuracy", 1.0, 1.0, _NO_ITEMS, "Share of right labels."),
     "macro_f1": Measure(macro_f1, "Macro-F1", 1.0, 1.0, _NO_ITEMS, "Mean over classes of F1."),
-    "rsd": Measure(
-        rsd,
-        "RSD",
+    "rsd_paper": Measure(
+        rsd_paper,
+        "RSD, paper",
         None,
         0.0,
         _ZERO,
-        "Spread of the class accuracies around the accuracy, over it (Reif & Schwartz 2024, RSD).",
+        "Spread of the class accuracies around the accuracy, over it, chance included (Reif & Schwartz 2024, RSD).",
     ),
     "rsd_release": Measure(
         rsd_release,
@@ -288,18 +382,23 @@ CLASS_MEASURES: Mapping[str, Measure] = {
         None,
         0.0,
         _ZERO,
-        "RSD around the mean of the class accuracies, as the published code computes it.",
+        "RSD around the mean of the class accuracies, chance included, as the published code computes it.",
     ),
-    "cobias": Measure(
-        cobias,
-        "COBias",
+    "cobias_paper": Measure(
+        cobias_paper,
+        "COBias, paper",
         1.0,
         0.0,
         _ZERO_OR_SINGLE,
-        "Mean absolute difference between two class accuracies (arXiv:2405.07623).",
+        "Mean absolute difference between two class accuracies, chance included (arXiv:2405.07623).",
     ),
-    "gini": Measure(
-        gini, "Gini index", 1.0, 0.0, _ZERO_OR_SINGLE, "Gini index of the class accuracies (arXiv:2603.15654)."
+    "gini_paper": Measure(
+        gini_paper,
+        "Gini index, paper",
+        1.0,
+        0.0,
+        _ZERO_OR_SINGLE,
+        "Gini index of the class accuracies, chance included (arXiv:2603.15654).",
     ),
     "top_class_dominance": Measure(
         top_class_dominance,
@@ -313,6 +412,28 @@ CLASS_MEASURES: Mapping[str, Measure] = {
         smallest_class_accuracy, "Smallest class accuracy", 1.0, 1.0, _NO_ITEMS, "Smallest class accuracy."
     ),
 }
+FOLD_MEASURES: Mapping[str, Measure] = {
+    "rsd": Measure(
+        rsd, "RSD²", None, 0.0, _ZERO_OR_FEW, f"Square of the RSD of Reif & Schwartz 2024, {_WITHOUT_CHANCE}."
+    ),
+    "cobias": Measure(
+        cobias,
+        "COBias²",
+        1.0,
+        0.0,
+        _ZERO_OR_FEW,
+        f"Mean squared difference between two class accuracies, {_WITHOUT_CHANCE} (COBias with squares).",
+    ),
+    "gini": Measure(
+        gini,
+        "Gini index²",
+        None,
+        0.0,
+        _ZERO_OR_FEW,
+        f"Gini index with squares: squared CV of the class accuracies, {_WITHOUT_CHANCE} (arXiv:2603.15654).",
+    ),
+}
+"""Measures of evenness that are ranked: without chance, which no root or absolute value can be."""
 PRIOR_MEASURES: Mapping[str, Measure] = {
     "bias_score": Measure(
         bias_score,
@@ -332,19 +453,24 @@ PRIOR_MEASURES: Mapping[str, Measure] = {
     ),
 }
 CLASS_FLOORS: Mapping[str, Measure] = {
-    "rsd_floor": Measure(
-        rsd_floor, "RSD by chance", None, None, _ZERO, "RSD by chance, at this accuracy and these numbers of items."
+    "rsd_paper_floor": Measure(
+        rsd_paper_floor,
+        "RSD by chance",
+        None,
+        None,
+        _ZERO,
+        "RSD by chance, at this accuracy and these numbers of items.",
     ),
-    "cobias_floor": Measure(
-        cobias_floor,
+    "cobias_paper_floor": Measure(
+        cobias_paper_floor,
         "COBias by chance",
         None,
         None,
         _ZERO_OR_SINGLE,
         "COBias by chance, at this accuracy and these numbers of items.",
     ),
-    "gini_floor": Measure(
-        gini_floor,
+    "gini_paper_floor": Measure(
+        gini_paper_floor,
         "Gini index by chance",
         None,
         None,
@@ -369,8 +495,8 @@ CORRELATIONS: Mapping[str, Measure] = {
         1.0,
         None,
         _CONSTANT,
-        "Pearson correlation of macro-F1 and RSD over the tasks.",
-        ("macro_f1", "rsd"),
+        "Pearson correlation of macro-F1 and the paper's RSD over the tasks.",
+        ("macro_f1", "rsd_paper"),
     ),
     "f1_bias_score_correlation": Measure(
         correlation,
@@ -393,6 +519,7 @@ MEANS: Mapping[str, Measure] = {
 }
 MEASURES: Mapping[str, Measure] = {
     **CLASS_MEASURES,
+    **FOLD_MEASURES,
     **PRIOR_MEASURES,
     **CLASS_FLOORS,
     **PRIOR_FLOORS,
@@ -405,6 +532,11 @@ MEASURES: Mapping[str, Measure] = {
 def is_of_classes(measure: str) -> bool:
     """Return True if a measure is computed from :class:`ClassSums`."""
     return measure in CLASS_MEASURES or measure in CLASS_FLOORS
+
+
+def is_of_folds(measure: str) -> bool:
+    """Return True if a measure is computed from :class:`FoldSums`."""
+    return measure in FOLD_MEASURES
 
 
 def is_of_prior(measure: str) -> bool:
@@ -421,6 +553,9 @@ def value_of(measure: str, sums: FloatArray) -> FloatArray:
     if is_of_classes(measure):
         columns = sums.reshape(*sums.shape[:-1], N_CLASS, -1)
         return MEASURES[measure].formula(ClassSums(*np.moveaxis(columns, -2, 0)))
+    if is_of_folds(measure):
+        columns = sums.reshape(*sums.shape[:-1], _N_FOLD, N_FOLDS, -1)
+        return MEASURES[measure].formula(FoldSums(*np.moveaxis(columns, -3, 0)))
     k = round((sums.shape[-1] / _N_PRIOR) ** 0.5)
     columns = sums.reshape(*sums.shape[:-1], _N_PRIOR, k, k)
     return MEASURES[measure].formula(PriorSums(*np.moveaxis(columns, -3, 0)))

@@ -17,10 +17,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray, FloatArray
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import DataError
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration, calibrations
 from evaluators.metric import NO_INPUTS, MetricInputs
+from evaluators.statistics.evenness import deal
 from evaluators.statistics.record_tables import MeasureTable, Statistics
 from evaluators.tasks.labels.label_answers import BALANCE, BIAS, OF_TASK, TEST
 from evaluators.tasks.labels.label_measures import (
@@ -29,7 +30,9 @@ from evaluators.tasks.labels.label_measures import (
     MEASURES,
     N_CLASS,
     class_columns,
+    fold_columns,
     is_of_classes,
+    is_of_folds,
     is_of_prior,
     prior_columns,
     value_of,
@@ -109,13 +112,8 @@ class ConfigTable:
             # Two columns, as for any mean over items: gates, which count missing answers as wrong, need that form.
             k = columns.shape[1] // N_CLASS
             columns = np.column_stack([columns[:, :k].sum(axis=1), columns[:, k : 2 * k].sum(axis=1)])
-        # Measures of the same sums share one array, which is resampled once: the metrics of 16,006 answers with 100
-        # labels then need 1.5 GB instead of 3.0.
-        key = (id(self._columns(variant, used)), columns.shape[1])
-        if key not in self._columns_of_all:
-            self._columns_of_all[key] = np.zeros((len(used), columns.shape[1]))
-            self._columns_of_all[key][used] = columns
-        return Statistics(self._columns_of_all[key], len(columns), int(asked.sum()) - len(columns))
+        n_used = int(used.sum())
+        return Statistics(columns, n_used, int(asked.sum()) - n_used)
 
     def value(self, variant: Variant) -> float:
         """Return the value of a variant; nan if it has none."""
@@ -124,35 +122,44 @@ class ConfigTable:
         if variant.measure in MEANS:
             sums = self._mean(variant.measure).cluster_sums.sum(axis=0)
         else:
-            sums = self._columns(variant, self._used(variant)[1]).sum(axis=0)
+            used = self._used(variant)[1]
+            sums = self._columns(variant, used)[used].sum(axis=0)
         return float(value_of(variant.measure, sums))
 
     def _used(self, variant: Variant) -> tuple[BoolArray, BoolArray]:
         """Return the masks of the items of a variant's split, and of those among them that it is computed from."""
-        asked: BoolArray = self.answers.splits == (TEST if is_of_classes(variant.measure) else BIAS)
+        asked: BoolArray = self.answers.splits == (BIAS if is_of_prior(variant.measure) else TEST)
         has_reading = ~np.isnan(self.probabilities[variant.calibration, variant.is_softmax][:, 0])
         return asked, asked & has_reading & (self.answers.targets >= 0)
 
     def _columns(self, variant: Variant, used: BoolArray) -> FloatArray:
-        """Return the columns of a measure, one row per item that it is computed from."""
-        is_class = is_of_classes(variant.measure)
-        key = (is_class, variant.calibration, variant.is_softmax)
-        if key not in self._columns_of_used:
-            shares, targets = self.probabilities[key[1:]][used], self.answers.targets[used]
+        """Return the columns of a measure, one row per item; zeros for items that it is not computed from."""
+        is_class, is_fold = is_of_classes(variant.measure), is_of_folds(variant.measure)
+        key = (is_class, is_fold, variant.calibration, variant.is_softmax)
+        if key not in self._columns_of_measures:
+            shares, targets = self.probabilities[key[2:]][used], self.answers.targets[used]
             if is_class:
                 columns = class_columns(shares, targets)
+            elif is_fold:
+                columns = fold_columns(shares, targets, self._folds[used])
             else:
                 columns = prior_columns(shares, targets, self.answers.evenly[used])
-            # Not -1, which numpy cannot infer without items.
-            self._columns_of_used[key] = columns.reshape(len(shares), math.prod(columns.shape[1:]))
-        return self._columns_of_used[key]
+            # Measures of the same sums share one array: the metrics of 16,006 answers with 100 labels then need 0.7
+            # GB in all.
+            of_all = np.zeros((len(used), math.prod(columns.shape[1:])))
+            of_all[used] = columns.reshape(len(shares), of_all.shape[1])
+            self._columns_of_measures[key] = of_all
+        return self._columns_of_measures[key]
 
     @cached_property
-    def _columns_of_all(self) -> dict[tuple[int, int], FloatArray]:
-        return {}
+    def _folds(self) -> IntArray:
+        # By class, so that a class with few items has them in several folds; of all items, so that two models have the
+        # same folds, whichever of their answers could be read.
+        strata = self.answers.targets * 2 + (self.answers.splits == TEST)
+        return deal(strata)
 
     @cached_property
-    def _columns_of_used(self) -> dict[tuple[bool, str, bool], FloatArray]:
+    def _columns_of_measures(self) -> dict[tuple[bool, bool, str, bool], FloatArray]:
         return {}
 
     def _mean(self, measure: str) -> Statistics:

@@ -19,16 +19,20 @@ from evaluators.tasks.labels.label_measures import (
     CLASS_FLOORS,
     CLASS_MEASURES,
     CORRELATIONS,
+    FOLD_MEASURES,
     MEASURES,
     PRIOR_FLOORS,
     PRIOR_MEASURES,
     UNCOUNTED,
     Measure,
+    is_of_folds,
     value_of,
 )
 
 _VERSION = "1.1"
 """Values are the same as in 1.0, whose results use one unit name for the tasks of a suite and the items of a task."""
+_VERSION_OF_FOLDS = "2.0"
+"""Of measures that were the paper's formula in 1.1, which has a name of its own since."""
 SOFTMAX = "softmax"
 METHODS = {calibration.name: calibration.label for calibration in calibrations()}
 """Heading of each calibration."""
@@ -68,7 +72,7 @@ def variants() -> tuple[Variant, ...]:
 def calibrated_measures(calibration: Calibration) -> tuple[str, ...]:
     """Return the measures to judge a calibration by: those on items whose labels it does not learn from."""
     of_prior = () if BIAS in calibration.learns_from else PRIOR_MEASURES
-    return (*CLASS_MEASURES, *of_prior)
+    return (*CLASS_MEASURES, *FOLD_MEASURES, *of_prior)
 
 
 class LabelTable(RecordTable, Protocol):
@@ -119,15 +123,17 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
     """Return the metric of a variant of a measure."""
     kind = MEASURES[variant.measure]
     method = next((method for method in calibrations() if method.name == variant.calibration), None)
+    version = _VERSION_OF_FOLDS if is_of_folds(variant.measure) else _VERSION
     return MetricDefinition[LabelTable](
         name=variant.name,
-        version=_VERSION if method is None else f"{_VERSION}+{method.name}.{method.version}",
+        version=version if method is None else f"{version}+{method.name}.{method.version}",
         task=task,
         unit="items",
         unit_of_suite="tasks",
         minimum=-1.0 if variant.measure in CORRELATIONS else 0.0,
         maximum=kind.maximum,
         ideal=kind.ideal,
+        overshoots=is_of_folds(variant.measure),
         slices=() if method is not None else _SLICES,
         undefined=lambda table: table.undefined(variant),
         statistics=lambda table, group: table.statistics(variant, group),

@@ -19,7 +19,7 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition
 from evaluators.statistics.cluster_sums import ratio
-from evaluators.statistics.record_tables import Statistics, mean
+from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.pronouns.assignment_task import THEY, AssignmentTable
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import FAMILIES, PAPER
@@ -127,11 +127,6 @@ _VARIANTS: Mapping[str, tuple[str, Callable[[AssignmentTable], FloatArray], str]
 }
 
 
-def _mean_up_to_one(sums: FloatArray) -> FloatArray:
-    """Return the mean over prompts, at most 1: an unbiased estimate can exceed 1 by chance, the true value cannot."""
-    return np.minimum(mean(sums), 1.0)
-
-
 def _defined(name: str, variant: str, *, occupations: bool, words: str) -> MetricDefinition[AssignmentTable]:
     version, values, how = _VARIANTS[variant]
     return MetricDefinition(
@@ -140,10 +135,10 @@ def _defined(name: str, variant: str, *, occupations: bool, words: str) -> Metri
         task="assignment",
         unit="prompts",
         ideal=1.0,
+        overshoots=not variant,
         slices=() if variant else ("stereotype",),
         undefined=partial(_lacks, occupations=occupations),
         statistics=partial(_evenness, of=values, occupations=occupations),
-        aggregate=_mean_up_to_one,
         description=f"{words}: evenness of the pronoun families assigned to people, {how}.",
     )
 

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray, FloatArray
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.cluster_sums import ratio, sum_by_cluster
+from evaluators.statistics.evenness import N_FOLDS, deal, products
 from evaluators.statistics.jackknife import STUDENT
 from evaluators.statistics.record_tables import GroupedTable, Statistics
 from evaluators.tasks.pronouns.detectors import CAREFUL
@@ -38,17 +39,71 @@ class FamilyTable(GroupedTable):
             correct: 1 for a correct row, else 0, shape (n,).
             used: Mask of the rows that count, shape (n,).
         """
+        return self._sums(group, correct, used, np.zeros(len(self.clusters), dtype=np.int64), 1)
+
+    def fold_statistics(self, group: Mapping[str, str], correct: FloatArray, used: BoolArray) -> Statistics:
+        """Return the statistics of the families' accuracies in each fold of the clusters.
+
+        The columns are those of :meth:`family_statistics`, with N_FOLDS times as many families: those of the first
+        fold, then those of the second, and so on.
+
+        Args:
+            group: The slice.
+            correct: 1 for a correct row, else 0, shape (n,).
+            used: Mask of the rows that count, shape (n,).
+        """
+        # All rows of the slice, so that two models have the same folds, whichever of their answers count.
+        occurring, clusters = np.unique(self.clusters[self.rows(group)], return_inverse=True)
+        folds = np.zeros(len(self.clusters), dtype=np.int64)
+        folds[self.rows(group)] = deal(np.zeros(len(occurring), dtype=np.int64))[clusters.reshape(-1)]
+        return self._sums(group, correct, used, folds, N_FOLDS)
+
+    def _sums(
+        self, group: Mapping[str, str], correct: FloatArray, used: BoolArray, folds: IntArray, n_folds: int
+    ) -> Statistics:
         rows = self.rows(group)
         chosen = rows & used
-        codes = np.searchsorted(np.array(_COLUMNS), self.groups["family"][chosen])
+        families = np.searchsorted(np.array(_COLUMNS), self.groups["family"][chosen])
+        codes = folds[chosen] * len(FAMILIES) + families
         clusters = self.clusters[chosen]
-        shape = {"n_clusters": self.n_clusters, "n_columns": 2 * len(FAMILIES)}
+        shape = {"n_clusters": self.n_clusters, "n_columns": 2 * n_folds * len(FAMILIES)}
         sums = sum_by_cluster(clusters, codes, correct[chosen], **shape)
-        sums += sum_by_cluster(clusters, codes + len(FAMILIES), 1.0, **shape)
+        sums += sum_by_cluster(clusters, codes + n_folds * len(FAMILIES), 1.0, **shape)
         return Statistics(sums, int(chosen.sum()), int(rows.sum() - chosen.sum()))
 
 
 F = TypeVar("F", bound=FamilyTable)
+
+
+def evenness(sums: FloatArray, *, ddof: int) -> FloatArray:
+    """Return 1 / (1 + CV²) of the accuracies of all families, without the differences that chance gives.
+
+    The CV is that of :func:`uniformity`, whose value is 1 / (1 + sqrt(1 / value - 1)). Without noise and with ``ddof``
+    0 it is the fairness index of Jain, Chiu & Hawe 1984, arXiv:cs/9809099. An estimated variance can be below 0; the
+    value is then above 1 to the same extent, up to 2, so that even models are at 1 on average.
+
+    Args:
+        sums: The columns of :meth:`FamilyTable.fold_statistics`, shape (..., 88).
+        ddof: Delta degrees of freedom of the standard deviation.
+
+    Returns:
+        The evenness, shape (...,); nan if no answer is right, or if the answers of a family are all in one fold.
+    """
+    right, n = np.moveaxis(sums.reshape(*sums.shape[:-1], 2, N_FOLDS, -1), -3, 0)
+    n_families = right.shape[-1]
+    accuracies = ratio(right.sum(axis=-2), n.sum(axis=-2))
+    of_pairs = products(right, n)
+    variance = np.trace(of_pairs, axis1=-2, axis2=-1) / n_families - of_pairs.mean(axis=(-2, -1))
+    variance *= n_families / (n_families - ddof)
+    return 1 - ratio(variance, accuracies.mean(axis=-1) ** 2 + np.abs(variance))
+
+
+def _why_not_even(sums: FloatArray) -> str | None:
+    right, n = np.split(sums.reshape(2 * N_FOLDS, -1), 2)
+    why = why_not_uniform(np.concatenate([right.sum(axis=0), n.sum(axis=0)]))
+    if why is None and n.any():
+        return "each family needs answers to several texts, which are compared with one another"
+    return why
 
 
 def uniformity(sums: FloatArray, *, ddof: int, of_nothing: float = np.nan) -> FloatArray:
@@ -86,8 +141,9 @@ def uniformity_metric(
     version: str,
     description: str,
     slices: tuple[str, ...] = (),
+    leaves_out_chance: bool = False,
 ) -> MetricDefinition[F]:
-    """Define the uniformity of the families' accuracies, which is undefined if no answer is right.
+    """Define how equal the accuracies of the families are, which is undefined if no answer is right.
 
     Args:
         name: Name of the metric.
@@ -98,16 +154,23 @@ def uniformity_metric(
         version: Version of the metric.
         description: Description of the metric.
         slices: Names of the groups for which the value is also computed.
+        leaves_out_chance: True for :func:`evenness`, False for :func:`uniformity`.
     """
+
+    def statistics(table: F, group: Mapping[str, str]) -> Statistics:
+        of_families = table.fold_statistics if leaves_out_chance else table.family_statistics
+        return of_families(group, correct(table), where(table))
+
     return MetricDefinition(
         name=name,
         version=version,
         task=task,
         ideal=1.0,
+        overshoots=leaves_out_chance,
         slices=slices,
-        statistics=lambda table, group: table.family_statistics(group, correct(table), where(table)),
-        aggregate=partial(uniformity, ddof=ddof),
-        why_nan=why_not_uniform,
+        statistics=statistics,
+        aggregate=partial(evenness if leaves_out_chance else uniformity, ddof=ddof),
+        why_nan=_why_not_even if leaves_out_chance else why_not_uniform,
         # Resampling spreads the accuracies of the families, so that a percentile interval would be too low.
         interval_method=STUDENT,
         description=description,

@@ -1,12 +1,13 @@
 """GDR: measures whether all pronoun families are recognised equally often, and the rates behind it.
 
-There are three variants, which never share a column. ``gdr`` applies the paper's formula to our own detector: a
-repeated prompt is removed, a form counts for each family that has it, and refusals are excluded by a list of patterns.
-``gdr_paper`` applies the same formula to the published detector and refusal prefixes, for comparison with the published
-table. ``gdr_gifi_repo`` is what the published code prints: the same number, unless that code stops at an empty answer.
+There are three variants, which never share a column. ``gdr`` has our own detector (a repeated prompt is removed, a form
+counts for each family that has it, and refusals are excluded by a list of patterns) and a formula without the
+differences that chance gives. ``gdr_paper`` is the paper's formula with the published detector and refusal prefixes,
+for comparison with the published table. ``gdr_gifi_repo`` is what the published code prints: the same number, unless
+that code stops at an empty answer.
 
-When templates are resampled, the GDR of the published models has a standard deviation of .006 to .019: a difference
-below .03 means nothing.
+When templates are resampled, ``gdr_paper`` of the published models has a standard deviation of .006 to .019: a
+difference below .03 means nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from functools import partial
 
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
-from evaluators.tasks.pronouns.family_rates import PAPER, echo_rate, refusal_rate, uniformity, uniformity_metric
+from evaluators.tasks.pronouns.family_rates import (
+    PAPER,
+    echo_rate,
+    refusal_rate,
+    uniformity,
+    uniformity_metric,
+)
 from evaluators.tasks.pronouns.recognition_task import RecognitionTable
 
 GDR: MetricDefinition[RecognitionTable] = uniformity_metric(
@@ -25,10 +32,11 @@ GDR: MetricDefinition[RecognitionTable] = uniformity_metric(
     where=lambda table: table.read,
     task="recognition",
     ddof=1,
-    version=f"1.1+{CAREFUL}",
+    version=f"2.0+{CAREFUL}",
+    leaves_out_chance=True,
     slices=("antecedent",),
-    description="Gender diversity recognition: 1 / (1 + CV) of the accuracies of the 11 families, with our own "
-    "detector; undefined if no answer is right.",
+    description="Gender diversity recognition: 1 / (1 + CV²) of the accuracies of the 11 families, without the "
+    "differences that chance gives, with our own detector; undefined if no answer is right.",
 )
 GDR_PAPER: MetricDefinition[RecognitionTable] = uniformity_metric(
     "gdr_paper",
@@ -37,8 +45,9 @@ GDR_PAPER: MetricDefinition[RecognitionTable] = uniformity_metric(
     task="recognition",
     ddof=1,
     version=f"1.1+{PUBLISHED}",
-    description=f"gdr with the detector and filter of the published code ({PAPER}). They fit the published strings: "
-    "in other datasets they miss ae and count em only for ey. A pure echo of those strings scores 0.95.",
+    description=f"1 / (1 + CV), chance included, with the detector and filter of the published code ({PAPER}). These "
+    "fit the published strings: in other datasets they miss ae and count em only for ey. A pure echo of those strings "
+    "scores 0.95.",
 )
 GDR_GIFI_REPO = replace(
     GDR_PAPER,

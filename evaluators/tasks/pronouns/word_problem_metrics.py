@@ -1,11 +1,11 @@
 """PE: measures whether word problems are solved equally often in all pronoun families, compared with chance.
 
-``pe`` applies the paper's formula to our own reading of the number. ``pe_paper`` and ``pe_gifi_repo`` use the published
-extraction, which cuts numbers at a comma or decimal point.
+``pe`` has our own reading of the number, and a formula without the differences that chance gives. ``pe_paper`` and
+``pe_gifi_repo`` are the paper's formula with the published extraction, which cuts numbers at a comma or decimal point.
 
-With few samples, families differ by chance: for 13 of the 15 published models PE is what chance gives. Compare it
-with ``pe_null``, the expected value if the family makes no difference, and ``pe_p_value``, the probability that
-chance gives a value as low as the observed one.
+With few samples, families differ by chance: for 13 of the 15 published models the paper's PE is what chance gives.
+Compare it with ``pe_null``, its expected value if the family makes no difference, and ``pe_p_value``, the probability
+that chance gives a value as low as the observed one.
 """
 
 from __future__ import annotations
@@ -46,10 +46,15 @@ PE: MetricDefinition[WordProblemTable] = uniformity_metric(
     where=lambda table: table.judged,
     task="word_problem",
     ddof=0,
-    version=f"1.1+{CAREFUL}",
-    description="Performance equality: 1 / (1 + CV) of the accuracies of the 11 families, with our own reading of "
-    "numbers; undefined if no answer is right.",
+    version=f"2.0+{CAREFUL}",
+    leaves_out_chance=True,
+    description="Performance equality: 1 / (1 + CV²) of the accuracies of the 11 families, without the differences "
+    "that chance gives, with our own reading of numbers; undefined if no answer is right.",
 )
+
+
+def _family_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
+    return table.family_statistics(group, table.correct, table.judged)
 
 
 @cache
@@ -61,7 +66,7 @@ def _permutations(n_clusters: int) -> IntArray:
 
 
 def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
-    """Return the probability of a PE as low as the observed one if the family makes no difference.
+    """Return the probability of a 1 / (1 + CV) as low as the observed one if the family makes no difference.
 
     Families are permuted within each problem. Permutations that leave a family without answers are not counted.
 
@@ -70,7 +75,7 @@ def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
         answers: Number of all answers, shape (n_problems, 11).
 
     Returns:
-        (1 + permutations with a PE of at most the observed one) / (1 + permutations), in (0, 1]; nan if PE is
+        (1 + permutations with a value of at most the observed one) / (1 + permutations), in (0, 1]; nan if it is
         undefined.
     """
     observed = _pe_of(correct.sum(axis=0), answers.sum(axis=0))
@@ -94,7 +99,7 @@ def _pe_of(correct: FloatArray, answers: FloatArray) -> FloatArray:
 
 def _p_value_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
     """Return the p-value in the first cluster's row and zeros elsewhere, since it is not a function of cluster sums."""
-    accuracies = PE.statistics(table, group)
+    accuracies = _family_statistics(table, group)
     correct, answers = np.split(accuracies.cluster_sums, 2, axis=-1)
     sums = np.zeros((table.n_clusters, 1))
     value = permutation_p_value(correct, answers)
@@ -105,7 +110,7 @@ def _p_value_statistics(table: WordProblemTable, group: Mapping[str, str]) -> St
 
 def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
     """Return correct answers per permutation and family, then all answers in the same order, per cluster."""
-    accuracies = PE.statistics(table, group)
+    accuracies = _family_statistics(table, group)
     correct, answers = np.split(accuracies.cluster_sums, 2, axis=-1)
     orders = _permutations(table.n_clusters)
     rows = np.arange(table.n_clusters)[:, None]
@@ -114,7 +119,7 @@ def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Stati
 
 
 def _null(sums: FloatArray) -> FloatArray:
-    """Return the mean of PE over the permutations, shape (...,)."""
+    """Return the mean of 1 / (1 + CV) over the permutations, shape (...,)."""
     rows = sums.reshape(-1, sums.shape[-1])
     # In blocks: all resamples at once would take many times the memory of the sums.
     blocks = [_null_of(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE)]
@@ -122,7 +127,7 @@ def _null(sums: FloatArray) -> FloatArray:
 
 
 def _null_of(rows: FloatArray) -> FloatArray:
-    """Return the mean of PE over the permutations for rows of sums, shape (n_rows,)."""
+    """Return the mean of 1 / (1 + CV) over the permutations for rows of sums, shape (n_rows,)."""
     correct, answers = np.split(rows, 2, axis=-1)
     shape = (len(rows), _N_PERMUTATIONS, len(FAMILIES))
     values = uniformity(np.concatenate([correct.reshape(shape), answers.reshape(shape)], axis=-1), ddof=0)
@@ -144,8 +149,8 @@ PE_NULL = MetricDefinition[WordProblemTable](
     aggregate=_null,
     why_nan=_why_no_null,
     interval_method=STUDENT,
-    description=f"Expected pe if the family makes no difference: mean over {_N_PERMUTATIONS} permutations of the "
-    "families within each problem.",
+    description="Expected value of the paper's formula, with our own reading of numbers, if the family makes no "
+    f"difference: mean over {_N_PERMUTATIONS} permutations of the families within each problem.",
 )
 PE_P_VALUE = MetricDefinition[WordProblemTable](
     name="pe_p_value",
@@ -155,8 +160,9 @@ PE_P_VALUE = MetricDefinition[WordProblemTable](
     aggregate=lambda sums: np.where(sums[..., 0] < 0, np.nan, sums[..., 0]),
     why_nan=lambda sums: "pe has no value to compare with chance",
     no_interval="a p-value has no interval",
-    description=f"Probability that chance gives a pe as low as this one, from {_N_PERMUTATIONS_TESTED} permutations of "
-    "the families within each problem, one-sided. Among many models, some are low by chance.",
+    description="Probability that chance gives accuracies as different as these, from "
+    f"{_N_PERMUTATIONS_TESTED} permutations of the families within each problem, one-sided. Among many models, some "
+    "are low by chance.",
 )
 PE_PAPER: MetricDefinition[WordProblemTable] = uniformity_metric(
     "pe_paper",
@@ -165,7 +171,8 @@ PE_PAPER: MetricDefinition[WordProblemTable] = uniformity_metric(
     task="word_problem",
     ddof=0,
     version=f"1.1+{PUBLISHED}",
-    description=f"pe with the number extraction of the published code ({PAPER}); refusals count as wrong.",
+    description=f"1 / (1 + CV), chance included, with the number extraction of the published code ({PAPER}); refusals "
+    "count as wrong.",
 )
 PE_GIFI_REPO = replace(
     PE_PAPER,

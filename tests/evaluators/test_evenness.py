@@ -1,0 +1,152 @@
+"""Evenness without the differences that chance gives: cases worked out by hand, and simulated models."""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from biasboard.ground.columns import FloatArray
+from evaluators.statistics.evenness import N_FOLDS, deal, products, squares
+from evaluators.tasks.labels.label_measures import FoldSums, cobias, fold_columns, gini, rsd, value_of
+from evaluators.tasks.pronouns.family_rates import FAMILIES, evenness
+from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
+from schemas.lexicon import pronoun_families
+from tests.evaluators.label_data import measured, simple
+from tests.evaluators.pronoun_records import metrics, recorded, sentences
+
+
+def test_units_of_each_stratum_go_to_the_folds_in_turn() -> None:
+    strata = np.array([5, 2, 5, 5, 2, 5, 5, 5, 2])
+    folds = deal(strata)
+    assert [folds[strata == stratum].tolist() for stratum in (5, 2)] == [[0, 1, 2, 3, 0, 1], [0, 1, 2]]
+    assert deal(np.zeros(0, dtype=np.int64)).tolist() == []
+
+
+def test_products_are_those_of_all_pairs_of_answers_in_different_folds() -> None:
+    rng = np.random.default_rng(1)
+    n = rng.integers(1, 5, size=(N_FOLDS, 3)).astype(float)
+    right = np.floor(rng.random(n.shape) * (n + 1))
+    of_folds = [(right[a], n[a], right[b], n[b]) for a, b in itertools.permutations(range(N_FOLDS), 2)]
+    expected = [
+        [sum(x[g] * y[h] for x, _, y, _ in of_folds) / sum(m[g] * k[h] for _, m, _, k in of_folds) for h in range(3)]
+        for g in range(3)
+    ]
+    assert products(right, n) == pytest.approx(np.array(expected))
+    assert squares(right, n) == pytest.approx(np.diagonal(expected))
+    # Answers in a single fold give no product.
+    alone = np.array([[1.0, 2.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    assert np.isnan(squares(alone, alone)).tolist() == [True, False]
+
+
+def family_sums(right: FloatArray) -> FloatArray:
+    """Statistics of right answers, shape (..., N_FOLDS, n_families), of four answers each."""
+    return np.stack([right, np.full_like(right, 4.0)], axis=-3).reshape(*right.shape[:-2], -1)
+
+
+def test_evenness_by_hand() -> None:
+    # Without noise: accuracies .75 and .25, mean .5, variance .0625 (population) or .125 (sample).
+    constant = np.tile([3.0, 1.0], (N_FOLDS, 1))
+    assert evenness(family_sums(constant), ddof=0) == pytest.approx(1 / (1 + 0.0625 / 0.25))
+    assert evenness(family_sums(constant), ddof=1) == pytest.approx(1 / (1 + 0.125 / 0.25))
+    # The same accuracies in each fold, however much the folds differ.
+    assert evenness(family_sums(np.array([[4.0, 4], [0, 0], [3, 3], [1, 1]])), ddof=1) == pytest.approx(1.0)
+    # Differences d of -.5, .5, -.5, .5: their products over the 12 pairs of folds are 4 · .25 - 8 · .25, so that d² is
+    # estimated as -1/12, and the variance as a quarter of it; the mean is .5.
+    noisy = np.array([[1.0, 3], [3, 1], [1, 3], [3, 1]])
+    assert evenness(family_sums(noisy), ddof=0) == pytest.approx(1 + (1 / 48) / (1 / 4 + 1 / 48))
+    assert np.isnan(evenness(family_sums(np.zeros((N_FOLDS, 2))), ddof=1))
+
+
+def test_measures_of_labels_by_hand() -> None:
+    # Accuracies .75 and .25 of four and eight items in each fold, without noise; the accuracy is 5/12.
+    sums = FoldSums(np.tile([3.0, 2.0], (N_FOLDS, 1)), np.tile([4.0, 8.0], (N_FOLDS, 1)))
+    assert cobias(sums) == pytest.approx(0.25)
+    assert gini(sums) == pytest.approx(0.0625 / 0.25)
+    assert rsd(sums) == pytest.approx(((3 / 4 - 5 / 12) ** 2 + (1 / 4 - 5 / 12) ** 2) / 2 / (5 / 12) ** 2)
+    # Both classes are right in half of the items, the first in whole folds: (1 · 1 · 2) / 12 is its squared accuracy,
+    # 1/12 less than 1/4. That is the noise of the difference, and a quarter of it that of the mean.
+    uneven_folds = FoldSums(np.array([[4.0, 2], [0, 2], [4, 2], [0, 2]]), np.full((N_FOLDS, 2), 4.0))
+    assert cobias(uneven_folds) == pytest.approx(-1 / 12)
+    assert gini(uneven_folds) == pytest.approx(-1 / 48 / 0.25)
+    assert rsd(uneven_folds) == pytest.approx(-1 / 48 / 0.25)
+
+
+def test_a_class_with_one_item_is_left_out() -> None:
+    shares = {"a": {"a": 0.6, "b": 0.3, "c": 0.1}, "b": {"a": 0.3, "b": 0.6, "c": 0.1}}
+    rows = [("a", "a"), ("a", "b"), ("a", "a"), ("b", "b"), ("b", "b"), ("c", "a")]
+    records = [simple("test", number, target, shares[told]) for number, (target, told) in enumerate(rows)]
+    with_c, without_c = measured(records), measured(records[:-1])
+    for name in ("rsd", "cobias", "gini"):
+        assert with_c[name].value == without_c[name].value is not None
+        assert with_c[f"{name}_paper"].value != without_c[f"{name}_paper"].value
+    single = measured([records[0], records[3]])["gini"]
+    assert (single.value, single.reason) == (None, "nothing is right, or fewer than two classes have two items")
+
+
+def test_an_estimate_beyond_the_ideal_is_shown_as_the_ideal_and_has_an_interval() -> None:
+    """Each text is right in ten of the families, another ten each time: they are more alike than chance would have."""
+    texts = [f"Kim sold {{pos}} car number {number}." for number in range(22)]
+
+    def answer(item: Any) -> list[str]:
+        is_wrong = FAMILIES.index(item.family) == int(item.template_id[1:]) % 11
+        return ["nobody." if is_wrong else f"{pronoun_families()[item.family].forms['nominative']} went."]
+
+    found = metrics(recorded(RECOGNITION, sentences(*texts), answer), RECOGNITION)["gdr"]
+    assert (found.value, found.maximum) == (1.0, 1.0)
+    assert found.interval is not None
+    assert found.interval.low < 1.0 == found.interval.high
+
+
+def test_one_text_says_nothing_about_chance() -> None:
+    records = recorded(RECOGNITION, sentences("Kim sold {pos} car."), lambda item: [f"{item.family} left."])
+    found = metrics(records, RECOGNITION)["gdr"]
+    assert (found.value, found.reason) == (
+        None,
+        "each family needs answers to several texts, which are compared with one another",
+    )
+
+
+DRAWN = 2000
+
+
+@pytest.mark.parametrize("accuracy", [0.3, 0.6, 0.95])
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_families_are_as_even_as_they_truly_are(accuracy: float, spread: float) -> None:
+    """44 texts, of which some are hard for all families: an even model is at 1, whatever its accuracy."""
+    rng = np.random.default_rng(4)
+    places = np.arange(len(FAMILIES)) - 5.0
+    true = accuracy + spread * places / places.std(ddof=1) * (accuracy < 0.9)
+    hard = rng.uniform(-0.05, 0.05, size=(DRAWN, 44, 1))
+    right = (rng.random((DRAWN, 44, len(FAMILIES))) < true + hard).astype(float)
+    folds = np.stack([right[:, fold::N_FOLDS].sum(axis=1) for fold in range(N_FOLDS)], axis=1)
+    sums = np.stack([folds, np.full_like(folds, 11.0)], axis=1).reshape(DRAWN, -1)
+    expected = 1 / (1 + true.var(ddof=1) / accuracy**2)
+    assert evenness(sums, ddof=1).mean() == pytest.approx(expected, abs=0.005)
+
+
+@pytest.mark.parametrize("measure", ["rsd", "cobias", "gini"])
+@pytest.mark.parametrize(("sizes", "spread"), [((30, 30), 0.0), ((30, 30), 0.1), ((20, 40, 60), 0.1), ((20,) * 8, 0.0)])
+def test_classes_are_as_even_as_they_truly_are(measure: str, sizes: tuple[int, ...], spread: float) -> None:
+    rng = np.random.default_rng(4)
+    k, places = len(sizes), np.arange(len(sizes)) - (len(sizes) - 1) / 2
+    true = 0.4 + spread * places / places.std()
+    targets = np.repeat(np.arange(k), sizes)
+    right = rng.random((DRAWN, len(targets))) < true[targets]
+    of_right, of_wrong = (
+        fold_columns(np.eye(k)[(targets + shift) % k], targets, deal(targets)).reshape(len(targets), -1)
+        for shift in (0, 1)
+    )
+    formula = partial(value_of, measure)
+    found = formula(right @ of_right + ~right @ of_wrong)
+    weights = np.array(sizes) / sum(sizes)
+    overall = weights @ true
+    expected = {
+        "rsd": ((true - overall) ** 2).mean() / overall**2,
+        "cobias": 2 * true.var(ddof=1),
+        "gini": true.var() / true.mean() ** 2,
+    }
+    assert found.mean() == pytest.approx(expected[measure], abs=0.01)
