@@ -46,6 +46,11 @@ class Memory:
         self._folder = None if folder is None or not _is_private(folder) else folder
         self._is_fresh = is_fresh
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the memory; None if nothing is remembered."""
+        return self._folder
+
     def get(self, kind: str, parts: Mapping[str, JsonValue]) -> JsonValue | None:
         """Return a value; None if there is none, or if its file was changed.
 

@@ -16,8 +16,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.verify.entries import why_insufficient
-from leaderboard.verify.register import acceptances, check_owner, read_register, write_register
-from leaderboard.verify.submissions import place_for
+from leaderboard.verify.submissions import acceptances, check_owner, place_for, read_register, write_register
 from schemas.documents.base import from_values
 from schemas.documents.board import Acceptance, Decision, Rerun
 from schemas.folders.run_folder import RESULT, read_result

@@ -23,7 +23,7 @@ from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import Loaded, load
-from leaderboard.verify.register import read_register
+from leaderboard.verify.submissions import read_register
 from schemas.documents.result import Metric
 
 

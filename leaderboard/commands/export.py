@@ -20,12 +20,11 @@ from leaderboard.benchmark_pages import check_plug_ins, load_pages
 from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.pages.addresses import permalink
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
-from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.entries import Entry, Root, why_withheld
 from leaderboard.verify.intake import results_in
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.loading import verified_outcomes
 from leaderboard.verify.submissions import read_submission
-from leaderboard.verify.withholding import why_withheld
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.folders.run_folder import RESULT

@@ -27,9 +27,9 @@ from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.verify.complete_runs import CompleteRuns
 from leaderboard.verify.entries import is_reproduced
 from leaderboard.verify.keys import KeyBook, open_book
-from leaderboard.verify.register import read_register
+from leaderboard.verify.recomputing import compare_scores
 from leaderboard.verify.rerunning import rerun as repeat
-from leaderboard.verify.score_samples import compare_scores
+from leaderboard.verify.submissions import read_register
 from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict, judge, owned
 from schemas.documents.board import Register
 from schemas.folders.run_folder import RESULT, read_result

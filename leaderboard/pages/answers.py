@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from leaderboard.pages.markup import number
-from leaderboard.verify.entries import Entry
-from leaderboard.verify.examples import PER_KIND, Kind
-from leaderboard.verify.withholding import why_withheld
+from leaderboard.verify.entries import Entry, why_withheld
+from leaderboard.verify.shown import PER_KIND, Kind
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Exchange, Record
 

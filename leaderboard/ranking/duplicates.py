@@ -145,9 +145,14 @@ def _is_same_model(entry: Entry, other: Entry) -> bool:
 
 
 def _is_perfect(entry: Entry) -> bool:
-    """Return True if nothing could be better: two such models give the right answers, and nobody copied them."""
-    primary = entry.primary
-    return primary is not None and primary.value is not None and primary.value == primary.ideal
+    """Return True if nothing could be better: two such models give the right answers, and nobody copied them.
+
+    A constant answer is ideal by a measure of evenness, and the gate tells it from a model.
+    """
+    primary, standing = entry.primary, entry.standing
+    if primary is None or primary.value is None or standing is None:
+        return False
+    return primary.value == primary.ideal and standing.reason is None
 
 
 def _are_alike(entry: Entry, other: Entry) -> bool:

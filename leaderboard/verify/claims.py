@@ -1,4 +1,4 @@
-"""Checks what a result claims about its model, its task and its prompt."""
+"""Checks what a result claims about its model, its task, its prompt and the training of its adapters."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from pathlib import Path
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import printable
+from evaluators.adapter_set import trained_items
 from evaluators.backend import check_model_id, model_identity
 from evaluators.runs.ask.importing import BACKEND
 from evaluators.task import load_task, prompt_of
 from schemas.documents.result import Model, Result
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import ADAPTERS, read_adapters
 
 _NO_EXAMPLES = hashlib.sha256().hexdigest()
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+@-]*")
@@ -125,3 +128,60 @@ def _check_signature(path: Path, result: Result) -> None:
         )
     if shows and not prompt.n_examples and signature.examples_sha256 != _NO_EXAMPLES:
         raise DataError(f"{path}: prompt '{prompt.id}' shows no examples, but the signature names some; run it again")
+
+
+class TrainingCheck:
+    """Compares the records of a result with the items that its adapters were trained on, part by part."""
+
+    def __init__(self, folder: Path, result: Result) -> None:
+        """Read the list of the adapters, if the result has one.
+
+        Args:
+            folder: The folder of the result.
+            result: The result in it.
+
+        Raises:
+            DataError: the list is damaged, is about another dataset or task, or lacks a config of the result.
+        """
+        self._path, self._task = folder / ADAPTERS, load_task(result.signature.task)
+        adapters = read_adapters(folder, result)
+        self._trained = trained_items(folder, result)
+        if adapters is None:
+            return
+        signature = result.signature
+        if not self._task.trains_adapters:
+            raise DataError(f"{self._path}: task {self._task.name} trains no adapters; run the model without")
+        asked = (signature.dataset, signature.dataset_version, signature.task)
+        if (adapters.data.name, adapters.data.version, adapters.data.task) != asked:
+            raise DataError(
+                f"{self._path}: was trained on {adapters.data.name} {adapters.data.version} for task "
+                f"{adapters.data.task}, the result is on "
+                f"{' '.join(asked)}; train adapters on that dataset and run the model again"
+            )
+
+    def __call__(self, records: RecordColumns) -> None:
+        """Check the next part.
+
+        Raises:
+            DataError: an adapter was trained on an item outside the split of the examples, on one without a record
+                though the others of its split have one, or on an example that the prompt shows.
+        """
+        if not self._trained or not self._task.trains_adapters or not len(records):
+            return
+        trained = self._trained[records[0].config]
+        support = self._task.examples_split
+        splits = dict(zip(records.columns["item_id"].texts, records.columns["split"].texts, strict=True))
+        for item_id in sorted(trained):
+            split = splits.get(item_id)
+            if split is None and support in splits.values():
+                raise self._fault(records, item_id, f"is no item of split {support}")
+            if split is not None and split != support:
+                raise self._fault(records, item_id, f"is of split {split}, which is measured")
+        for item_id in sorted(trained & self._task.shown_items(records)):
+            raise self._fault(records, item_id, "is an example that the prompt shows")
+
+    def _fault(self, records: RecordColumns, item_id: str, why: str) -> DataError:
+        return DataError(
+            f"{self._path}: the adapter of config {records[0].config} was trained on item '{item_id[:60]}', which "
+            f"{why}; train it on other items and run the model again"
+        )

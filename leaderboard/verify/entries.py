@@ -13,10 +13,10 @@ from evaluators.models.parity import tolerance_for
 from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.statistics.jackknife import Deviations
 from evaluators.task import load_task
-from leaderboard.verify.examples import Examples
-from leaderboard.verify.shown_commands import plain_command
+from leaderboard.verify.shown import Examples, plain_command
 from leaderboard.verify.sketches import Sketch
 from schemas.documents.board import Acceptance, Rerun
+from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric, MetricKey, Model, Result, SplitCounts, key_of
 
 MIN_COVERAGE = 0.95
@@ -258,6 +258,26 @@ def why_insufficient(rerun: Rerun, result: Result) -> str | None:
 def is_reproduced(rerun: Rerun, result: Result) -> bool:
     """Return True if enough answers that a model gave again agree with those of a result, and none differs."""
     return rerun.n_agreeing == rerun.n_items and why_insufficient(rerun, result) is None
+
+
+def why_withheld(entry: Entry, manifest: Manifest | None) -> str | None:
+    """Return why the texts of a result may be neither shown nor passed on; None if they may.
+
+    Args:
+        entry: The result.
+        manifest: Manifest of its dataset; None if the dataset is not on this machine.
+    """
+    if entry.result.withheld is not None:
+        return "the result was submitted with hashes in place of its texts"
+    if entry.match.is_held_out:
+        return "the dataset is held out, and its items stay secret"
+    if manifest is not None and not manifest.redistributable:
+        # What follows a semicolon is advice for the owner of the dataset folder.
+        refusal = (manifest.publish_refusal or "").partition(";")[0]
+        return refusal or f"the licence of the dataset, {manifest.licence}, forbids showing its texts"
+    if entry.examples.hides_prompts:
+        return "the records hold no prompts, because the licence of the dataset forbids showing its texts"
+    return None
 
 
 class LeftOut(NamedTuple):

@@ -29,6 +29,7 @@ from evaluators.runs.measure.answer_keys import (
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import load_task, prompt_of
+from leaderboard.verify.embedded import build_embedded, embedded_folder
 from leaderboard.verify.entries import Match
 from schemas.documents.board import AnswerKey, KeyExtent
 from schemas.documents.dataset import Manifest
@@ -95,22 +96,46 @@ class KnownKey:
 
 
 class KeyBook:
-    """The answer keys that a board knows: those in a folder, and those of the datasets on this machine."""
+    """The answer keys that a board knows: those in a folder, and those of datasets on this machine or in the code."""
 
-    def __init__(self, keys: Path | None, datasets: Path | None = None, secret: KeySecret | None = None) -> None:
+    def __init__(
+        self,
+        keys: Path | None,
+        datasets: Path | None = None,
+        secret: KeySecret | None = None,
+        *,
+        embedded: Path | None = None,
+        may_build: bool = True,
+    ) -> None:
         """Name the folders; each key is read or made when it is first needed.
 
         Args:
             keys: Folder of keys, which come before those of datasets; None for none.
             datasets: Folder of built datasets, from which keys are made; None for none.
             secret: Secret of the board; None if it has none. A key with another one stays locked.
+            embedded: Folder in which the datasets that the code holds are built, after the others; None for none of
+                them.
+            may_build: False if they are there already, or not at all.
         """
         self._keys, self._datasets, self._secret = keys, datasets, secret
+        self._embedded, self._may_build = embedded, may_build
         self._known: dict[tuple[str, str], KnownKey | None] = {}
 
     def __reduce__(self) -> tuple[Callable[..., KeyBook], tuple[Any, ...]]:
-        """Pickle the arguments: each process builds the book once and then reads each key once."""
-        return _book, (self._keys, self._datasets, self._secret)
+        """Pickle the arguments: each process opens the book once and then reads each key once.
+
+        Only the process that begins builds datasets: others have limits of memory and time.
+        """
+        return _book, (self._keys, self._datasets, self._secret, self._embedded)
+
+    def prepare(self, signature: Signature) -> None:
+        """Build the dataset of a signature if the code holds it, and no key or other dataset is at hand."""
+        if self._may_build and self._embedded is not None and not self._has(signature):
+            build_embedded(signature, self._embedded)
+
+    def _has(self, signature: Signature) -> bool:
+        path = self._path(dataset_name(signature), key_name(signature))
+        return path is not None or _folder_of(self._datasets, signature) is not None
 
     def find(self, signature: Signature, memory: Memory) -> KnownKey | None:
         """Return the key of the config and prompt of a signature; None if the board does not know the dataset.
@@ -127,28 +152,37 @@ class KeyBook:
             self._known[name] = self._read(*name) or self._made(signature, memory)
         return self._known[name]
 
-    def _read(self, dataset: str, name: str) -> KnownKey | None:
+    def _path(self, dataset: str, name: str) -> Path | None:
         path = None if self._keys is None else self._keys / dataset / f"{name}.json"
-        if path is None or not path.is_file():
+        return path if path is not None and path.is_file() else None
+
+    def _read(self, dataset: str, name: str) -> KnownKey | None:
+        if (path := self._path(dataset, name)) is None:
             return None
         key = contract.read(path, AnswerKey)
         secret = self._secret if self._secret is not None and self._secret.id == key.secret_id else None
         return KnownKey(key, str(path), path.with_name(key.items_path), secret)
 
     def _made(self, signature: Signature, memory: Memory) -> KnownKey | None:
-        manifests = [] if self._datasets is None else sorted(self._datasets.glob(f"*/{MANIFEST}"))
-        for folder in (path.parent for path in manifests):
-            manifest = read_manifest(folder)
-            names = {*manifest.configs, *(suite.name for suite in manifest.suites)}
-            is_asked = (manifest.name, manifest.version) == (signature.dataset, signature.dataset_version)
-            if is_asked and signature.config in names:
-                return _of_dataset(folder, manifest, signature, memory)
-        return None
+        self.prepare(signature)
+        found = _folder_of(self._datasets, signature) or _folder_of(self._embedded, signature)
+        return None if found is None else _of_dataset(*found, signature, memory)
+
+
+def _folder_of(datasets: Path | None, signature: Signature) -> tuple[Path, Manifest] | None:
+    """Return the folder and the manifest of the dataset of a signature; None if it is not among some datasets."""
+    for folder in [] if datasets is None else sorted(path.parent for path in datasets.glob(f"*/{MANIFEST}")):
+        manifest = read_manifest(folder)
+        names = {*manifest.configs, *(suite.name for suite in manifest.suites)}
+        is_asked = (manifest.name, manifest.version) == (signature.dataset, signature.dataset_version)
+        if is_asked and signature.config in names:
+            return folder, manifest
+    return None
 
 
 @cache
-def _book(keys: Path | None, datasets: Path | None, secret: KeySecret | None) -> KeyBook:
-    return KeyBook(keys, datasets, secret)
+def _book(keys: Path | None, datasets: Path | None, secret: KeySecret | None, embedded: Path | None) -> KeyBook:
+    return KeyBook(keys, datasets, secret, embedded=embedded, may_build=False)
 
 
 def open_book(keys: Path, datasets: Path | None, secret_file: Path | None) -> KeyBook:
@@ -170,7 +204,7 @@ def open_book(keys: Path, datasets: Path | None, secret_file: Path | None) -> Ke
                     f"{secret_file}: holds the secret {secret.id}, and {path} was made with {secret_id}; give that one "
                     f"with --key-secret or {VARIABLE}, or make the keys again"
                 )
-    return KeyBook(keys, datasets, secret)
+    return KeyBook(keys, datasets, secret, embedded=embedded_folder())
 
 
 def secret_keys(keys: Path) -> Iterator[tuple[Path, str]]:

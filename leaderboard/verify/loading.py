@@ -17,7 +17,7 @@ from evaluators.task import load_task
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
 from leaderboard.verify.isolation import Stopped, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.register import acceptances, read_register
+from leaderboard.verify.submissions import acceptances, read_register
 from leaderboard.verify.verification_memory import remembered_entry, verify_and_remember
 from schemas.documents.result import Result
 from schemas.files import contract

@@ -34,7 +34,7 @@ LEAST_SHARED = 150
 """Smallest number of comparable answers: among 60, a trained model shares .67 where it shares .25 of 1,054, since ranks
 are coarse."""
 _MOST = 4_096
-_N_SCREENED, _SCREENING_WINDOW = 1_024, 0.05
+_N_SCREENED, _SCREENING_WINDOW = 1_024, 0.02
 _WINDOW = 0.005
 """Largest difference between the ranks of two equal answers, as a share of the answers. Ranks, because a model whose
 log-probabilities are all scaled or shifted is no other model; a share of near ranks and no correlation, because a few

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from biasboard.ground.errors import DataError
+from biasboard.ground.errors import BiasboardError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from leaderboard.verify.changes import RESULTS, Forbidden, changes
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, model_label
-from leaderboard.verify.intake import results_in, strange_files
+from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, results_in, strange_files
 from leaderboard.verify.isolation import Limits, Stopped, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import verified_outcome
-from leaderboard.verify.register import check_owner
 from leaderboard.verify.rivals import rivalries
-from leaderboard.verify.submissions import place_for, read_submission
+from leaderboard.verify.submissions import check_owner, place_for, read_submission
 from schemas.documents.board import Register, Rerun
-from schemas.documents.result import metric_key
+from schemas.documents.result import Result, metric_key
+from schemas.files import contract
 from schemas.folders.run_folder import RESULT, find_runs
 
 REPORTED = "its numbers rest on claims"
@@ -104,6 +105,8 @@ def judge(
     pieces = [result for results in results_of_paths for result in results if isinstance(result, Path)]
     there = [] if against is None or not against.is_dir() else find_runs(against)
     others = (*there, *(piece.parent for piece in pieces)) if against is not None else ()
+    for piece in pieces:
+        _prepare(piece, keys)
     work = partial(_verdict, memory=memory, keys=keys, others=others, n_there=len(there))
     outcomes = isolated(work, pieces, _LIMITS, n_workers=max(1, min(_N_WORKERS, len(pieces))))
     n_done = 0
@@ -119,6 +122,14 @@ def judge(
                 yield Verdict(place=str(result.parent), reason=f"{result.parent}: {outcome.reason}")
             else:
                 yield outcome if place_in is None else _placed(outcome, place_in)
+
+
+def _prepare(path: Path, keys: KeyBook) -> None:
+    """Build the dataset that a result is compared with, if the code holds it."""
+    # A result that cannot be read is named when it is verified.
+    with suppress(BiasboardError, OSError, ValueError, RecursionError):
+        check_own_file(path, MOST_RESULT_BYTES)
+        keys.prepare(contract.read(path, Result).signature)
 
 
 def _changed(path: Path, since: Path) -> list[Path | Verdict]:

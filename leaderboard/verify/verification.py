@@ -16,16 +16,14 @@ from evaluators.runs.measure.stored_results import measurement_of, stored_refere
 from evaluators.scorer import quick_scorers
 from evaluators.task import load_task
 from evaluators.text_scores import TextScores, read_scores
-from leaderboard.verify.claims import check_claims
+from leaderboard.verify.claims import TrainingCheck, check_claims
 from leaderboard.verify.entries import Entry, Root
-from leaderboard.verify.examples import ExampleChoice
 from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables
 from leaderboard.verify.keys import KeyBook, KeyCheck
-from leaderboard.verify.recomputing import differences, earlier_metrics
+from leaderboard.verify.recomputing import differences, differing_corrections, earlier_metrics
 from leaderboard.verify.record_verification import brings_options, check_requests
-from leaderboard.verify.refitting import differing_corrections
+from leaderboard.verify.shown import ExampleChoice
 from leaderboard.verify.sketches import SketchMaker
-from leaderboard.verify.training import TrainingCheck
 from schemas.documents.record import Record
 from schemas.documents.result import TOLERANCE, Result, Signature, key_of, metric_key
 from schemas.documents.run_files import text_sha256

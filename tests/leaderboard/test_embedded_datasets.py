@@ -1,0 +1,44 @@
+"""Results on datasets that the code holds are compared with these, without a key and without a folder."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biasboard.ground.memory import Memory
+from evaluators.task import load_task
+from leaderboard.verify.keys import KeyBook
+from schemas.documents.result import Signature
+from schemas.folders.dataset_folder import read_manifest
+from tests.leaderboard.synthetic import make_records, make_result, uniform
+
+
+def signature(**fields: Any) -> Signature:
+    signed = make_result(make_records(uniform), "acme/small").signature
+    return replace(signed, task_version=load_task(signed.task).version, **fields)
+
+
+@pytest.mark.slow
+def test_the_dataset_of_a_result_is_built_once_and_not_in_other_processes(tmp_path: Path) -> None:
+    book, memory = KeyBook(None, embedded=tmp_path), Memory(None)
+    other = pickle.loads(pickle.dumps(book))
+    assert other.find(signature(dataset_version="99.0.0"), memory) is None
+    assert list(tmp_path.iterdir()) == []
+    assert book.find(signature(dataset_version="99.0.0"), memory) is None
+    manifest = read_manifest(tmp_path / "synthbias")
+    built = (tmp_path / "synthbias" / "dataset.json").stat().st_mtime_ns
+    current = signature(dataset_version=manifest.version)
+    for known in (book.find(current, memory), other.find(signature(dataset_version=manifest.version), memory)):
+        assert known is not None
+        assert known.key.dataset_sha256 == manifest.content_sha256
+    assert (tmp_path / "synthbias" / "dataset.json").stat().st_mtime_ns == built
+
+
+@pytest.mark.parametrize("fields", [{"dataset": "official"}, {"benchmark": "official"}, {"dataset": "image_labels"}])
+def test_nothing_else_is_built(tmp_path: Path, fields: dict[str, str]) -> None:
+    assert KeyBook(None, embedded=tmp_path).find(signature(**fields), Memory(None)) is None
+    assert list(tmp_path.iterdir()) == []
