@@ -21,6 +21,7 @@ app = command_group(
         "board": LEADERBOARD["build"],
         "export": LEADERBOARD["export"],
         "keys": LEADERBOARD["keys"],
+        "ranks": LEADERBOARD["ranks"],
         "serve": LEADERBOARD["serve"],
         "verify": LEADERBOARD["verify"],
         "submit": LEADERBOARD["submit"],

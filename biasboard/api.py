@@ -1,4 +1,4 @@
-"""Three functions for Python: build a dataset, evaluate a model on it, load a result."""
+"""Four functions for Python: build a dataset, evaluate a model on it, load a result, rank models by any scores."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from evaluators.backend_options import BackendOptions
     from evaluators.commands.shared_options import RunChoice
     from evaluators.runs.ask.pipeline import Finished
+    from leaderboard.ranking.score_ranks import ScoreRanks
     from schemas.documents.result import Result
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -209,6 +212,52 @@ def load_result(path: PathLike) -> Result:
     for _ in read_parts(folder, result):
         pass  # Reading checks them, one part at a time.
     return result
+
+
+def ranks(
+    scores: pd.DataFrame | PathLike,
+    *,
+    model: str | None = None,
+    item: str | Sequence[str] = (),
+    score: str | None = None,
+    cluster: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
+    models_in: Literal["rows", "columns"] | None = None,
+    lower_is_better: bool = False,
+    range: tuple[float, float] | None = None,
+    common: bool = False,
+) -> ScoreRanks:
+    """Rank models by their mean scores on the same items, as the command ``biasboard ranks`` does.
+
+    Args:
+        scores: A data frame, or a CSV or Parquet file. A long table has a row for each score, with columns such as
+            model, item and score; a wide one has a row or a column for each model.
+        model: Column of the models; None to recognise it by its name, as for the other columns.
+        item: Column of the items, or several that name an item together.
+        score: Column of the scores of a long table.
+        cluster: Column with the cluster of each item, or two that are crossed; if empty, each item is its own.
+        ignore: Columns, items and models to leave out.
+        models_in: Layout of a wide table; None to recognise it.
+        lower_is_better: True for errors and losses.
+        range: Smallest and largest score that are possible; missing scores then widen ranks by what they could change.
+        common: True to compare on those items only for which every model has a score.
+
+    Returns:
+        The ``models``, the best first, each with its rank range, tier, mean, interval and chance of being the first;
+        ``tied_for_first``, ``detectable``, ``comparisons``, ``notes``, ``frame()`` and ``svg()``.
+
+    Raises:
+        ConfigError: a column does not exist, or an option cannot be used.
+        DataError: the scores cannot be used.
+    """
+    from leaderboard.ranking.score_ranks import rank_scores
+    from leaderboard.ranking.scores import Columns, read_frame
+
+    frame = read_frame(Path(scores)) if isinstance(scores, str | os.PathLike) else scores
+    columns = Columns(
+        model=model, item=_all(item), score=score, cluster=_all(cluster), ignore=_all(ignore), models_in=models_in
+    )
+    return rank_scores(frame, columns, lower_is_better=lower_is_better, limits=range, common=common)
 
 
 def _all(names: str | Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The command line ``python -m leaderboard build|accept|comment|export|keys|queue|serve|submit|verify``."""
+"""The command line ``python -m leaderboard build|accept|comment|export|keys|queue|ranks|serve|submit|verify``."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ COMMANDS = {
     ),
     "queue": LazyCommand(
         "leaderboard.commands.queue:app", "Keep requests to score a model, and turn the next one into a run."
+    ),
+    "ranks": LazyCommand(
+        "leaderboard.commands.ranks:ranks",
+        "Rank models by a table of scores: which are tied, which are not, and by how much they would have to differ.",
     ),
     "serve": LazyCommand(
         "leaderboard.commands.serve:serve",

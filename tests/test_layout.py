@@ -287,8 +287,6 @@ def test_every_package_is_listed_for_the_distribution() -> None:
     assert sorted(settings["tool"]["setuptools"]["packages"]) == found
 
 
-# What a built dataset, its cards say, is read and published with; nothing of ours imports it.
-READERS_OF_DATASETS = {"pandas"}
 OTHER_MODULE_NAMES = {
     "annotated-types": "annotated_types",
     "typing-extensions": "typing_extensions",
@@ -305,7 +303,7 @@ def test_every_package_of_the_core_is_used() -> None:
     used = {
         found.module.partition(".")[0] for path in sources(*PACKAGES) for found in imports(ast.parse(path.read_bytes()))
     }
-    assert {name for name, module in modules.items() if module not in used} == READERS_OF_DATASETS
+    assert {name for name, module in modules.items() if module not in used} == set()
 
 
 def test_a_wrong_import_would_be_seen() -> None:

@@ -31,7 +31,7 @@ def detectable_note(difference: float | None, label: str, n_pairs: int) -> str:
     """
     if difference is None:
         return ""
-    pairs = "1 comparison" if n_pairs == 1 else f"all {n_pairs} comparisons"
+    pairs = "1 comparison" if n_pairs == 1 else f"all {n_pairs:,} comparisons"
     return (
         f"Two models have to differ by about {difference:.2g} in {label} to be told apart with a probability of 80 % "
         f"(a typical pair, adjusted for {pairs})."

@@ -26,7 +26,6 @@ POWER = 0.8
 """Probability of detecting a difference of the stated size."""
 _N_DRAWS = 4000
 """Number of tables of equal models; the level of 5 % is then met to .3 %."""
-_PAIRS_AT_A_TIME = 1024
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
@@ -199,17 +198,15 @@ def _adjusted(pairs: _Pairs, known: Sequence[Candidate], ideal: float) -> tuple[
     order = np.flatnonzero(in_family)[np.argsort(scores[in_family], kind="stable")]
     drawn = draws([_toward(candidate, ideal) for candidate in known], _N_DRAWS)
     adjusted = p_values.copy()
-    largest = np.zeros(_N_DRAWS)
-    # From the least different pair on, so that the largest so far is that of the pairs which step-down leaves.
-    for start in range(0, len(order), _PAIRS_AT_A_TIME):
-        block = order[start : start + _PAIRS_AT_A_TIME]
-        drawn_scores = np.abs(drawn[pairs.first[block]] - drawn[pairs.second[block]])
-        spread = np.sqrt((drawn_scores**2).mean(axis=1, keepdims=True))
-        np.divide(drawn_scores, spread, out=drawn_scores, where=spread > _NEGLIGIBLE)
-        drawn_scores[0] = np.maximum(drawn_scores[0], largest)
-        running = np.maximum.accumulate(drawn_scores, axis=0)
-        adjusted[block] = (1 + (running >= scores[block][:, None]).sum(axis=1)) / (_N_DRAWS + 1)
-        largest = running[-1]
+    largest, drawn_scores = np.zeros(_N_DRAWS), np.empty(_N_DRAWS)
+    # From the least different pair on, so that the largest so far is that of the pairs which step-down leaves. Pair by
+    # pair, since rows of 4,000 stay in the processor's cache: half a million pairs in blocks took twice as long.
+    for pair, score in zip(order.tolist(), scores[order].tolist(), strict=True):
+        np.subtract(drawn[pairs.first[pair]], drawn[pairs.second[pair]], out=drawn_scores)
+        if (spread := math.sqrt(drawn_scores @ drawn_scores / _N_DRAWS)) > _NEGLIGIBLE:
+            drawn_scores /= spread
+        np.maximum(largest, np.abs(drawn_scores, out=drawn_scores), out=largest)
+        adjusted[pair] = (1 + np.count_nonzero(largest >= score)) / (_N_DRAWS + 1)
     # A pair that differs less cannot have a smaller p-value than one that differs more.
     adjusted[order] = np.maximum.accumulate(adjusted[order][::-1])[::-1]
     # Pairs with a second row of a model are not in the family, and are judged by its largest.

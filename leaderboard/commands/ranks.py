@@ -1,0 +1,127 @@
+"""``biasboard ranks``: models are ranked by anybody's scores on items."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from biasboard.ground import strict_json
+from biasboard.ground.charts import check_installed, shortened
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import replacing
+from biasboard.ground.plain_text import escaped
+from biasboard.ground.strict_json import JsonValue
+from leaderboard.ranking.score_ranks import RankedModel, ScoreRanks, rank_scores
+from leaderboard.ranking.scores import Columns, Layout, read_frame
+
+Format: TypeAlias = Literal["text", "json", "csv"]
+_MOST_ROWS = 100
+
+
+@one_line_errors()
+def ranks(
+    *,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or Parquet file of scores, long or wide.")],
+    model: Annotated[str | None, typer.Option(help="Column of the models; by default recognised by its name.")] = None,
+    item: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of the items. Repeatable: columns that name an item together, such as task and seed."
+        ),
+    ] = None,
+    score: Annotated[str | None, typer.Option(help="Column of the scores of a long table.")] = None,
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(help="Column with the cluster of each item, such as its source. Repeatable: two are crossed."),
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Column, item or model to leave out. Repeatable.")] = None,
+    models_in: Annotated[
+        Layout | None, typer.Option(help="Whether a wide table has its models in rows or in columns.")
+    ] = None,
+    lower_is_better: Annotated[bool, typer.Option("--lower-is-better", help="The smallest mean is the best.")] = False,
+    limits: Annotated[
+        tuple[float, float] | None,
+        typer.Option("--range", metavar="MIN MAX", help="Possible scores. Missing ones then widen ranks."),
+    ] = None,
+    common: Annotated[
+        bool, typer.Option("--common", help="Compare on those items only for which every model has a score.")
+    ] = False,
+    output: Annotated[Format, typer.Option("--format", help="What to print.")] = "text",
+    out: Annotated[Path | None, typer.Option(help="SVG file for a drawing of means, intervals and ranks.")] = None,
+) -> None:
+    """Rank models by a table of scores: which are tied, which are not, and by how much they would have to differ.
+
+    A long table has a row for each score, with columns such as model, item and score; a wide one has a row or a column
+    for each model. The value of a model is its mean over the items. Models share ranks that the items cannot
+    distinguish, by the same comparisons as on the board.
+    """
+    if out is not None:
+        if out.suffix != ".svg":
+            raise ConfigError(f"--out {out}: does not end with .svg; name an SVG file")
+        check_installed()
+    columns = Columns(
+        model=model, item=item or (), score=score, cluster=cluster or (), ignore=ignore or (), models_in=models_in
+    )
+    ranked = rank_scores(read_frame(path), columns, lower_is_better=lower_is_better, limits=limits, common=common)
+    if out is not None:
+        svg = ranked.svg()
+        with replacing(out) as temporary:
+            temporary.write_text(svg, encoding="utf-8")
+    if output == "csv":
+        print(ranked.frame().to_csv(index=False), end="")
+    elif output == "json":
+        print(strict_json.dumps(_document(ranked)), end="")
+    else:
+        _print(ranked, lower_is_better)
+        if out is not None:
+            print(f"drawing {out}")
+
+
+def _document(ranked: ScoreRanks) -> JsonValue:
+    return {
+        "models": [*ranked.rows()],
+        "tied_for_first": [*ranked.tied_for_first],
+        "n_comparisons": len(ranked.ranking.comparisons),
+        "n_separable": ranked.n_separable,
+        "detectable": ranked.detectable,
+        "n_items": ranked.n_items,
+        "n_clusters": {**ranked.n_clusters},
+        "notes": [*ranked.notes],
+    }
+
+
+def _print(ranked: ScoreRanks, lower_is_better: bool) -> None:
+    clusters = " x ".join(f"{n:,} {name}" for name, n in ranked.n_clusters.items())
+    of_items = f"{ranked.n_items:,} items" + (f" in clusters ({clusters})" if clusters else "")
+    print(
+        f"{len(ranked.models):,} models, {of_items}; the {'lowest' if lower_is_better else 'highest'} mean is the best"
+    )
+    table = Table()
+    for name in ("rank", "model", "mean", "95 % interval", "tier", "first"):
+        table.add_column(name, justify="left" if name == "model" else "right", no_wrap=True)
+    # Three decimals of accuracies, and one of percentages.
+    decimals = max(0, 3 - math.floor(math.log10(ranked.width)))
+    for row in ranked.models[:_MOST_ROWS]:
+        # As Text, since markup in the name of a model would be obeyed.
+        shown = Text(escaped(shortened(row.model)))
+        table.add_row("-" if row.rank is None else str(row.rank), shown, *_cells(row, decimals))
+    Console().print(table)
+    if len(ranked.models) > _MOST_ROWS:
+        print(f"{len(ranked.models) - _MOST_ROWS:,} more models: --format csv prints all of them")
+    for sentence in (*ranked.sentences, *ranked.notes):
+        print(sentence)
+
+
+def _cells(row: RankedModel, decimals: int) -> tuple[str, str, str, str]:
+    if row.score is None:
+        return "", row.reason or "", "", ""
+    interval = "" if row.low is None or row.high is None else f"{row.low:.{decimals}f} to {row.high:.{decimals}f}"
+    chance = row.chance or 0.0
+    return f"{row.score:.{decimals}f}", interval, str(row.tier), "<1 %" if chance < 0.005 else f"{chance * 100:.0f} %"

@@ -1,0 +1,412 @@
+"""Ranks models by anybody's scores, as the board ranks its own: rank ranges, tiers and who is tied for the top.
+
+The value of a model is the mean of its scores, in which each item weighs the same. Items stand for others that could
+have been chosen, so that uncertainty is that of the choice of items, or of their clusters.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from biasboard.ground.charts import FIRST, FONT_SIZE, MUTED, shortened, svg_of, with_style
+from biasboard.ground.columns import FloatArray, IntArray
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.plain_text import listed, printable
+from biasboard.ground.strict_json import JsonValue
+from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, deviations_of, interval_of
+from leaderboard.ranking.bounds import detectable_note
+from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
+from leaderboard.ranking.scores import Columns, Scores, scores_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MIN_CLUSTERS = 10
+"""Smallest number of items, or of clusters, that rank models. Of tables of twelve equal models, 19 % have a false
+difference with 6 items, 12 % with 8, 8 % with 10, 7 % with 20 and 3 % with 50 (400 tables each, normal scores)."""
+_FEW_CLUSTERS = 20
+_MIN_COVERAGE = 0.5
+"""Smallest share of items with a score that a rank needs where missing scores widen it."""
+_NEGLIGIBLE = 1e-12
+"""Largest standard error that can come from the order of floating-point sums alone."""
+_MOST_NAMED = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedModel:
+    """A model with its mean score and its rank."""
+
+    model: str
+    rank: RankRange | None
+    """None for a model without a rank; see ``reason``."""
+    tier: int | None
+    """1 for models that no other is separably better than, 2 for those that only models of tier 1 are, and so on; no
+    two models of a tier are separable."""
+    score: float | None
+    """Mean of the scores; None if it is of fewer items than those of others and missing scores have no bounds."""
+    low: float | None
+    """Lower end of the 95 % interval of the mean for other items like these. If scores are missing, the interval is
+    widened by what they could change."""
+    high: float | None
+    chance: float | None
+    """Probability of having the best mean on other items like these; None without a rank."""
+    n_scores: int
+    reason: str | None
+    """Reason why there is no rank; None if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreRanks:
+    """The ranks of models by their scores."""
+
+    models: tuple[RankedModel, ...]
+    """The best mean first, then the models without a rank."""
+    n_items: int
+    n_clusters: dict[str, int]
+    """Number of clusters by the name of their column; empty if each item is its own."""
+    detectable: float | None
+    """Difference of two means that is detected with a probability of 80 %; None if unknown."""
+    notes: tuple[str, ...]
+    """What a reader has to know before using the ranks, one sentence each."""
+    ranking: Ranking
+    """The ranking of scores that are scaled to the range from 0 to 1."""
+    width: float
+    """Width of that range in scores."""
+
+    @property
+    def tied_for_first(self) -> tuple[str, ...]:
+        """The models that no other is separably better than."""
+        return tuple(model.model for model in self.models if model.tier == 1)
+
+    @property
+    def n_separable(self) -> int:
+        """The number of pairs of models that are told apart."""
+        return sum(comparison.separable for comparison in self.ranking.comparisons)
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """All pairs of ranked models; their differences are negative if the first model is better."""
+        return tuple(
+            replace(
+                pair,
+                difference=pair.difference * self.width,
+                low=None if pair.low is None else pair.low * self.width,
+                high=None if pair.high is None else pair.high * self.width,
+            )
+            for pair in self.ranking.comparisons
+        )
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Who is tied for the top, how many pairs are told apart, and which difference would be; one sentence each."""
+        n_pairs = len(self.ranking.comparisons)
+        names = [printable(name, most=60) for name in self.tied_for_first]
+        top = (
+            f"tied for the top: {listed(names, most=_MOST_NAMED)}"
+            if len(names) > 1
+            else f"alone at the top: {names[0]}"
+        )
+        return (
+            f"{top}.",
+            f"{self.n_separable:,} of {n_pairs:,} comparisons tell two models apart (at 95 % for all together).",
+            detectable_note(self.detectable, "mean score", n_pairs),
+        )
+
+    def svg(self) -> str:
+        """Draw the means with their intervals and rank ranges; models tied for the top are blue.
+
+        Raises:
+            MissingExtraError: the extra ``site`` is not installed.
+        """
+        ranked = [model for model in self.models if model.rank is not None and model.score is not None]
+        values: list[JsonValue] = [
+            {
+                "row": number,
+                "score": row.score,
+                "low": row.score if row.low is None else row.low,
+                "high": row.score if row.high is None else row.high,
+                "rank": str(row.rank),
+                "tied": row.tier == 1,
+            }
+            for number, row in enumerate(ranked)
+        ]
+        # Rows have numbers, since shortened names can be equal.
+        names = json.dumps([shortened(row.model) for row in ranked])
+        axis: JsonValue = {
+            "labelExpr": f"{names}[datum.value]",
+            "grid": True,
+            "ticks": False,
+            "labelLimit": 0,
+            "labelOverlap": False,
+        }
+        y: JsonValue = {"field": "row", "type": "ordinal", "title": None, "axis": axis}
+        scale: JsonValue = {"zero": False}
+        x: dict[str, JsonValue] = {"type": "quantitative", "scale": scale}
+        title = "mean score, with the 95 % interval and the rank range"
+        colour: JsonValue = {"condition": {"test": "datum.tied", "value": FIRST}, "value": MUTED}
+        layers: list[JsonValue] = [
+            {
+                "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.55},
+                "encoding": {"x": {**x, "field": "low", "title": title}, "x2": {"field": "high"}, "color": colour},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 44, "opacity": 1},
+                "encoding": {"x": {**x, "field": "score"}, "color": colour},
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": FONT_SIZE - 1},
+                "encoding": {"x": {**x, "field": "high"}, "text": {"field": "rank"}, "color": colour},
+            },
+        ]
+        spec: dict[str, JsonValue] = {
+            "width": 420,
+            "height": {"step": 18},
+            "data": {"values": values},
+            "encoding": {"y": y},
+            "layer": layers,
+        }
+        return svg_of(with_style(spec, background="white"))
+
+    def rows(self) -> list[dict[str, JsonValue]]:
+        """Return the fields of each model by name, with one for each end of its rank."""
+        return [
+            {
+                "model": model.model,
+                "rank_best": None if model.rank is None else model.rank.best,
+                "rank_worst": None if model.rank is None else model.rank.worst,
+                **{name: value for name, value in asdict(model).items() if name not in ("model", "rank")},
+            }
+            for model in self.models
+        ]
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row for each model, with the columns of :meth:`rows`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows()).astype(dict.fromkeys(("rank_best", "rank_worst", "tier"), "Int64"))
+
+
+def rank_scores(
+    frame: pd.DataFrame,
+    columns: Columns,
+    *,
+    lower_is_better: bool = False,
+    limits: tuple[float, float] | None = None,
+    common: bool = False,
+) -> ScoreRanks:
+    """Rank models by their mean scores on the same items.
+
+    A model that lacks scores has no rank, unless ``limits`` or ``common`` say how to compare it.
+
+    Args:
+        frame: Scores, long or wide; see :mod:`leaderboard.ranking.scores`.
+        columns: What the columns hold.
+        lower_is_better: True for errors and losses.
+        limits: Smallest and largest score that are possible. Missing scores then widen ranks by what they could change.
+            None if unknown, unless every score is 0 or 1.
+        common: True to compare on those items only for which every model has a score.
+
+    Raises:
+        ConfigError: an option cannot be used.
+        DataError: the scores cannot be used.
+    """
+    scores = scores_of(frame, columns)
+    if len(scores.models) < 2:
+        raise DataError(f"there is {len(scores.models)} model; ranks compare at least two")
+    notes = _ignored_note(scores)
+    if common:
+        scores, whole = scores.on(np.asarray(~np.isnan(scores.values).any(axis=0))), scores
+        counts = f"{len(scores.items):,} of {len(whole.items):,} items"
+        if len(scores.items) < MIN_CLUSTERS:
+            raise DataError(
+                f"{counts} have a score of every model, and ranks need at least {MIN_CLUSTERS}; --ignore models with "
+                f"few scores, such as '{_fewest(whole)}'"
+            )
+        notes += [f"Compared on the {counts} that have a score of every model."]
+    cells, crossing = _cells(scores)
+    known = scores.values[~np.isnan(scores.values)]
+    low, high = _limits(scores, limits) if limits else (float(known.min()), float(known.max()))
+    is_bounded = limits is not None or bool(np.isin(known, (0.0, 1.0)).all())
+    # On the scale from 0 to 1, where the smallest difference that counts does not depend on the unit of the scores.
+    low, width = (0.0, 1.0) if limits is None and is_bounded else (low, (high - low) or 1.0)
+    units = (scores.values - low) / width
+    measured = {
+        name: _measured(name, values, cells, crossing, is_bounded, lower_is_better)
+        for name, values in zip(scores.models, units, strict=True)
+    }
+    candidates = [value for value in measured.values() if isinstance(value, Candidate)]
+    if len(candidates) < 2:
+        raise DataError(_too_few(scores, len(candidates), is_bounded))
+    ideal = 0.0 if lower_is_better else 1.0
+    ranking = rank(candidates, ideal=ideal)
+    tiers = _tiers(sorted(candidates, key=lambda model: (abs(model.worst - ideal), model.name)), ranking)
+    rows = []
+    for name in (*tiers, *sorted(set(scores.models) - set(tiers))):
+        values, candidate = scores.values[scores.models.index(name)], measured[name]
+        interval = _interval(candidate, is_bounded) if isinstance(candidate, Candidate) else None
+        rows.append(
+            RankedModel(
+                model=name,
+                rank=ranking.ranges.get(name),
+                tier=tiers.get(name),
+                score=float(np.nanmean(values)) if isinstance(candidate, Candidate) else None,
+                low=None if interval is None else low + width * interval[0],
+                high=None if interval is None else low + width * interval[1],
+                chance=ranking.chances.get(name),
+                n_scores=int(np.count_nonzero(~np.isnan(values))),
+                reason=candidate if isinstance(candidate, str) else None,
+            )
+        )
+    notes += _missing_notes(scores, rows, is_bounded)
+    return ScoreRanks(
+        models=tuple(rows),
+        n_items=len(scores.items),
+        n_clusters={name: len(np.unique(clusters)) for name, clusters in scores.clusterings.items()},
+        detectable=None if ranking.detectable is None else ranking.detectable * width,
+        notes=tuple(notes),
+        ranking=ranking,
+        width=width,
+    )
+
+
+def _limits(scores: Scores, limits: tuple[float, float]) -> tuple[float, float]:
+    """Return the smallest and the largest score that are possible, after checking that all scores are between them."""
+    low, high = limits
+    if not -math.inf < low < high < math.inf:
+        raise ConfigError(f"--range {low:g} {high:g}: give the smallest and then the largest score that are possible")
+    outside = (scores.values < low) | (scores.values > high)
+    if outside.any():
+        model, item = np.unravel_index(int(outside.argmax()), outside.shape)
+        name, asked = printable(scores.models[model]), printable(scores.items[item])
+        raise DataError(
+            f"model '{name}', item '{asked}': {scores.values[model, item]:g} is outside --range {low:g} {high:g}; give "
+            "the smallest and the largest score that are possible"
+        )
+    return low, high
+
+
+def _cells(scores: Scores) -> tuple[IntArray, Crossing | None]:
+    """Return the cluster of each item, or its cell if two factors are crossed, and the clusters of each cell."""
+    for name, clusters in scores.clusterings.items() or [("", np.arange(len(scores.items)))]:
+        if (n := len(np.unique(clusters))) < MIN_CLUSTERS:
+            of_column = f"column '{name}' has {n} clusters" if name else f"there are {n} items with scores"
+            remedy = "name another one" if name else "give scores of single items rather than of categories"
+            raise DataError(f"{of_column}, and ranks need at least {MIN_CLUSTERS}; {remedy}")
+    factors = [*scores.clusterings.values()]
+    if len(factors) == 2:
+        return Crossing.of(factors[0], factors[1])
+    return (factors[0] if factors else np.arange(len(scores.items))), None
+
+
+def _measured(
+    name: str, values: FloatArray, cells: IntArray, crossing: Crossing | None, is_bounded: bool, lower_is_better: bool
+) -> Candidate | str:
+    """Return a model as a candidate for a rank, or the reason why it has none.
+
+    Args:
+        name: Name of the model.
+        values: Its scores on the scale from 0 to 1, nan where they are missing, shape (n_items,).
+        cells: Cell of each item.
+        crossing: Clusters of each cell.
+        is_bounded: True if missing scores are known to be from 0 to 1.
+        lower_is_better: True if 0 is the best score.
+    """
+    is_known = ~np.isnan(values)
+    n, n_items = int(np.count_nonzero(is_known)), len(values)
+    lacks = f"{n:,} of {n_items:,} scores"
+    if n < n_items and not is_bounded:
+        return lacks
+    if n < _MIN_COVERAGE * n_items:
+        return f"{lacks}; a rank needs half of them"
+    n_cells = int(cells.max()) + 1
+    sums = [np.bincount(cells[is_known], weights, n_cells) for weights in (values[is_known], np.ones(n))]
+    deviations = deviations_of(np.stack(sums, axis=1), lambda total: total[..., 0] / total[..., 1], crossing)
+    if isinstance(deviations, str) or deviations.n_clusters < MIN_CLUSTERS:
+        return f"{lacks}, in too few clusters"
+    low = float(values[is_known].sum()) / n_items
+    high = low + (n_items - n) / n_items
+    worst, best = (high, low) if lower_is_better else (low, high)
+    return Candidate(name=name, worst=worst, best=best, deviations=deviations)
+
+
+def _interval(candidate: Candidate, is_bounded: bool) -> tuple[float, float] | None:
+    """Return the interval of a mean on the scale from 0 to 1, widened by what missing scores could change."""
+    deviations = candidate.deviations
+    assert deviations is not None
+    if not is_bounded and deviations.variance**0.5 <= _NEGLIGIBLE:
+        return None  # Scores that are all equal do not say how much others would differ from them.
+    low, high = sorted((candidate.worst, candidate.best))
+    missing = high - low
+    mean = low / (1 - missing)
+    method, least, most = (WILSON, 0.0, 1.0) if is_bounded else (STUDENT, -math.inf, None)
+    interval, _ = interval_of(mean, deviations, minimum=least, maximum=most, method=method)
+    assert interval is not None
+    # Half or more of the scores are known, whose share of the mean has this interval.
+    return interval.low * (1 - missing), interval.high * (1 - missing) + missing
+
+
+def _tiers(best_first: Sequence[Candidate], ranking: Ranking) -> dict[str, int]:
+    """Return the tier of each model, the best first."""
+    better: dict[str, list[str]] = {}
+    for pair in ranking.comparisons:
+        if pair.separable:
+            winner, loser = (pair.first, pair.second) if pair.difference < 0 else (pair.second, pair.first)
+            better.setdefault(loser, []).append(winner)
+    tiers: dict[str, int] = {}
+    for model in best_first:  # Whoever is separably better comes before.
+        tiers[model.name] = 1 + max((tiers[name] for name in better.get(model.name, ())), default=0)
+    return tiers
+
+
+def _too_few(scores: Scores, n_ranked: int, is_bounded: bool) -> str:
+    if is_bounded:
+        return (
+            f"{n_ranked} models have a score for half of the {len(scores.items):,} items; ranks compare at least two, "
+            "so give more scores, or leave items out with --ignore"
+        )
+    return (
+        f"{n_ranked} of {len(scores.models):,} models have a score for each of the {len(scores.items):,} items; ranks "
+        f"compare at least two, so {_remedies(scores)}, or --ignore those with few scores, such as '{_fewest(scores)}'"
+    )
+
+
+def _fewest(scores: Scores) -> str:
+    """Return the name of the model that lacks most scores."""
+    return printable(scores.models[int(np.isnan(scores.values).sum(axis=1).argmax())])
+
+
+def _remedies(scores: Scores) -> str:
+    n_common = int((~np.isnan(scores.values).any(axis=0)).sum())
+    return (
+        "give --range MIN MAX so that missing scores widen ranks instead, or "
+        f"--common to compare on the {n_common:,} items that all have"
+    )
+
+
+def _ignored_note(scores: Scores) -> list[str]:
+    if not scores.ignored:
+        return []
+    names = listed([printable(name, most=60) for name in scores.ignored], most=_MOST_NAMED)
+    return [f"Left out, since their names say that they sum up the others: {names}."]
+
+
+def _missing_notes(scores: Scores, rows: Sequence[RankedModel], is_bounded: bool) -> list[str]:
+    notes = []
+    n_lacking = sum(row.n_scores < len(scores.items) for row in rows)
+    if n_lacking and is_bounded:
+        notes.append(f"Models that lack scores: {n_lacking:,}. Their ranks are widened by what these could change.")
+    elif n_lacking:
+        notes.append(f"Models that lack scores, and have no rank: {n_lacking:,}. To rank them, {_remedies(scores)}.")
+    n_clusters = min([len(scores.items), *(len(np.unique(clusters)) for clusters in scores.clusterings.values())])
+    if n_clusters < _FEW_CLUSTERS:
+        notes.append(
+            f"With only {n_clusters} clusters of items, up to one in ten tables of equal models tells some apart."
+        )
+    return notes
