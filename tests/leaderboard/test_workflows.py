@@ -194,6 +194,9 @@ def test_the_job_that_reads_strangers_files_may_write_nothing() -> None:
     checkouts = [step for job in verify["jobs"].values() for step in job["steps"] if "checkout" in step.get("uses", "")]
     assert len(checkouts) == 2
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+    # Both hold the newest state of the base branch: a pull request that is behind it changes nothing else.
+    refs = {step["with"]["path"]: step["with"]["ref"] for step in checkouts}
+    assert refs == {"base": "${{ github.event.pull_request.base.ref }}", "submitted": "${{ github.sha }}"}
 
 
 def test_every_supported_python_is_tested() -> None:
