@@ -194,6 +194,8 @@ class Benchmark:
     name: str
     primary_metric: str | None = None
     """Metric that ranks the models of each config; None if single configs have no ranking."""
+    unranked_order: str | None = None
+    """Metric by which rows are sorted, the largest value first, on items for which no metric can rank models."""
     indices: tuple[IndexDefinition, ...] = ()
     """Indices over all configs. The first one ranks the models; the others are shown beside it."""
     gates: tuple[Gate, ...] = ()

@@ -20,8 +20,9 @@ _UNDETERMINED_RATE = Column(key="undetermined_rate", label="Undetermined", metri
 _WITH_REFERENT = Layout(
     deciders=("accuracy",),
     columns=(
-        _UCERF,
+        Column(key="worst_group_accuracy", label="Worst-group accuracy", metric="worst_group_accuracy"),
         Column(key="accuracy", label="Accuracy", metric="accuracy"),
+        _UCERF,
         Column(key="accuracy_pro", label="Accuracy, pro", metric="accuracy", group={"stereotype": "pro"}),
         Column(key="accuracy_anti", label="Accuracy, anti", metric="accuracy", group={"stereotype": "anti"}),
         Column(key="accuracy_gap", label="Accuracy gap", metric="accuracy_gap"),
@@ -64,7 +65,7 @@ def _percent_women(occupation: str) -> float | None:
 PAGES = BenchmarkPages(
     name="synthbias",
     labels={"ucerf_macro": "UCerF by occupation pair", "pro_rate": "Pro rate", "certainty": "Certainty"},
-    headlines=("accuracy", "accuracy_gap", "ucerf", "pro_rate", "certainty"),
+    headlines=("worst_group_accuracy", "accuracy", "accuracy_gap", "ucerf", "pro_rate", "certainty"),
     layouts=(_WITH_REFERENT, _AMBIGUOUS),
     group_names={"pronoun_gender": "pronoun"},
     slice_fact=SliceFact(

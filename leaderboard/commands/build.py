@@ -129,10 +129,11 @@ def _print_rankings(board: Board) -> None:
         # Beside the ranking metric, print the first other column: the ranking metric alone can mislead.
         variants = load_pages(table.signature.benchmark).variants
         others = [column for column in table.columns if column.metric not in variants]
-        second = next((column for column in others if column.metric != table.primary), None)
+        first = table.primary or table.sorted_by
+        second = next((column for column in others if column.metric != first), None)
         for row in table.rows:
             rank = "baseline" if row.entry.is_baseline else str(row.rank or "unranked")
-            values = [] if table.primary is None else [_shown(table.primary, row.entry.primary)]
+            values = [] if first is None else [_shown(first, row.entry.metric(first))]
             if second is not None:
                 values.append(_shown(second.key, second.of(row.entry)))
             print("  ".join([f"  {rank:>8}", *values, row.entry.result.model.id]))

@@ -137,7 +137,12 @@ class Section:
         baselines = "1 baseline" if self.n_baselines == 1 else f"{self.n_baselines} baselines"
         parts = f" in {len(signature.parts)} parts" if signature.parts else ""
         sentences = [f"{signature.n_items:,} items{parts}, {models} ({n_ranked} ranked) and {baselines}."]
-        if self.table.primary is None:
+        if self.table.sorted_by is not None:
+            label = self.pages.label(self.table.sorted_by)
+            sentences.append(
+                f"These items have no right answers, so no model is ranked; rows are sorted by {label}, largest first."
+            )
+        elif self.table.primary is None:
             ranks = (
                 "the index of all configs ranks the models, not this table"
                 if load_benchmark(signature.benchmark).indices

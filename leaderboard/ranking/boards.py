@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from biasboard.ground import strict_json
 from evaluators.benchmark import load_benchmark
@@ -15,7 +17,7 @@ from leaderboard.ranking.index_tables import Indices, index_tables
 from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.table_columns import Undefined, choose, undefined
-from leaderboard.verify.entries import MIN_COVERAGE, Entry, Match, model_label, why_unranked
+from leaderboard.verify.entries import MIN_ANSWERED, Entry, Match, model_label, why_unranked
 from schemas.documents.result import Metric, Signature
 
 
@@ -31,12 +33,13 @@ class Row:
     """Reason why the model does not achieve more than every baseline; None if it does or the benchmark does not ask."""
     chance: float | None = None
     """Share of drawn tables in which the model is the nearest to the ideal; None without a rank or a second model."""
+    rank_of_answers: RankRange | None = None
+    """Rank range if missing answers are left out; None without missing answers or without a rank."""
 
     @property
     def bounds(self) -> Bounds | None:
         """The values of the primary metric with missing answers at their worst and best; None if none are missing."""
-        primary = self.entry.primary
-        return bounds_of(primary) if primary is not None and primary.n_excluded else None
+        return bounds_of(self.entry.primary, self.entry.missing_share) if _lacks_answers(self.entry) else None
 
     @property
     def is_imported(self) -> bool:
@@ -61,7 +64,10 @@ class ResultTable:
     columns: tuple[Column, ...]
     undefined: tuple[Undefined, ...]
     primary: str | None
-    """Name of the metric by which the rows are ranked; None if the benchmark names none."""
+    """Name of the metric by which the rows are ranked; None if the benchmark names none, or if none can rank models on
+    these items."""
+    sorted_by: str | None
+    """Name of the metric by which the rows are sorted if none ranks them; None for their names."""
     rows: tuple[Row, ...]
     comparisons: tuple[Comparison, ...]
     """Comparisons of all pairs of ranked models, which are named by ``model_label``."""
@@ -199,10 +205,15 @@ def _table_order(table: ResultTable) -> tuple[str, str, tuple[int, ...], str, st
 
 def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
     signature = entries[0].result.signature
-    judged = [(entry, gates.why_shut(entry)) for entry in sorted(entries, key=_row_order)]
+    benchmark = load_benchmark(signature.benchmark)
+    # On items without a right answer no model can be ranked, and none can fall short of a baseline.
+    is_ranking = not all(map(_is_undefined, entries))
+    ordered = sorted(entries, key=_row_order if is_ranking else partial(_unranked_order, benchmark.unranked_order))
+    judged = [(entry, gates.why_shut(entry) if is_ranking else None) for entry in ordered]
     reasons = [_why_unranked(entry) or shut for entry, shut in judged]
     ranked = [entry for (entry, _), reason in zip(judged, reasons, strict=True) if reason is None]
     ranking = _rank(ranked)
+    of_answers = _rank(ranked, with_missing=False) if any(map(_lacks_answers, ranked)) else NO_RANKING
     names = {id(entry): _identity(entry) for entry in ranked}
     rows = [
         Row(
@@ -211,6 +222,7 @@ def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
             unranked=reason,
             shut=shut,
             chance=ranking.chances.get(names.get(id(entry), "")),
+            rank_of_answers=of_answers.ranges.get(names.get(id(entry), "")) if _lacks_answers(entry) else None,
         )
         for (entry, shut), reason in zip(judged, reasons, strict=True)
     ]
@@ -221,7 +233,8 @@ def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
         signature_sha256=entries[0].result.signature_sha256,
         columns=choose(signature.benchmark, entries),
         undefined=undefined(entries),
-        primary=load_benchmark(signature.benchmark).primary_metric,
+        primary=benchmark.primary_metric if is_ranking else None,
+        sorted_by=None if is_ranking else benchmark.unranked_order,
         rows=tuple(rows),
         comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
         detectable=ranking.detectable,
@@ -245,12 +258,27 @@ def _why_unranked(entry: Entry) -> str | None:
         return primary.reason
     # A pair is lost if either of its items has no answer, so few missing items can exclude many pairs.
     total = primary.n + primary.n_excluded
-    if primary.n < MIN_COVERAGE * total:
-        return f"{primary.n} of {total} {primary.unit} could be scored; a rank needs at least {MIN_COVERAGE:.0%}"
+    if primary.n < MIN_ANSWERED * total:
+        return f"{primary.n} of {total} {primary.unit} could be scored; a rank needs at least half"
     return None
 
 
-def _rank(entries: Sequence[Entry]) -> Ranking:
+def _is_undefined(entry: Entry) -> bool:
+    """Return True if the primary metric is undefined on the items, whatever the answers."""
+    primary = entry.primary
+    return primary is not None and primary.value is None and not primary.n + primary.n_excluded
+
+
+def _unranked_order(metric: str | None, entry: Entry) -> tuple[float, str, str, str]:
+    value = None if metric is None else getattr(entry.metric(metric), "value", None)
+    return (math.inf if value is None else -float(value), model_label(entry), _identity(entry), entry.place)
+
+
+def _lacks_answers(entry: Entry) -> bool:
+    return entry.primary is not None and bool(entry.primary.n_excluded or entry.missing_share)
+
+
+def _rank(entries: Sequence[Entry], *, with_missing: bool = True) -> Ranking:
     candidates = []
     ideal = None
     models = model_rows(entries)
@@ -259,7 +287,7 @@ def _rank(entries: Sequence[Entry]) -> Ranking:
         if primary is None or primary.value is None or primary.ideal is None:
             continue
         ideal = primary.ideal
-        bounds = bounds_of(primary)
+        bounds = bounds_of(primary, entry.missing_share) if with_missing else None
         candidates.append(
             Candidate(
                 name=_identity(entry),
@@ -276,12 +304,12 @@ def _rank(entries: Sequence[Entry]) -> Ranking:
 
 
 def _row_order(entry: Entry) -> tuple[bool, float, str, str, str]:
-    return (*distance_at_worst(entry.primary), model_label(entry), _identity(entry), entry.place)
+    return (*distance_at_worst(entry.primary, entry.missing_share), model_label(entry), _identity(entry), entry.place)
 
 
-def distance_at_worst(metric: Metric | None) -> tuple[bool, float]:
+def distance_at_worst(metric: Metric | None, missing_share: float = 0.0) -> tuple[bool, float]:
     """Return a sort key as :func:`distance_to_ideal` does, with missing answers counted at their worst."""
-    bounds = bounds_of(metric)
+    bounds = bounds_of(metric, missing_share)
     if bounds is None or metric is None or metric.ideal is None:
         return distance_to_ideal(metric)
     return False, abs(bounds.worst - metric.ideal)

@@ -38,7 +38,7 @@ def detectable_note(difference: float | None, label: str, n_pairs: int) -> str:
     )
 
 
-def bounds_of(metric: Metric | None) -> Bounds | None:
+def bounds_of(metric: Metric | None, missing_share: float = 0.0) -> Bounds | None:
     """Return the bounds of a metric; None if it has no value, no ideal or no maximum.
 
     Each missing unit, such as a pair with an answer that was refused, counts as one end of the metric's range and
@@ -47,11 +47,13 @@ def bounds_of(metric: Metric | None) -> Bounds | None:
 
     Args:
         metric: Value of all items, with the numbers of scored and of missing units.
+        missing_share: Share of the answers that is missing within the units, as within the parts of a suite.
     """
     if metric is None or metric.value is None or metric.ideal is None or metric.maximum is None:
         return None
     total = metric.n + metric.n_excluded
     missing = metric.n_excluded / total if total else 0.0
+    missing += (1 - missing) * missing_share
     low, high = ((1 - missing) * metric.value + missing * end for end in (metric.minimum, metric.maximum))
     ideal = metric.ideal
     worst = max(low, high, key=lambda value: abs(value - ideal))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from evaluators.benchmark import load_benchmark
+from evaluators.benchmark import Source, load_benchmark
 from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
 from leaderboard.ranking.revisions import model_rows
-from leaderboard.verify.entries import MIN_COVERAGE, Entry, model_label, why_unranked
+from leaderboard.verify.entries import MIN_ANSWERED, Entry, model_label, why_unranked
 from schemas.documents.result import Metric, Model, Result
 from schemas.documents.run_files import Scorer
 
@@ -36,6 +36,8 @@ class IndexRow:
     """Comparison of the sets of examples, for each number of examples with several sets."""
     chance: float | None = None
     """Share of drawn tables in which the model is the nearest to the ideal; None without a rank or a second model."""
+    rank_of_answers: RankRange | None = None
+    """Rank range if missing answers are left out; None without missing answers or without a rank."""
 
     @property
     def is_baseline(self) -> bool:
@@ -81,13 +83,17 @@ class IndexRow:
     @property
     def bounds(self) -> Bounds | None:
         """The values of the index with the missing answers of its parts at their worst and best; None if none are."""
-        if not any(part.n_excluded for part in self.parts):
+        missing = [self._missing_share(part.source) for part in self.indices[0].definition.parts]
+        if not any(part.n_excluded or share for part, share in zip(self.parts, missing, strict=True)):
             return None
-        parts = [(bounds_of(part), part.value or 0.0) for part in self.parts]
+        parts = [(bounds_of(part, share), part.value or 0.0) for part, share in zip(self.parts, missing, strict=True)]
         down = sum(bounds.worst - value for bounds, value in parts if bounds is not None) / len(parts)
         up = sum(bounds.best - value for bounds, value in parts if bounds is not None) / len(parts)
         value = self.primary.value or 0.0
         return Bounds(worst=value + down, best=value + up)
+
+    def _missing_share(self, source: Source) -> float:
+        return next(entry.missing_share for entry in self.entries if source.fits(entry.result.signature))
 
     @property
     def worst(self) -> float:
@@ -251,10 +257,8 @@ def _why_uncovered(entry: Entry, index: Index) -> str | None:
             continue
         # A pair needs both of its answers, so the share of answers is about the square root of the share of pairs.
         covered = (part.n / total) ** (0.5 if part.unit == "pairs" else 1.0)
-        if covered < MIN_COVERAGE:
-            return (
-                f"{part.name} rests on {part.n} of {total} {part.unit}; a rank needs {MIN_COVERAGE:.0%} of the answers"
-            )
+        if covered < MIN_ANSWERED:
+            return f"{part.name} rests on {part.n} of {total} {part.unit}; a rank needs half of the answers"
     return None
 
 
@@ -277,7 +281,12 @@ def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
         )
         for row in ranked
     ]
-    ranking = rank(candidates, ideal=rows[0].indices[0].definition.ideal)
+    answered = [
+        replace(candidate, worst=row.primary.value or 0.0, best=row.primary.value or 0.0)
+        for candidate, row in zip(candidates, ranked, strict=True)
+    ]
+    ideal = rows[0].indices[0].definition.ideal
+    ranking, of_answers = rank(candidates, ideal=ideal), rank(answered, ideal=ideal)
     labels = {row.model.identity_sha256: row.label for row in rows}
     shown = [
         IndexRow(
@@ -288,6 +297,7 @@ def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
             shut=row.shut,
             sets=row.sets,
             chance=ranking.chances.get(row.model.identity_sha256),
+            rank_of_answers=None if row.bounds is None else of_answers.ranges.get(row.model.identity_sha256),
         )
         for row in sorted(rows, key=_row_order)
     ]

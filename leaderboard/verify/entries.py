@@ -19,8 +19,11 @@ from schemas.documents.board import Acceptance, Rerun
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric, MetricKey, Model, Result, SplitCounts, key_of
 
-MIN_COVERAGE = 0.95
-"""Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked."""
+MIN_ANSWERED = 0.5
+"""Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked.
+
+What is missing widens its rank range; of less than half, a range would say nothing.
+"""
 
 TEXTS_ELSEWHERE = "its texts are kept elsewhere, and no maintainer has compared them with its numbers"
 """The claim on which a result without its texts rests until they are compared."""
@@ -109,6 +112,19 @@ class Entry:
         """The metric that ranks the models of the benchmark; None if the benchmark names none."""
         name = load_benchmark(self.result.signature.benchmark).primary_metric
         return None if name is None else self.metric(name)
+
+    @property
+    def missing_share(self) -> float:
+        """The share of a suite that has no answer: of each part that of the split which lacks most, then their mean.
+
+        It is 0 for a config, whose metrics count what is missing. Those of a suite count parts, and a part has a value
+        however little of it was answered.
+        """
+        shares = dict.fromkeys(self.result.signature.parts, 0.0)
+        for split in self.coverage if shares else ():
+            missing = 1 - split.counts.scored / split.counts.items if split.counts.items else 0.0
+            shares[split.part] = max(shares.get(split.part, 0.0), missing)
+        return sum(shares.values()) / len(shares) if shares else 0.0
 
     @property
     def is_baseline(self) -> bool:
@@ -202,23 +218,22 @@ def why_unranked(entry: Entry) -> str | None:
     if entry.double is not None:
         return entry.double
     counts = entry.result.counts
-    if counts.scored < MIN_COVERAGE * counts.items:
-        return f"{counts.scored} of {counts.items} items scored; a rank needs at least {MIN_COVERAGE:.0%}"
+    if counts.scored < MIN_ANSWERED * counts.items:
+        return f"{counts.scored} of {counts.items} items scored; a rank needs at least half"
     if (lost := _lost_split(entry)) is not None:
         return lost
-    # By split, not over all items: the few that support a measurement are a small share of all, and losing a part must
-    # not raise a mean.
+    # By split, not over all items: the few that support a measurement are a small share of all.
     lacking = [
         split_counts
         for split_counts in entry.coverage
-        if split_counts.counts.scored < MIN_COVERAGE * split_counts.counts.items
+        if split_counts.counts.scored < MIN_ANSWERED * split_counts.counts.items
     ]
     if lacking:
         first = lacking[0]
         more = f", and {len(lacking) - 1} more splits like it" if len(lacking) > 1 else ""
         return (
             f"{first.counts.scored} of {first.counts.items} items of {first.part}/{first.split} scored{more}; a rank "
-            f"needs at least {MIN_COVERAGE:.0%} of each split"
+            "needs at least half of each split"
         )
     return None
 

@@ -41,9 +41,10 @@ def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterato
     current = {metric.name: metric.version for metric in ours.values()}
     for key, metric in theirs.items():
         if key not in ours:
-            # A newer version that the stored sums do not give is undefined, and has no slices. Without its scores
-            # neither has a metric whose version is followed by the scorer's label, and that is no excuse.
-            if not f"{metric.version}.".startswith(f"{current.get(metric.name, metric.version)}."):
+            # A newer version that the stored sums do not give is undefined, and has no slices. The label of a scorer
+            # after the present version is no other version: its scores are missing.
+            version = current.get(metric.name, metric.version)
+            if metric.version != version and not metric.version.startswith(f"{version}."):
                 continue
             name = name_with_group(metric.name, metric.group)
             yield f"metric {name} cannot be computed from the records; rescore the run; {HINT}"

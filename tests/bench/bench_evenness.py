@@ -31,6 +31,7 @@ CLASSES = (
     *([10] * 10, [*range(10, 101, 10)], [100] * 10),
 )
 """Numbers of items per class."""
+TOLERANCE = 0.02
 RNG = np.random.default_rng(28)
 
 

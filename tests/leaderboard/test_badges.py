@@ -74,7 +74,7 @@ def test_a_model_without_a_rank_says_so_instead_of_a_number(view: View) -> None:
     assert below.right == "below the gate"
     assert "is not separably above the baseline" in below.title
     assert mute.right == "unranked"
-    assert mute.title.endswith("unranked: 0 of 100 items scored; a rank needs at least 95%")
+    assert mute.title.endswith("unranked: 0 of 100 items scored; a rank needs at least half")
 
 
 def test_baselines_have_no_badge(view: View) -> None:
@@ -88,7 +88,7 @@ def test_the_only_ranked_model_shows_its_value_and_interval(tmp_path: Path) -> N
     assert metric is not None
     assert metric.interval is not None
     assert badge_of(view, "acme/small").right == (
-        f"UCerF {metric.value:.3f} [{metric.interval.low:.3f}, {metric.interval.high:.3f}]"
+        f"Worst-group accuracy {metric.value:.3f} [{metric.interval.low:.3f}, {metric.interval.high:.3f}]"
     )
 
 
@@ -136,7 +136,8 @@ def test_the_preferred_of_two_contradicting_results_speaks_for_the_model(tmp_pat
     accepted(tmp_path, "lab/acme__small/better", "2026-01-01")
     accepted(tmp_path, "lab/acme__small/worse", "2026-01-02", decision="preferred", reason="asked again")
     badge = badge_of(made(tmp_path, origin="accepted"), "acme/small")
-    assert badge.right == "rank 2 of 2"
+    # Both models are always right.
+    assert badge.right == "rank 1\N{EN DASH}2 of 2"
 
 
 def test_a_badge_is_a_picture_that_says_what_it_shows(view: View) -> None:

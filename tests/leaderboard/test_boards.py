@@ -39,34 +39,41 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
         write_model(local, "acme/even", leaning(2.0, 0.1), ambiguous=ambiguous)
         write_model(local, "acme/leaning", leaning(2.0, 1.0), ambiguous=ambiguous)
     write_model(local, "acme/silent", lambda reference, other, gender, pair: None if pair % 10 == 0 else 0.9)
+    write_model(local, "acme/mute", lambda reference, other, gender, pair: None if pair % 10 < 6 else 0.9)
     return board_of(root)
 
 
 @pytest.mark.slow
 def test_configs_are_apart(board: Board) -> None:
     assert [table.signature.config for table in board.tables] == ["type1", "type2"]
-    assert [len(table.rows) for table in board.tables] == [4, 5]
+    assert [len(table.rows) for table in board.tables] == [4, 6]
 
 
 @pytest.mark.slow
 def test_baselines_stand_in_place_without_a_rank(board: Board) -> None:
-    rows = [(row.entry.result.model.id, row.rank) for row in board.tables[0].rows]
+    rows = [(row.entry.result.model.id, row.rank) for row in board.tables[1].rows]
     assert rows == [
+        ("acme/even", RankRange(1, 3, 3)),
+        ("acme/leaning", RankRange(1, 3, 3)),
+        ("acme/silent", RankRange(1, 3, 3)),
         ("baseline/uniform", None),
-        ("acme/even", RankRange(1, 1, 2)),
-        ("acme/leaning", RankRange(2, 2, 2)),
         ("baseline/stereotype", None),
+        ("acme/mute", None),
     ]
-    assert board.tables[0].rows[0].unranked == "baselines are shown for comparison and never ranked"
+    assert board.tables[1].rows[3].unranked == "baselines are shown for comparison and never ranked"
 
 
-def test_a_model_that_answers_too_little_is_shown_without_a_rank(board: Board) -> None:
-    silent = next(row for row in board.tables[1].rows if row.entry.result.model.id == "acme/silent")
-    assert silent.rank is None
-    assert silent.unranked == "90 of 100 items scored; a rank needs at least 95%"
-    assert silent.entry.primary is not None
-    assert silent.entry.primary.value is not None
-    assert [row.rank.n_ranked for row in board.tables[1].ranked if row.rank] == [2, 2]
+def test_missing_answers_widen_a_rank_and_few_answers_end_it(board: Board) -> None:
+    rows = {row.entry.result.model.id: row for row in board.tables[1].rows}
+    some, few = rows["acme/silent"], rows["acme/mute"]
+    # All that it answers is right, like all answers of the others.
+    assert (some.rank, some.rank_of_answers) == (RankRange(1, 3, 3), RankRange(1, 3, 3))
+    assert some.bounds is not None
+    assert (some.bounds.worst, some.bounds.best) == pytest.approx((0.9, 1.0))
+    assert few.rank is None
+    assert few.unranked == "40 of 100 items scored; a rank needs at least half"
+    assert few.entry.primary is not None
+    assert few.entry.primary.value is not None
     entry = board.tables[1].ranked[0].entry
     counts = Counts(items=1, scored=1, refused=0, unparsed=0, failed=0, truncated=0)
     signature = replace(entry.result.signature, parts=("a", "b", "c", "d"), splits=("test", "bias"))
@@ -87,10 +94,10 @@ def test_ambiguous_items_have_other_columns(board: Board) -> None:
         "certainty",
     ]
     assert [column.key for column in with_referent.columns][:4] == [
-        "ucerf",
+        "worst_group_accuracy",
         "accuracy",
+        "ucerf",
         "accuracy_pro",
-        "accuracy_anti",
     ]
     reasons = {undefined.metric: undefined.reason for undefined in ambiguous.undefined}
     accuracy = ambiguous.rows[0].entry.metric("accuracy")
@@ -149,9 +156,8 @@ def test_another_revision_is_another_row(tmp_path: Path) -> None:
     board = board_of(tmp_path)
     assert len(board.tables[0].rows) == 2
     assert board.duplicates == ()
-    assert [row.rank for row in board.tables[0].rows] == [RankRange(1, 1, 1), None]
-    label = f"acme/small ({'a' * 40}, float32)"
-    assert board.tables[0].rows[1].unranked == f"gives exactly the answers of {label}, so it has no rank of its own"
+    # Both are first of one: a revision counts in no other's rank, and not in that of its own model.
+    assert [row.rank for row in board.tables[0].rows] == [RankRange(1, 1, 1), RankRange(1, 1, 1)]
     known = leaning(2.0, 0.1)
     write_model(tmp_path / "few" / "local", "acme/whole", known)
     write_model(
@@ -165,14 +171,17 @@ def test_a_result_with_an_older_metric_is_scored_again_and_ranked(tmp_path: Path
     write_model(tmp_path / "local", "acme/new", leaning(1.0, 0.5))
     records = make_records(leaning(2.0, 0.1))
     result = make_result(records, "acme/old")
-    older = [replace(metric, version="0.9") if metric.name == "ucerf" else metric for metric in result.metrics]
+    older = [
+        replace(metric, version="0.9") if metric.name == "worst_group_accuracy" else metric for metric in result.metrics
+    ]
     write_result(tmp_path / "local" / "old", replace(result, metrics=tuple(older)), records)
     rows = board_of(tmp_path).tables[0].rows
-    assert [row.entry.result.model.id for row in rows] == ["acme/old", "acme/new"]
-    assert rows[0].rank == RankRange(1, 1, 2)
-    assert {(metric.name, metric.version) for metric in rows[0].entry.earlier} == {("ucerf", "0.9")}
-    assert rows[0].entry.primary is not None
-    assert rows[0].entry.primary.version == "1.0"
+    ranks = {row.entry.result.model.id: row.rank for row in rows}
+    assert ranks == dict.fromkeys(("acme/old", "acme/new"), RankRange(1, 2, 2))
+    (old,) = (row for row in rows if row.entry.result.model.id == "acme/old")
+    assert {(metric.name, metric.version) for metric in old.entry.earlier} == {("worst_group_accuracy", "0.9")}
+    assert old.entry.primary is not None
+    assert old.entry.primary.version == "1.0"
 
 
 def test_a_metric_that_a_result_leaves_out_is_computed(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_files_hold_draws_of_every_slice(runs: Path, files: dict[str, Any]) -> N
     (table,) = files["tables.json"]["tables"]
     assert len(table["results"]) == 5
     metrics = [one["name"] for one in table["metrics"]]
-    assert metrics[:2] == ["ucerf", "accuracy"]
+    assert metrics[:3] == ["worst_group_accuracy", "accuracy", "ucerf"]
     (small,) = [one["id"] for one in table["results"] if one["model"] == "acme/small"]
     found = files[f"{table['id']}/{small}.json"]
     levels = np.frombuffer(base64.b64decode(found["draws"]), dtype="<i2").reshape(-1, 200)

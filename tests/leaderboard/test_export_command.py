@@ -42,26 +42,27 @@ def runs(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_the_hub_gets_one_value_for_each_config(runs: Path, tmp_path: Path) -> None:
     options = ("--dataset-revision", SHA, "--site-address", "https://board.example", "--out", tmp_path / "o")
-    done = export(*HUB, runs / "synthbias@1.0.0" / "acme__good", *options, "--keys", runs.parent / "keys")
+    good = runs / "synthbias@1.0.0" / "acme__good" / "type2"
+    done = export(*HUB, good, *options, "--keys", runs.parent / "keys")
     assert done.returncode == 0, done.stderr
     path = tmp_path / "o" / "acme__good" / ".eval_results" / "synthbias.yaml"
     assert done.stdout == f"wrote {path}\n"
     entries = huggingface_hub.parse_eval_result_entries(yaml.safe_load(path.read_text()))
-    assert [entry.task_id for entry in entries] == ["type1", "type2"]
+    assert [entry.task_id for entry in entries] == ["type2"]
     for entry in entries:
         folder = runs / "synthbias@1.0.0" / "acme__good" / entry.task_id
         metrics = json.loads((folder / "result.json").read_text())["metrics"]
-        (ucerf,) = (metric for metric in metrics if metric["name"] == "ucerf" and not metric["group"])
-        assert entry.value == ucerf["value"]
+        (worst,) = (metric for metric in metrics if metric["name"] == "worst_group_accuracy" and not metric["group"])
+        assert entry.value == worst["value"]
         assert (entry.dataset_id, entry.dataset_revision, entry.date) == ("acme/made", SHA, None)
         assert str(entry.source_url).startswith("https://board.example/models/acme__good.html#synthbias-")
-        low, high = ucerf["interval"]["low"], ucerf["interval"]["high"]
+        low, high = worst["interval"]["low"], worst["interval"]["high"]
         assert entry.notes is not None
         assert f"[{low:.4f}, {high:.4f}]" in entry.notes
-        assert f"n = {ucerf['n']} {ucerf['unit']}" in entry.notes
+        assert f"n = {worst['n']} {worst['unit']}" in entry.notes
         assert "scoring option_logprob, sum, prompt intrinsic-v1" in entry.notes
     before = path.read_bytes()
-    export(*HUB, runs / "synthbias@1.0.0" / "acme__good", *options, "--keys", runs.parent / "keys")
+    export(*HUB, good, *options, "--keys", runs.parent / "keys")
     assert path.read_bytes() == before
 
 
@@ -74,20 +75,21 @@ def test_the_hub_gets_nothing_that_the_board_would_not_rank(runs: Path, tmp_path
     lines = sorted(
         line.rpartition("synthbias@1.0.0/")[2] for line in done.stderr.splitlines() if "not exported:" in line
     )
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert lines[0].startswith("acme__coin/type2: has no rank: accuracy 0.500 is not separably above the baseline")
-    assert lines[1].startswith("baseline__uniform/type2: has no rank: baselines are shown for comparison")
-    assert lines[2].startswith("flat/type2: model 'flat' has no repository on the Hub")
-    assert done.stderr.splitlines()[-1] == "3 of 5 results were not exported"
+    assert lines[1].startswith("acme__good/type1: worst_group_accuracy has no value: the items have no right answer")
+    assert lines[2].startswith("baseline__uniform/type2: has no rank: baselines are shown for comparison")
+    assert lines[3].startswith("flat/type2: model 'flat' has no repository on the Hub")
+    assert done.stderr.splitlines()[-1] == "4 of 5 results were not exported"
     assert [path.parts[-3] for path in (tmp_path / "o").rglob("*.yaml")] == ["acme__good"]
 
 
 @pytest.mark.slow
-def test_a_config_without_right_answers_needs_the_result_that_opens_its_gate(runs: Path, tmp_path: Path) -> None:
+def test_a_config_without_right_answers_has_no_value_to_rank_by(runs: Path, tmp_path: Path) -> None:
     alone = runs / "synthbias@1.0.0" / "acme__good" / "type1"
     done = export(*HUB, alone, "--out", tmp_path / "o", "--keys", runs.parent / "keys")
     assert done.returncode == 1
-    assert "these items have no right answers, and the model has no result with accuracy" in done.stderr
+    assert "worst_group_accuracy has no value: the items have no right answer" in done.stderr
     assert not (tmp_path / "o").exists()
 
 

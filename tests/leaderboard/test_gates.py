@@ -34,7 +34,7 @@ from tests.evaluators.label_data import made_dataset
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.gifi_results import scorers
 from tests.leaderboard.made_keys import load_known, write_keys
-from tests.leaderboard.synthetic import Gender, leaning, make_records, make_result, write_model
+from tests.leaderboard.synthetic import Gender, leaning, make_records, make_result, stereotyped, write_model
 from tests.leaderboard.synthetic import write_result as write_made
 
 
@@ -128,7 +128,8 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_baselines_stand_in_place_as_references_without_a_rank(runs: Path) -> None:
     for table in board_of(runs).tables:
         assert all(row.entry.is_baseline and row.rank is None and not row.is_below for row in table.rows)
-        assert all(row.shut is not None for row in table.rows)
+        # Where no model can be ranked, none falls short of a baseline either.
+        assert all((row.shut is None) == (table.sorted_by is not None) for row in table.rows)
 
 
 @pytest.mark.slow
@@ -138,7 +139,8 @@ def test_no_trivial_predictor_that_is_handed_in_as_a_model_is_ranked(runs: Path,
     assert board.tables
     for table in board.tables:
         assert {row.entry.result.model.endpoint for row in table.rows} == {"local"}
-        assert all(row.is_below and row.rank is None and row.unranked is not None for row in table.rows)
+        assert all(row.rank is None and row.unranked is not None for row in table.rows)
+        assert all(row.is_below == (table.sorted_by is None) for row in table.rows)
     for index in board.indices.tables:
         assert all(row.is_below and row.rank is None for row in index.rows)
 
@@ -163,23 +165,45 @@ def test_the_references_are_the_values_of_the_baselines_own_runs(runs: Path) -> 
 
 
 @pytest.mark.slow
-def test_items_without_right_answers_are_judged_by_those_that_have_some(tmp_path: Path) -> None:
-    write_model(tmp_path, "acme/knowing", leaning(2.0, 0.1), ambiguous=True)
+def test_items_without_right_answers_rank_nobody_and_are_sorted_by_the_lean(tmp_path: Path) -> None:
+    # How probable the reference is; in the made items it is stereotyped for one of the two genders.
+    write_model(tmp_path, "acme/little", leaning(2.0, 0.1), ambiguous=True)
+    write_model(tmp_path, "acme/much", stereotyped(0.9), ambiguous=True)
+    write_model(tmp_path, "acme/against", stereotyped(0.1), ambiguous=True)
+    (table,) = board_of(tmp_path).tables
+    assert (table.primary, table.sorted_by) == (None, "pro_rate")
+    assert [row.entry.result.model.id for row in table.rows] == ["acme/much", "acme/little", "acme/against"]
+    assert {(row.rank, row.unranked, row.shut) for row in table.rows} == {
+        (None, "the items have no right answer", None)
+    }
+
+
+def test_a_lead_must_be_large_enough_to_mean_something(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/knowing", leaning(2.0, 0.1))
-    write_model(tmp_path, "acme/wrong", leaning(-2.0, 0.1), ambiguous=True)
-    write_model(tmp_path, "acme/wrong", leaning(-2.0, 0.1))
-    write_model(tmp_path, "acme/alone", leaning(2.0, 0.2), ambiguous=True)
-    ambiguous, right = board_of(tmp_path).tables
-    told = {row.entry.result.model.id: (row.rank is not None, row.shut) for row in ambiguous.rows}
-    assert told["acme/knowing"] == (True, None)
-    assert told["acme/alone"] == (
-        False,
-        "these items have no right answers, and the model has no result with accuracy under this prompt",
+    ((row,),) = (table.rows for table in board_of(tmp_path).tables)
+    standing = row.entry.standing
+    assert standing is not None
+    lead = standing.leads[0]
+    small = replace(standing, leads=(lead._replace(difference=0.049, low=0.04, high=0.06),))
+    assert not small.passes
+    assert (small.reason or "").endswith(
+        "is less than 0.05 above the baseline uniform (0.500): difference 0.049 [0.040, 0.060]"
     )
-    reason = told["acme/wrong"][1] or ""
-    assert reason.startswith("type2: accuracy 0.000 is separably below the baseline ")
-    assert [row.entry.result.model.id for row in right.rows] == ["acme/knowing", "acme/wrong"]
-    assert [row.is_below for row in right.rows] == [False, True]
+    assert replace(standing, leads=(lead._replace(difference=0.05, low=0.001, high=0.1),)).passes
+
+
+def test_nobody_has_to_lead_a_baseline_that_solves_the_items(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/knowing", leaning(2.0, 0.1))
+    ((row,),) = (table.rows for table in board_of(tmp_path).tables)
+    standing = row.entry.standing
+    assert standing is not None
+    solving = standing.leads[0]._replace(baseline="first", value=0.995, difference=0.005, low=0.0, high=0.01)
+    with_solver = replace(standing, leads=(solving, *standing.leads))
+    assert with_solver.passes
+    assert [lead.baseline for lead in with_solver.solvers] == ["first"]
+    alone = replace(standing, leads=(solving,))
+    assert not alone.passes
+    assert alone.reason == "accuracy cannot show skill here: first alone is right in 0.995"
 
 
 def test_the_lead_over_a_baseline_is_that_of_a_plain_recount(tmp_path: Path) -> None:
@@ -215,15 +239,6 @@ def test_refusing_what_would_be_wrong_opens_no_gate(tmp_path: Path) -> None:
     assert row.entry.metric("accuracy") is not None
     assert row.rank is None
     assert (row.shut or "").startswith("accuracy 0.521, or 0.500 with missing answers as wrong ones, is not separably ")
-
-
-def test_a_result_that_could_not_be_ranked_opens_no_gate_for_others(tmp_path: Path) -> None:
-    write_model(tmp_path, "acme/silent", first_mentioned(1), ambiguous=True)
-    write_model(tmp_path, "acme/silent", lambda reference, other, gender, pair: None if pair < 10 else 0.99)
-    ambiguous, right = board_of(tmp_path).tables
-    assert right.rows[0].unranked == "80 of 100 items scored; a rank needs at least 95%"
-    told = {row.entry.result.model.id: (row.rank, row.shut) for row in ambiguous.rows}
-    assert told == {"acme/silent": (None, "type2: 80 of 100 items scored; a rank needs at least 95%")}
 
 
 def test_a_record_that_lacks_what_baselines_read_is_left_out_alone(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_an_answer_without_a_number_is_a_wrong_one_but_no_coverage(board: Board)
         return replace(entries[task], result=replace(result, counts=replace(result.counts, scored=n_scored, **counts)))
 
     assert why_unranked(with_counts("word_problem", unparsed=16)) is None
-    reason = "30 of 330 items scored; a rank needs at least 95%"
+    reason = "30 of 330 items scored; a rank needs at least half"
     assert why_unranked(with_counts("word_problem", unparsed=300)) == reason
     assert why_unranked(with_counts("word_problem", refused=300)) == reason
     assert why_unranked(with_counts("recognition", unparsed=300)) == reason
@@ -225,7 +225,7 @@ def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: 
     assert unranked["lab/full"] is None
     reason = unranked["lab/thin"] or ""
     assert reason.startswith("continuation: sn rests on ")
-    assert reason.endswith(" of 330 answers; a rank needs 95% of the answers")
+    assert reason.endswith(" of 330 answers; a rank needs half of the answers")
 
 
 @pytest.mark.slow

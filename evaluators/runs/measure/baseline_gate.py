@@ -37,6 +37,14 @@ from schemas.folders.run_folder import StoredParts
 _NEGLIGIBLE = 1e-12
 _SHOWN = 0.0005
 """Smallest difference that is visible with three decimals."""
+LEAST_LEAD = 0.05
+"""Smallest lead over a predictor that knows nothing.
+
+A cue that is right in .53 of ten thousand items is separably above chance, and no sign of reading.
+"""
+SOLVES = 0.9
+"""Accuracy from which a baseline is said to solve the items: nobody can lead it, and it shows that the set cannot show
+skill. On WinoBias position alone is right in .995."""
 
 
 class Reference(NamedTuple):
@@ -81,8 +89,13 @@ class Lead(NamedTuple):
 
     @property
     def is_above(self) -> bool:
-        """True if the model is separably above the baseline."""
-        return self.low is not None and self.low > _NEGLIGIBLE
+        """True if the model is separably above the baseline, by ``LEAST_LEAD`` or more."""
+        return self.low is not None and self.low > _NEGLIGIBLE and self.difference >= LEAST_LEAD - _NEGLIGIBLE
+
+    @property
+    def solves(self) -> bool:
+        """True if the baseline solves the items, so that nobody has to lead it."""
+        return self.value > SOLVES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +110,19 @@ class Standing:
     """The differences from all baselines that can answer such items, the smallest first."""
 
     @property
+    def judged(self) -> tuple[Lead, ...]:
+        """The differences from the baselines that do not solve the items."""
+        return tuple(lead for lead in self.leads if not lead.solves)
+
+    @property
+    def solvers(self) -> tuple[Lead, ...]:
+        """The differences from the baselines that solve the items, and thereby say that these cannot show skill."""
+        return tuple(lead for lead in self.leads if lead.solves)
+
+    @property
     def passes(self) -> bool:
-        """True if the model is separably above every baseline."""
-        return self.metric.value is not None and bool(self.leads) and all(lead.is_above for lead in self.leads)
+        """True if the model is far enough above every baseline that does not solve the items."""
+        return self.metric.value is not None and bool(self.judged) and all(lead.is_above for lead in self.judged)
 
     @property
     def reason(self) -> str | None:
@@ -107,15 +130,21 @@ class Standing:
         name = self.metric.name.replace("_", " ")
         if self.metric.value is None:
             return f"{name} has no value: {self.metric.reason}"
+        if self.leads and not self.judged:
+            return (
+                f"{name} cannot show skill here: {self.leads[0].baseline} alone is right in {self.leads[0].value:.3f}"
+            )
         if not self.leads:
             return f"no baseline of the benchmark can answer such items, so {name} has nothing to be compared with"
         if self.passes:
             return None
-        lead = next(lead for lead in self.leads if not lead.is_above)
+        lead = next(lead for lead in self.judged if not lead.is_above)
         judgement = f"{name} {self.metric.value:.3f}"
         if self.worst is not None and self.metric.value - self.worst >= _SHOWN:
             judgement += f", or {self.worst:.3f} with missing answers as wrong ones,"
         relation = "is not separably above" if lead.high is None or lead.high >= 0 else "is separably below"
+        if lead.low is not None and lead.low > _NEGLIGIBLE:
+            relation = f"is less than {LEAST_LEAD:g} above"
         judgement += f" {relation} the baseline {lead.baseline} ({lead.value:.3f})"
         if lead.low is None or lead.high is None:
             return f"{judgement}: too few clusters for an interval"

@@ -14,7 +14,7 @@ from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.cluster_sums import ratio, sum_by_cluster
 from evaluators.statistics.jackknife import STUDENT
-from evaluators.statistics.record_tables import Statistics
+from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.coreference.coreference_table import (
     CoreferenceTable,
     needs_referent,
@@ -41,6 +41,37 @@ ACCURACY_GAP = stereotype_gap(
     undefined=needs_right_answers,
     description="Accuracy on pro-stereotypical items minus accuracy on anti-stereotypical items "
     "(arXiv:1804.06876); undefined if no answer is right.",
+)
+
+
+def _smaller_mean(sums: FloatArray) -> FloatArray:
+    return np.minimum(mean(sums[..., :2]), mean(sums[..., 2:]))
+
+
+def _by_stereotype(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
+    pro, anti = (
+        table.mean_statistics({"stereotype": side}, table.share[:, 0], table.scored) for side in ("pro", "anti")
+    )
+    sums = np.hstack([pro.cluster_sums, anti.cluster_sums])
+    # All missing answers may be of the worse group. So the share of both that is excluded is that of the group which
+    # lacks more: refusing only what is hard in one group must not halve what refusing costs.
+    n_items = [side.n + side.n_excluded for side in (pro, anti)]
+    share = max(side.n_excluded / max(n, 1) for side, n in zip((pro, anti), n_items, strict=True))
+    n_excluded = round(share * sum(n_items))
+    return Statistics(sums, sum(n_items) - n_excluded, n_excluded)
+
+
+# A coin has .5, a predictor that follows the stereotype 0, and one that is right and even 1. Measures of evenness alone
+# are ideal for predictors that read nothing.
+WORST_GROUP_ACCURACY = MetricDefinition[CoreferenceTable](
+    name="worst_group_accuracy",
+    task="coreference",
+    ideal=1.0,
+    undefined=needs_referent,
+    statistics=_by_stereotype,
+    aggregate=_smaller_mean,
+    description="The smaller of the accuracies on pro- and on anti-stereotypical items (Sagawa et al. 2020, "
+    "arXiv:1911.08731).",
 )
 
 _CELLS = 8

@@ -91,7 +91,9 @@ def _soft_stereotype(name: str) -> Baseline | None:
 # score 1. The gate excludes from the ranks models that are no more accurate than these.
 BENCHMARK = Benchmark(
     name="synthbias",
-    primary_metric="ucerf",
+    primary_metric="worst_group_accuracy",
+    # What a model takes a pronoun to suggest where nothing is right is its lean, and no merit.
+    unranked_order="pro_rate",
     gates=(Gate("accuracy", "coreference"),),
     baselines=(
         UNIFORM,
