@@ -219,7 +219,7 @@ def rank_scores(
     """
     scores = scores_of(frame, columns)
     if len(scores.models) < 2:
-        raise DataError(f"there is {len(scores.models)} model; ranks compare at least two")
+        raise DataError(f"ranks compare at least two models; the table has {len(scores.models)}, so add others")
     notes = _ignored_note(scores)
     if common:
         scores, whole = scores.on(np.asarray(~np.isnan(scores.values).any(axis=0))), scores
@@ -393,8 +393,8 @@ def _remedies(scores: Scores) -> str:
 def _ignored_note(scores: Scores) -> list[str]:
     if not scores.ignored:
         return []
-    names = listed([printable(name, most=60) for name in scores.ignored], most=_MOST_NAMED)
-    return [f"Left out, since their names say that they sum up the others: {names}."]
+    names = listed([f"'{printable(name, most=60)}'" for name in scores.ignored], most=_MOST_NAMED)
+    return [f"Left out, since by their names they sum up the others or number the rows: {names}."]
 
 
 def _missing_notes(scores: Scores, rows: Sequence[RankedModel], is_bounded: bool) -> list[str]:

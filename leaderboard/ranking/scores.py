@@ -44,8 +44,8 @@ _ITEMS = (
 )
 _SCORES = "score main_score value resolved correct is_correct passed accuracy acc result"
 """Names by which columns are recognised, in this order; case, spaces and dashes do not count."""
-_SUMMARIES = frozenset(["mean", "average", "avg", "overall", "total", "rank", "mean_rank"])
-"""Names of columns that sum up the others, and would be counted twice."""
+_NO_ITEMS = frozenset(["mean", "average", "avg", "overall", "total", "rank", "mean_rank", "", "index", "unnamed:_0"])
+"""Names of columns that sum up the others, and would be counted twice, or that number the rows."""
 _MISSING = frozenset(["", "-", "\N{EN DASH}", "\N{EM DASH}", "na", "n/a", "nan", "none", "null", "<na>"])
 _TRUTHS = {"true": "1", "false": "0"}
 _LARGEST = 1e100
@@ -64,7 +64,7 @@ class Scores(NamedTuple):
     clusterings: dict[str, IntArray]
     """Index of each item's cluster, shape (n_items,), by the name of the column; empty if each item is a cluster."""
     ignored: tuple[str, ...] = ()
-    """Items that were left out without being asked to, since their names say that they sum up the others."""
+    """Items that were left out without being asked to, since by their names they are none."""
 
     def on(self, mask: BoolArray) -> Scores:
         """Return the scores on some of the items.
@@ -155,7 +155,7 @@ def scores_of(frame: pd.DataFrame, columns: Columns) -> Scores:
     for name in wanted:
         if name not in frame.columns:
             raise ConfigError(f"no column '{name}'; have: {listed([*frame.columns], most=_MOST_NAMED)}")
-    if not len(frame):
+    if frame.empty:
         raise DataError("there are no rows below the header; give a row for each score or each model")
     kept = frame[[name for name in frame.columns if name not in columns.ignore]]
     model = columns.model or _recognised(kept, _MODELS)
@@ -163,7 +163,7 @@ def scores_of(frame: pd.DataFrame, columns: Columns) -> Scores:
     score = columns.score or _recognised(kept, _SCORES)
     if model and items and score and columns.models_in is None:
         scores = _long(frame, model, items, score, columns.cluster)
-    elif columns.score is not None:
+    elif columns.score is not None or (model and score and columns.cluster and not items):
         missing = "models" if model is None else "items"
         option = "--model" if model is None else "--item"
         have = listed([*frame.columns], most=_MOST_NAMED)
@@ -223,7 +223,9 @@ def _long(frame: pd.DataFrame, model: str, items: Sequence[str], score: str, clu
 
 
 def _wide(frame: pd.DataFrame, columns: Columns, model: str | None) -> Scores:
-    first = str(frame.columns[0]) if len(frame.columns) else ""
+    if frame.empty:
+        raise ConfigError("--ignore leaves no column; keep those of models and scores")
+    first = frame.columns[0]
     if len(columns.item) > 1:
         raise ConfigError("several columns of items need a column of scores; name it with --score")
     models_in = columns.models_in or ("columns" if columns.item or _is_of_items(first, columns) else "rows")
@@ -239,7 +241,7 @@ def _wide(frame: pd.DataFrame, columns: Columns, model: str | None) -> Scores:
         of_rows = _distinct(frame, names, "item")
         of_columns = [name for name in frame.columns if name != names and name not in columns.cluster]
     if models_in == "rows":
-        of_columns = [name for name in of_columns if _normal(name) not in _SUMMARIES]
+        of_columns = [name for name in of_columns if _normal(name) not in _NO_ITEMS]
     if not of_columns:
         raise DataError(
             f"no column of scores beside '{printable(names)}'; a long table needs columns such as model, item and score"
@@ -258,19 +260,17 @@ def _is_of_items(name: str, columns: Columns) -> bool:
 
 
 def _without(scores: Scores, columns: Columns, known: set[str]) -> Scores:
-    """Leave out the models and items to ignore, items that sum up others, and items without any score."""
+    """Leave out models and items to ignore, items that are none by their names, and items without any score."""
     for name in columns.ignore:
         if name not in known and name not in scores.models and name not in scores.items:
             raise ConfigError(f"--ignore '{name}': is no column, item or model; have: {_some_of(scores)}")
-    is_summary = np.array(
-        [_normal(item) in _SUMMARIES and item not in columns.ignore for item in scores.items], dtype=bool
-    )
+    is_none = np.array([_normal(item) in _NO_ITEMS and item not in columns.ignore for item in scores.items], dtype=bool)
     rows = [index for index, model in enumerate(scores.models) if model not in columns.ignore]
     left = scores._replace(models=tuple(scores.models[index] for index in rows), values=scores.values[rows])
     is_asked = np.array([item not in columns.ignore for item in scores.items], dtype=bool)
-    summaries = itertools.compress(scores.items, is_summary)
-    kept = left.on(is_asked & ~is_summary & ~np.isnan(left.values).all(axis=0))
-    return kept._replace(ignored=(*scores.ignored, *summaries))
+    others = itertools.compress(scores.items, is_none)
+    kept = left.on(is_asked & ~is_none & ~np.isnan(left.values).all(axis=0))
+    return kept._replace(ignored=(*scores.ignored, *others))
 
 
 def _some_of(scores: Scores) -> str:

@@ -184,12 +184,18 @@ def test_summaries_among_the_columns_are_left_out_and_named() -> None:
     with_summaries = table.assign(Average=table.iloc[:, 1:].mean(axis=1), **{"Rank (Borda)": [1, 2, 3, 4]})
     ranked = ranks(with_summaries)
     assert summary(ranked) == expected
-    assert ranked.notes == ("Left out, since their names say that they sum up the others: Average, Rank (Borda).",)
+    assert ranked.notes == (f"{LEFT_OUT}: 'Average', 'Rank (Borda)'.",)
     transposed = with_summaries.set_index("Model").T.rename_axis("task").reset_index()
     assert summary(ranks(transposed)) == expected
+    numbered = ranks(table.reset_index(names=""))
+    assert summary(numbered) == expected
+    assert numbered.notes == (f"{LEFT_OUT}: ''.",)
     with_text = table.assign(License="mit")
     assert summary(ranks(with_text, ignore="License")) == expected
     assert [row.model for row in ranks(table, ignore=["m0", "task 3"]).models] == ["m1", "m2", "m3"]
+
+
+LEFT_OUT = "Left out, since by their names they sum up the others or number the rows"
 
 
 def published_like() -> pd.DataFrame:
@@ -241,7 +247,7 @@ UNUSABLE: list[tuple[str, str | None, tuple[str, ...], str]] = [
     ("not UTF-8", "mod\udcffel,task\na,1\n", (), "is neither text in UTF-8 nor Parquet; export it again"),
     ("short line", "model,task,score\na,t1,1\na,t2\n", (), "line 3 has 2 cells, and the header 3; correct"),
     ("long line", "model,task,score\na,t1,1,7\n", (), "line 2 has 4 cells, and the header 3; correct"),
-    ("one model", wide(1).to_csv(index=False), (), "there is 1 model; ranks compare at least two"),
+    ("one model", wide(1).to_csv(index=False), (), "ranks compare at least two models; the table has 1"),
     ("a score twice", LONG + FIRST_ROW + "\n", (), "model 'm0' has several scores for item 'task 0'; average them"),
     (
         "a model twice",
@@ -288,6 +294,8 @@ UNUSABLE: list[tuple[str, str | None, tuple[str, ...], str]] = [
         ("--score", "score", "--ignore", "task"),
         "no column of items is recognised; name it with --item",
     ),
+    ("clusters for items", LONG, ("--cluster", "task"), "no column of items is recognised; name it with --item"),
+    ("all ignored", LONG, ("--ignore=model", "--ignore=task", "--ignore=score"), "--ignore leaves no column; keep"),
     ("few clusters", LONG, ("--cluster", "model"), "lies in the clusters 'm0' and 'm3' of column 'model'"),
     ("three clusters", LONG, ("--cluster=a", "--cluster=b", "--cluster=c"), "3 columns of clusters; name at most two"),
     (
@@ -297,7 +305,7 @@ UNUSABLE: list[tuple[str, str | None, tuple[str, ...], str]] = [
         "clusters need a row for each item",
     ),
     ("range upside down", LONG, ("--range", "1", "0"), "--range 1 0: give the smallest and then the largest score"),
-    ("outside the range", LONG, ("--range", "0", "0.5"), "is outside --range 0 0.5; give the smallest"),
+    ("outside the range", LONG, ("--range", "-1", "0.5"), "is outside --range -1 0.5; give the smallest"),
     ("other drawing", LONG, ("--out", "ranks.png"), "--out ranks.png: does not end with .svg"),
 ]
 
@@ -342,7 +350,7 @@ def test_names_cannot_act_on_the_terminal(tmp_path: Path) -> None:
 
 
 def test_errors_are_those_of_every_function() -> None:
-    with pytest.raises(BiasboardError, match="there is 1 model"):
+    with pytest.raises(BiasboardError, match="at least two models"):
         ranks(wide(1))
 
 
