@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import sys
 from collections import Counter
@@ -256,7 +257,9 @@ def _line(verdict: Verdict) -> str:
 def _annotation(verdict: Verdict) -> str:
     """Return a workflow command of GitHub; what is not plain is escaped, so that nothing else can be commanded."""
     level = {"rejected": "error", "accepted with warnings": "warning", "accepted": "notice"}[verdict.state]
-    file = _property(printable(f"{verdict.place}/{RESULT}"))
+    # Other changes of a pull request are named by their own path.
+    path = f"{verdict.place}/{RESULT}" if os.path.lexists(f"{verdict.place}/{RESULT}") else verdict.place
+    file = _property(printable(path))
     return f"::{level} file={file},title={_property(verdict.state)}::{_data(_line(verdict))}"
 
 
