@@ -235,7 +235,11 @@ def _share_of_near(ours: Odds, theirs: Odds) -> float | None:
     if n < LEAST_SHARED:
         return None
     our_ranks = _ranks(ours[both])
-    moved = (_ranks(theirs[both]) - our_ranks)[np.argsort(our_ranks)]
+    their_ranks = _ranks(theirs[both])[np.argsort(our_ranks)]
+    moved = their_ranks - np.arange(n)
+    # Where one model prefers what the other does not, neighbours move alike too, and nothing is equal.
+    if np.dot(their_ranks, np.arange(n) - (n - 1) / 2) <= 0:
+        return 0.0
     around = np.pad(moved, _NEIGHBOURS // 2, mode="reflect")
     moved_alike = np.median(np.lib.stride_tricks.sliding_window_view(around, _NEIGHBOURS), axis=1)
     return float(np.count_nonzero(np.abs(moved - moved_alike) <= max(1.0, _WINDOW * n)) / n)
