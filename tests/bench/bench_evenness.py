@@ -55,6 +55,15 @@ class Drawn(NamedTuple):
         ends = (0.0, 1.0) if self.truth == 1 else (0.0, None)
         return float(np.nanmean(self.values.clip(*ends)) - self.truth)
 
+    @property
+    def coverage(self) -> float:
+        """Share of the models whose interval of 95 % contains the truth."""
+        return float(np.mean(np.abs(self.values - self.truth) <= self.errors * self.quantile))
+
+    @property
+    def quantile(self) -> float:
+        return float(student.ppf(0.975, self.n_clusters - 1))
+
 
 def spread_out(accuracy: float, spread: float, n: int, ddof: int) -> FloatArray | None:
     """Accuracies of n groups with this mean and standard deviation; None if one leaves [.01, .99]."""
@@ -77,7 +86,7 @@ def estimated(truth: float, rows: FloatArray, counts: FloatArray, aggregate: Agg
 def told_apart(first: Drawn, second: Drawn) -> float:
     """Return in how many cases the t test on two independent models finds a difference."""
     error = np.sqrt(first.errors**2 + second.errors**2)
-    return float(np.mean(np.abs(first.values - second.values) > error * student.ppf(0.975, first.n_clusters - 1)))
+    return float(np.mean(np.abs(first.values - second.values) > error * first.quantile))
 
 
 def families(n_texts: int, difficulty: float, measure: str, accuracy: float, spread: float) -> Drawn | None:
@@ -142,6 +151,8 @@ class Line(NamedTuple):
     shown_even: float
     """As ``bias_even``, of values that end at the ideal."""
     bias_uneven: float
+    coverage: float
+    """Smallest share of intervals that contain the truth, of uneven models with accuracies from .4 to .8."""
     false_differences: float
     sd_even: float
     sd_uneven: float
@@ -151,7 +162,8 @@ class Line(NamedTuple):
     def __str__(self) -> str:
         numbers = (
             f"even {self.bias_even:+.3f} ({self.shown_even:+.3f})  uneven {self.bias_uneven:+.3f}  "
-            f"false {self.false_differences:5.1%}  sd {self.sd_even:.3f} {self.sd_uneven:.3f}  found {self.found:4.0%}"
+            f"covers {self.coverage:4.0%}  false {self.false_differences:5.1%}  "
+            f"sd {self.sd_even:.3f} {self.sd_uneven:.3f}  found {self.found:4.0%}"
         )
         return f"{self.measure:12} {self.setting:36} {numbers}"
 
@@ -168,6 +180,7 @@ def line(measure: str, setting: str, draw: Callable[[float, float], Drawn | None
         max((made.bias for made in even.values()), key=abs),
         max((made.shown_bias for made in even.values()), key=abs),
         max((made.bias for made in uneven), key=abs),
+        min(made.coverage for (a, spread), made in drawn.items() if spread > 0 and 0.4 <= a <= 0.8),
         max(told_apart(even[a], again if a == b else even[b]) for a, b in UNLIKE),
         float(even[0.6].values.std()),
         float(drawn[0.6, 0.1].values.std()),
