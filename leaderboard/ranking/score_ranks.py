@@ -24,6 +24,7 @@ from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, deviation
 from leaderboard.ranking.bounds import detectable_note
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
 from leaderboard.ranking.scores import Columns, Scores, scores_of
+from leaderboard.verify.entries import MIN_ANSWERED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +33,6 @@ MIN_CLUSTERS = 10
 """Smallest number of items, or of clusters, that rank models. Of tables of twelve equal models, 19 % have a false
 difference with 6 items, 12 % with 8, 8 % with 10, 7 % with 20 and 3 % with 50 (400 tables each, normal scores)."""
 _FEW_CLUSTERS = 20
-_MIN_COVERAGE = 0.5
-"""Smallest share of items with a score that a rank needs where missing scores widen it."""
 _NEGLIGIBLE = 1e-12
 """Largest standard error that can come from the order of floating-point sums alone."""
 _MOST_NAMED = 12
@@ -323,7 +322,7 @@ def _measured(
     lacks = f"{n:,} of {n_items:,} scores"
     if n < n_items and not is_bounded:
         return lacks
-    if n < _MIN_COVERAGE * n_items:
+    if n < MIN_ANSWERED * n_items:
         return f"{lacks}; a rank needs half of them"
     n_cells = int(cells.max()) + 1
     sums = [np.bincount(cells[is_known], weights, n_cells) for weights in (values[is_known], np.ones(n))]
