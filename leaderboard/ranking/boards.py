@@ -246,6 +246,10 @@ def _identity(entry: Entry) -> str:
 
 
 def _why_unranked(entry: Entry) -> str | None:
+    signature = entry.result.signature
+    retired = load_benchmark(signature.benchmark).retired.get(f"{signature.dataset}@{signature.dataset_version}")
+    if retired is not None and not entry.is_baseline:
+        return f"{signature.dataset} {signature.dataset_version} is retired: {retired}"
     if (reason := why_unranked(entry)) is not None:
         return reason
     primary = entry.primary

@@ -145,7 +145,7 @@ def make_result(
     endpoint: Endpoint = "local",
     revision: str | None = "0" * 40,
     prompt: str = "intrinsic-v1",
-    dataset_version: str = "1.0.0",
+    dataset_version: str = "9.0.0",
 ) -> Result:
     """The result of some records; its records file is only named, ``write_result`` writes it."""
     signature = _signature(records, prompt, dataset_version)
@@ -210,7 +210,7 @@ def write_model(
     """Records and result of a model in the usual place below ``root``."""
     records = make_records(probability, ambiguous=ambiguous)
     config = "type1" if ambiguous else "type2"
-    folder = root / "synthbias@1.0.0" / model_id.replace("/", "__") / config
+    folder = root / "synthbias@9.0.0" / model_id.replace("/", "__") / config
     return write_result(folder, make_result(records, model_id, endpoint=endpoint), records)
 
 

@@ -65,7 +65,7 @@ def test_a_ranked_model_has_its_rank_range(view: View) -> None:
     assert row.rank.n_ranked == 3
     assert (badge.left, badge.right) == ("synthbias", f"rank {row.rank} of 3")
     assert badge.path == "files/badges/synthbias/acme__small.svg"
-    assert badge.title == f"acme/small in synthbias 1.0.0, type2, intrinsic-v1: rank {row.rank} of 3"
+    assert badge.title == f"acme/small in synthbias 9.0.0, type2, intrinsic-v1: rank {row.rank} of 3"
 
 
 @pytest.mark.slow

@@ -112,16 +112,16 @@ def test_another_prompt_or_version_is_another_table(tmp_path: Path) -> None:
     for name, change in (
         ("a", {}),
         ("b", {"prompt": "mcq2-v1"}),
-        ("c", {"dataset_version": "1.1.0"}),
-        ("d", {"dataset_version": "1.10.0"}),
+        ("c", {"dataset_version": "9.1.0"}),
+        ("d", {"dataset_version": "9.10.0"}),
     ):
         write_result(tmp_path / "local" / name, make_result(records, "acme/small", **change), records)  # type: ignore[arg-type]
     board = board_of(tmp_path)
     assert [table_title(table, board.tables) for table in board.tables] == [
-        "synthbias 1.10.0, type2, intrinsic-v1",
-        "synthbias 1.1.0, type2, intrinsic-v1",
-        "synthbias 1.0.0, type2, intrinsic-v1",
-        "synthbias 1.0.0, type2, mcq2-v1",
+        "synthbias 9.10.0, type2, intrinsic-v1",
+        "synthbias 9.1.0, type2, intrinsic-v1",
+        "synthbias 9.0.0, type2, intrinsic-v1",
+        "synthbias 9.0.0, type2, mcq2-v1",
     ]
     assert all(len(table.rows) == 1 for table in board.tables)
 
@@ -132,8 +132,8 @@ def test_a_slice_of_the_items_is_another_table_with_its_size_in_the_title(tmp_pa
         write_result(tmp_path / "local" / str(n_items), make_result(records, "acme/small"), records)
     board = board_of(tmp_path)
     assert [table_title(table, board.tables) for table in board.tables] == [
-        "synthbias 1.0.0, type2, intrinsic-v1, 100 items",
-        "synthbias 1.0.0, type2, intrinsic-v1, 60 items",
+        "synthbias 9.0.0, type2, intrinsic-v1, 100 items",
+        "synthbias 9.0.0, type2, intrinsic-v1, 60 items",
     ]
 
 

@@ -107,7 +107,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_build_prints_the_ranking_and_writes_the_same_bytes_twice(places: Places) -> None:
     first = build(places)
     assert first.returncode == 0, first.stderr
-    assert first.stdout.splitlines()[0] == "synthbias 1.0.0, type2, intrinsic-v1"
+    assert first.stdout.splitlines()[0] == "synthbias 9.0.0, type2, intrinsic-v1"
     uniform = "baseline  worst_group_accuracy 0.500 [0.500, 0.500]  accuracy 0.500 [0.500, 0.500]  baseline/uniform"
     assert uniform in [line.strip() for line in first.stdout.splitlines()]
     assert f"wrote {places.built / 'index.html'}; look at it with:" in first.stderr
@@ -128,7 +128,7 @@ def test_an_unsound_result_stops_the_build_and_leaves_the_site(places: Places) -
     assert done.returncode == 1
     assert done.stdout == ""
     errors = without_progress(done.stderr).strip().splitlines()
-    assert errors[0].startswith("error: synthbias@1.0.0/acme__small/type2/result.json: metric ")
+    assert errors[0].startswith("error: synthbias@9.0.0/acme__small/type2/result.json: metric ")
     assert "n is 101, the records give 100" in errors[0]
     assert errors[-1].startswith("error: 1 of 2 results are invalid, the site was not changed;")
     assert (places.built / "index.html").read_text(encoding="utf-8") == "old"
@@ -140,7 +140,7 @@ def test_skip_invalid_lists_it_on_the_audit_page(places: Places) -> None:
     result.write_text("{", encoding="utf-8")
     done = build(places, "--skip-invalid")
     assert done.returncode == 0, done.stderr
-    assert "left out: synthbias@1.0.0/acme__small/type2/result.json: not strict JSON" in done.stderr
+    assert "left out: synthbias@9.0.0/acme__small/type2/result.json: not strict JSON" in done.stderr
     audit = (places.built / "audit.html").read_text(encoding="utf-8")
     assert "1 result was left out" in audit
     assert "acme__small/type2/result.json: not strict JSON" in audit

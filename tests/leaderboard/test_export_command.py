@@ -42,7 +42,7 @@ def runs(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_the_hub_gets_one_value_for_each_config(runs: Path, tmp_path: Path) -> None:
     options = ("--dataset-revision", SHA, "--site-address", "https://board.example", "--out", tmp_path / "o")
-    good = runs / "synthbias@1.0.0" / "acme__good" / "type2"
+    good = runs / "synthbias@9.0.0" / "acme__good" / "type2"
     done = export(*HUB, good, *options, "--keys", runs.parent / "keys")
     assert done.returncode == 0, done.stderr
     path = tmp_path / "o" / "acme__good" / ".eval_results" / "synthbias.yaml"
@@ -50,7 +50,7 @@ def test_the_hub_gets_one_value_for_each_config(runs: Path, tmp_path: Path) -> N
     entries = huggingface_hub.parse_eval_result_entries(yaml.safe_load(path.read_text()))
     assert [entry.task_id for entry in entries] == ["type2"]
     for entry in entries:
-        folder = runs / "synthbias@1.0.0" / "acme__good" / entry.task_id
+        folder = runs / "synthbias@9.0.0" / "acme__good" / entry.task_id
         metrics = json.loads((folder / "result.json").read_text())["metrics"]
         (worst,) = (metric for metric in metrics if metric["name"] == "worst_group_accuracy" and not metric["group"])
         assert entry.value == worst["value"]
@@ -73,7 +73,7 @@ def test_the_hub_gets_nothing_that_the_board_would_not_rank(runs: Path, tmp_path
     done = export(*HUB, runs, "--out", tmp_path / "o", "--keys", runs.parent / "keys")
     assert done.returncode == 1
     lines = sorted(
-        line.rpartition("synthbias@1.0.0/")[2] for line in done.stderr.splitlines() if "not exported:" in line
+        line.rpartition("synthbias@9.0.0/")[2] for line in done.stderr.splitlines() if "not exported:" in line
     )
     assert len(lines) == 4
     assert lines[0].startswith("acme__coin/type2: has no rank: accuracy 0.500 is not separably above the baseline")
@@ -86,7 +86,7 @@ def test_the_hub_gets_nothing_that_the_board_would_not_rank(runs: Path, tmp_path
 
 @pytest.mark.slow
 def test_a_config_without_right_answers_has_no_value_to_rank_by(runs: Path, tmp_path: Path) -> None:
-    alone = runs / "synthbias@1.0.0" / "acme__good" / "type1"
+    alone = runs / "synthbias@9.0.0" / "acme__good" / "type1"
     done = export(*HUB, alone, "--out", tmp_path / "o", "--keys", runs.parent / "keys")
     assert done.returncode == 1
     assert "worst_group_accuracy has no value: the items have no right answer" in done.stderr
@@ -95,7 +95,7 @@ def test_a_config_without_right_answers_has_no_value_to_rank_by(runs: Path, tmp_
 
 @pytest.mark.slow
 def test_the_hub_takes_one_result_for_each_model_and_task(runs: Path, tmp_path: Path) -> None:
-    first = runs / "synthbias@1.0.0" / "acme__good" / "type2"
+    first = runs / "synthbias@9.0.0" / "acme__good" / "type2"
     second = shutil.copytree(first, tmp_path / "second")
     done = export(*HUB, first, second, "--out", tmp_path / "o", "--keys", runs.parent / "keys")
     assert done.returncode == 1
@@ -105,7 +105,7 @@ def test_the_hub_takes_one_result_for_each_model_and_task(runs: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_an_unsound_result_stops_no_other(runs: Path, tmp_path: Path) -> None:
-    bad = runs / "synthbias@1.0.0" / "acme__coin" / "type2" / "result.json"
+    bad = runs / "synthbias@9.0.0" / "acme__coin" / "type2" / "result.json"
     bad.write_text(bad.read_text().replace('"value": 0.5', '"value": 0.75', 1))
     arguments = ("every-eval-ever", runs, tmp_path / "nowhere", "--out", tmp_path / "o")
     done = export(*arguments, "--keys", runs.parent / "keys")
@@ -121,7 +121,7 @@ def test_an_unsound_result_stops_no_other(runs: Path, tmp_path: Path) -> None:
 def test_items_that_nobody_knows_are_not_exported(runs: Path, tmp_path: Path) -> None:
     done = export("every-eval-ever", runs, "--out", tmp_path / "o", "--keys", tmp_path / "none")
     assert done.returncode == 1
-    assert done.stderr.count("the board has no answer key of synthbias@1.0.0") == 3
+    assert done.stderr.count("the board has no answer key of synthbias@9.0.0") == 3
     assert not (tmp_path / "o").exists()
 
 
@@ -194,4 +194,4 @@ def test_one_repository_is_of_one_dataset(runs: Path, tmp_path: Path) -> None:
     write_keys(tmp_path / "keys", tmp_path / "gifi")
     done = export(*HUB, runs, tmp_path / "gifi", "--out", tmp_path / "o", "--keys", tmp_path / "keys")
     assert done.returncode == 1
-    assert "--dataset-repo acme/made: is one dataset, and the results are of gifi@1.0.0, synthbias@1.0.0" in done.stderr
+    assert "--dataset-repo acme/made: is one dataset, and the results are of gifi@1.0.0, synthbias@9.0.0" in done.stderr

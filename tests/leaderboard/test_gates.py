@@ -251,4 +251,4 @@ def test_a_record_that_lacks_what_baselines_read_is_left_out_alone(tmp_path: Pat
     records[0] = replace(records[0], groups=groups)
     write_made(tmp_path / "aaa", make_result(records, "aaa/damaged"), records)
     (left_out,) = load([Root(tmp_path, "local")], keys).left_out
-    assert "row 1: item 'p0000-m' is not asked or described as in synthbias@1.0.0" in left_out.reason
+    assert "row 1: item 'p0000-m' is not asked or described as in synthbias@9.0.0" in left_out.reason

@@ -78,7 +78,7 @@ def write_results(results: Path, runs: Path) -> None:
     for kind, model_id in NAMES.items():
         run(runs, f"synthbias/{model_id.replace('/', '__')}", model_id)
         write_gifi_model(runs / "gifi", model_id, 0.5, tasks=("recognition",), n_templates=4, told=turning)
-        place = f"synthbias@1.0.0/{kind}"
+        place = f"synthbias@9.0.0/{kind}"
         folder = run(results, place, f"{model_id}!", prompt="mcq2-v1")
         (folder / "submission.json").write_text(json.dumps({"contact": f"{CONTACT} {ACTS}", "model_card": ACTS}))
         decision = {"decision": "withdrawn", "reason": TEXT, "decided": "2026-02-02"} if kind == "html" else {}

@@ -56,7 +56,7 @@ def test_a_sound_result_is_loaded_with_every_number_recomputed(written: Path, tm
     loaded = load_known(Root(tmp_path, "local"), Root(tmp_path / "absent", "accepted"))
     assert loaded.left_out == ()
     entry = loaded.entries[0]
-    assert entry.place == "synthbias@1.0.0/acme__small/type2"
+    assert entry.place == "synthbias@9.0.0/acme__small/type2"
     assert entry.n_recomputed == len(entry.result.metrics)
     ucerf = entry.metric("ucerf")
     assert ucerf is not None
@@ -105,7 +105,7 @@ def test_broken_json_is_refused(written: Path, tmp_path: Path, text: str, said: 
 
 def test_reasons_do_not_tell_where_the_folders_lie(written: Path, tmp_path: Path) -> None:
     written.write_text("{", encoding="utf-8")
-    assert reason(tmp_path).startswith("synthbias@1.0.0/acme__small/type2/result.json: ")
+    assert reason(tmp_path).startswith("synthbias@9.0.0/acme__small/type2/result.json: ")
 
 
 def test_changed_records_are_refused(written: Path, tmp_path: Path) -> None:
@@ -201,10 +201,10 @@ def test_results_of_one_signature_must_agree_on_the_right_answers(tmp_path: Path
         groups["other_occupation"] = record.groups["occupation"]
         swapped.append(replace(record, target=other, reference=other, groups=groups))
     result = replace(make_result(records, "acme/swapper"), metrics=compute_metrics(swapped, TASK))
-    write_result(tmp_path / "synthbias@1.0.0" / "acme__swapper" / "type2", result, swapped)
+    write_result(tmp_path / "synthbias@9.0.0" / "acme__swapper" / "type2", result, swapped)
     loaded = load_known(Root(tmp_path, "local"))
     assert [entry.result.model.id for entry in loaded.entries] == ["acme/honest"]
-    assert "item 'p0000-m' is not asked or described as in synthbias@1.0.0" in loaded.left_out[0].reason
+    assert "item 'p0000-m' is not asked or described as in synthbias@9.0.0" in loaded.left_out[0].reason
 
 
 @pytest.mark.parametrize(
@@ -281,10 +281,10 @@ def test_columns_of_another_type_are_left_out(written: Path, tmp_path: Path) -> 
 def test_much_to_read_is_shared_out_and_gives_the_same(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         write_model(tmp_path, f"acme/{name}", leaning(1.0, len(name) / 3))
-    (tmp_path / "synthbias@1.0.0" / "acme__b" / "type2" / "result.json").write_text("{", encoding="utf-8")
+    (tmp_path / "synthbias@9.0.0" / "acme__b" / "type2" / "result.json").write_text("{", encoding="utf-8")
     alone = load_known(Root(tmp_path, "local"))
     # A big file beside the records is what makes the work look large.
-    (tmp_path / "synthbias@1.0.0" / "acme__a" / "type2" / "ballast.parquet").write_bytes(bytes(3_000_000))
+    (tmp_path / "synthbias@9.0.0" / "acme__a" / "type2" / "ballast.parquet").write_bytes(bytes(3_000_000))
     together = load_known(Root(tmp_path, "local"))
     assert [entry.place for entry in together.entries] == [entry.place for entry in alone.entries]
     assert [dict(entry.metrics) for entry in together.entries] == [dict(entry.metrics) for entry in alone.entries]

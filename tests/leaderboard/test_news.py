@@ -29,7 +29,7 @@ from tests.leaderboard.synthetic import leaning, make_records, make_result, writ
 ATOM = "{http://www.w3.org/2005/Atom}"
 
 
-def write(root: Path, place: str, bias: float, *, model: str = "acme/small", version: str = "1.0.0") -> Path:
+def write(root: Path, place: str, bias: float, *, model: str = "acme/small", version: str = "9.0.0") -> Path:
     records = make_records(leaning(1.0, bias))
     return write_result(root / place, make_result(records, model, dataset_version=version), records)
 

@@ -63,7 +63,7 @@ def test_every_page_is_there(texts: dict[str, str]) -> None:
         "news.md",
         "benchmarks/index.md",
         "benchmarks/synthbias.md",
-        "datasets/synthbias-1.0.0.md",
+        "datasets/synthbias-9.0.0.md",
         "models/index.md",
         "models/acme__small.md",
         "models/baseline__uniform.md",
@@ -146,7 +146,7 @@ def test_local_runs_and_baselines_are_marked(texts: dict[str, str]) -> None:
 def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
     assert "generated:" not in texts["index.md"]
     assert "acme/small" in texts["index.md"]
-    assert "What the baselines score on synthbias 1.0.0, type2" in texts["index.md"]
+    assert "What the baselines score on synthbias 9.0.0, type2" in texts["index.md"]
 
 
 def test_an_unknown_block_is_an_error_with_the_known_ones(view: View) -> None:

@@ -124,14 +124,18 @@ def test_the_page_of_a_model_begins_with_what_it_does_well_and_badly(tmp_path: P
     files = generate(make_view(assemble(load_known(Root(tmp_path, "local")).entries), (), ()), {})
     page = files["models/acme__skilled.md"]
     summary, results = page.split("<table", 1)
-    assert "Of 1 value that can be compared with baselines or other models, 1 is good (Accuracy)" in summary
+    assert (
+        "Of 2 values that can be compared with baselines or other models, 2 are good (Worst-group accuracy, Accuracy)"
+        in summary
+    )
     assert "2 more say little by themselves: trivial baselines are ideal in them." in summary
-    assert "<strong>Accuracy</strong> is 1.000 [0.854, 1.000]; it cannot be told apart from the ideal 1" in summary
+    value = "1.000 [0.854, 1.000]; it cannot be told apart from the ideal 1"
+    assert f"<strong>Worst-group accuracy, Accuracy</strong> is {value}" in summary
     assert "separably better than all 2 baselines (uniform, stereotype)" in summary
     assert "100 of 100 items were scored (100%); none was refused, unread or failed." in summary
     assert 'scope="row"' in results
     mute = files["models/acme__mute.md"]
-    assert "No value can be compared with a baseline or another model. Nothing can be said about 5 more" in mute
+    assert "No value can be compared with a baseline or another model. Nothing can be said about 6 more" in mute
     assert "0 of 100 items were scored (0%); 100 refused." in mute
     assert (
         "<strong>Accuracy, Accuracy gap, Pro rate, Certainty</strong> without a value: no items to compute it from."

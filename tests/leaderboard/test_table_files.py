@@ -37,7 +37,16 @@ TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(
 def manifest() -> Manifest:
     made = examples.manifest(())
     source = replace(made.sources[0], name="made", address="https://data.test/x", revision=None, licence="MIT")
-    return replace(made, name="synthbias", title="Made", seed=None, sources=(source,), licence="CC0-1.0", splits=())
+    return replace(
+        made,
+        name="synthbias",
+        version="9.0.0",
+        title="Made",
+        seed=None,
+        sources=(source,),
+        licence="CC0-1.0",
+        splits=(),
+    )
 
 
 def view_of(root: Path, address: str | None = None) -> View:
@@ -232,7 +241,7 @@ def test_a_table_is_cited_with_the_hash_of_its_numbers(view: View, texts: dict[s
 @pytest.mark.slow
 def test_a_citation_names_the_address_and_the_date_if_they_are_known(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
-    accepted(tmp_path, "synthbias@1.0.0/acme__small/type2", "2026-03-04")
+    accepted(tmp_path, "synthbias@9.0.0/acme__small/type2", "2026-03-04")
     board = assemble(load_known(Root(tmp_path, "accepted")).entries)
     view = make_view(board, (), (), address="https://board.test/x/")
     texts = generate(view, {})

@@ -41,7 +41,7 @@ def broken(runs: Path, folder: Path) -> Path:
 def test_the_exit_status_tells_the_worst_verdict(runs: Path, tmp_path: Path) -> None:
     done = verify(runs, "--keys", runs.parent / "keys", runs=runs)
     assert (done.returncode, done.stdout.count("\n")) == (2, 1)
-    assert done.stdout.startswith(f"accepted with warnings: {runs}/synthbias@1.0.0/acme__small/type2: the identity of")
+    assert done.stdout.startswith(f"accepted with warnings: {runs}/synthbias@9.0.0/acme__small/type2: the identity of")
     bad = broken(runs, tmp_path / "bad")
     done = verify(runs, bad, "--keys", runs.parent / "keys", runs=runs)
     assert done.returncode == 1
