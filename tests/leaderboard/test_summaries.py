@@ -138,7 +138,7 @@ def test_the_page_of_a_model_begins_with_what_it_does_well_and_badly(tmp_path: P
     assert "No value can be compared with a baseline or another model. Nothing can be said about 6 more" in mute
     assert "0 of 100 items were scored (0%); 100 refused." in mute
     assert (
-        "<strong>Accuracy, Accuracy gap, Pro rate, Certainty</strong> without a value: no items to compute it from."
+        "<strong>Worst-group accuracy, Accuracy, Accuracy gap, Pro rate, Certainty</strong> without a value: no items"
         in mute
     )
     assert "## Summary" not in files["models/baseline__uniform.md"]
