@@ -180,8 +180,9 @@ def test_answers_of_a_model_are_closed_until_asked_for(browser: Browser, address
 def test_a_click_sorts_both_ways_with_unknowns_last(browser: Browser, address: str) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html").page
     table = page.locator(".bb-table").nth(1)
-    header = table.locator("thead th").nth(2)
+    header = table.locator("thead th").nth(4)
     names = table.locator("tbody th.bb-model a")
+    # Several models are always right, and rows that tie do not turn round.
     assert header.inner_text().startswith("UCerF")
     header.locator("button").click()
     ascending = names.all_inner_texts()
@@ -193,7 +194,7 @@ def test_a_click_sorts_both_ways_with_unknowns_last(browser: Browser, address: s
     assert ascending[-1] == descending[-1] == "acme/silent"
     assert ascending[:-1] == descending[:-1][::-1]
     assert ascending[0] == "baseline/stereotype"
-    values = [float(text) for text in table.locator("tbody td:nth-child(3) .bb-value").all_inner_texts()]
+    values = [float(text) for text in table.locator("tbody td:nth-child(5) .bb-value").all_inner_texts()]
     assert values == sorted(values, reverse=True)
     assert len(values) == 5
     table.locator("thead th").nth(1).locator("button").click()

@@ -83,7 +83,7 @@ def write_results(results: Path, runs: Path) -> None:
         (folder / "submission.json").write_text(json.dumps({"contact": f"{CONTACT} {ACTS}", "model_card": ACTS}))
         decision = {"decision": "withdrawn", "reason": TEXT, "decided": "2026-02-02"} if kind == "html" else {}
         accepted(results, place, "2026-01-01", **decision)
-        run(runs, f"unknown/{kind}", model_id, dataset_version="9.0.0")
+        run(runs, f"unknown/{kind}", model_id, dataset_version="8.0.0")
     for ambiguous in (False, True):
         write_model(runs, "baseline/uniform", uniform, ambiguous=ambiguous, endpoint="baseline")
     for name, probability in (("one", leaning(2.0, 0.1)), ("two", leaning(0.1, 0.9))):
