@@ -149,7 +149,10 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
 def _toward(candidate: Candidate, ideal: float) -> Deviations:
     """Return the deviations of a model's distance to the ideal."""
     assert candidate.deviations is not None
-    return candidate.deviations * math.copysign(1.0, (candidate.worst + candidate.best) / 2 - ideal)
+    lead = (candidate.worst + candidate.best) / 2 - ideal
+    # A model at the ideal itself, such as an estimate of evenness that ends there, varies on the side of all others:
+    # below 1, or above 0.
+    return candidate.deviations * math.copysign(1.0, lead if lead else 0.5 - ideal)
 
 
 def _pairs(known: Sequence[Candidate], ideal: float) -> _Pairs:

@@ -31,7 +31,6 @@ CLASSES = (
     *([10] * 10, [*range(10, 101, 10)], [100] * 10),
 )
 """Numbers of items per class."""
-TOLERANCE = 0.02
 RNG = np.random.default_rng(28)
 
 

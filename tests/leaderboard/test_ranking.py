@@ -46,6 +46,13 @@ def test_noise_that_is_shared_does_not_hide_a_difference() -> None:
     assert rank([candidate("a", 0.81), unpaired], ideal=1.0).ranges["a"] == RankRange(1, 2, 2)
 
 
+@pytest.mark.parametrize("ideal", [1.0, 0.0])
+def test_noise_that_is_shared_cancels_for_a_model_at_the_ideal(ideal: float) -> None:
+    other = abs(ideal - 0.01)
+    ranking = rank([candidate("a", ideal), candidate("b", other)], ideal=ideal)
+    assert ranking.ranges == {"a": RankRange(1, 1, 2), "b": RankRange(2, 2, 2)}
+
+
 def test_models_that_cannot_be_separated_share_a_range() -> None:
     noisy = [candidate(name, value, own_noise=0.05) for name, value in (("a", 0.80), ("b", 0.81), ("c", 0.30))]
     ranking = rank(noisy, ideal=1.0)

@@ -88,7 +88,8 @@ BENCHMARK = Benchmark(
     gates=(Gate("accuracy", _TASK),),
     baselines=BASELINES,
     baseline_with_parameter=baseline_with_prior,
-    compared_over_sets={name: ideal for name, (ideal, _, _) in _CURVES.items()},
+    # As in the tables of the paper, with its RSD.
+    compared_over_sets={"macro_f1": 1.0, "rsd_paper": 0.0, "bias_score": 0.0},
     printed_metrics=(
         *("macro_f1", "accuracy", "rsd", "rsd_paper", "bias_score"),
         *(
