@@ -11,7 +11,7 @@ The way of an item::
                      │
                      │ Task.table (tasks/)     MetricDefinition (metric.py)             aggregate
                      └────────────> arrays ─────────────────────────────> sums per cluster ────────> values
-                                             runs/measure/measuring.py         └─ resampled clusters ─> intervals
+                                             runs/measure/measuring.py         └─ clusters left out ─> intervals
     result.json (runs/measure/finish.py): model, signature, counts, metrics, usage, hashes of the other files
 
 The lower half needs no model: ``rescore`` and every verification start from ``records.parquet``.

@@ -107,7 +107,7 @@ class IndexDefinition:
     maximum: float | None = 1.0
     """Upper end of that range; None if there is none."""
     paired: bool = False
-    """True if all results are of the same items, so that resample b draws the same clusters in each. False if they are
+    """True if all results are of the same items, whose clusters are left out of all together. False if they are
     independent, like those of configs without common items."""
 
     @property

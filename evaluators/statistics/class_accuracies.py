@@ -60,7 +60,7 @@ def mean_difference(accuracies: npt.ArrayLike) -> FloatArray:
     np.float64(0.1875)
     """
     # The i-th smallest of N values is the larger one in i - 1 pairs and the smaller one in N - i. A sum over all pairs
-    # would take N² steps: 10,000 for each of 2,000 resamples with 100 classes. Sorting puts nan last.
+    # would take N² steps: 10,000 for each item that is left out, with 100 classes. Sorting puts nan last.
     values = np.sort(np.asarray(accuracies, dtype=np.float64), axis=-1)
     n = _n_classes(values)
     weights = 2.0 * np.arange(1, values.shape[-1] + 1) - n[..., None] - 1.0

@@ -1,6 +1,6 @@
 """Measures of how well and how evenly a task's labels are predicted, as functions of sums over its items.
 
-Sums allow each measure to be computed on resamples of the items too. Sums by class have one column per label. A label
+Sums allow each measure to be computed without any of the items too. Sums by class have one column per label. A label
 that is right for no item is not a class: it can only be predicted wrongly.
 """
 

@@ -1,8 +1,8 @@
 """The tables of tasks that read distributions over labels: of the items of one task, and of the tasks of a suite.
 
 Both give each measure under the names of its variants: the model's own distributions, and those of each calibration.
-On one task a measure is computed from sums over its items, which are resampled. On a suite it is the mean over the
-tasks that have a value, and the tasks are resampled.
+On one task a measure is computed from sums over its items, each of which is left out in turn. On a suite it is the mean
+over the tasks that have a value, and each task is left out in turn.
 
 A correction that a calibration stores is taken over from the run, and fitted only if there is none.
 """

@@ -34,7 +34,7 @@ from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
 _N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000
 _AT_ONCE = 100
-"""Number of permutations, or of resamples of their sums, that are in memory at once."""
+"""Number of permutations, or of sums without a cluster, that are in memory at once."""
 _UNKNOWN = -1.0
 """Stored instead of an undefined p-value."""
 _SEED = 20250618
@@ -121,7 +121,7 @@ def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Stati
 def _null(sums: FloatArray) -> FloatArray:
     """Return the mean of 1 / (1 + CV) over the permutations, shape (...,)."""
     rows = sums.reshape(-1, sums.shape[-1])
-    # In blocks: all resamples at once would take many times the memory of the sums.
+    # In blocks: all sums at once would take many times the memory of the sums.
     blocks = [_null_of(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE)]
     return np.concatenate(blocks).reshape(sums.shape[:-1])
 
