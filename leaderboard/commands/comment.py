@@ -14,7 +14,7 @@ from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import printable
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.pages.markup import plain_markdown
-from leaderboard.verify.changes import DECIDING
+from leaderboard.verify.submissions import DECIDING
 
 _MOST_BYTES = 4 << 20
 _MOST_SHOWN = 50

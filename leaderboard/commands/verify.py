@@ -25,11 +25,10 @@ from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.key_secret_option import KeySecretFile
-from leaderboard.verify.complete_runs import CompleteRuns
+from leaderboard.verify.comparisons import CompleteRuns, compare_scores
+from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import is_reproduced
 from leaderboard.verify.keys import KeyBook, open_book
-from leaderboard.verify.recomputing import compare_scores
-from leaderboard.verify.rerunning import rerun as repeat
 from leaderboard.verify.submissions import read_register
 from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict, judge, owned
 from schemas.documents.board import Register

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from leaderboard.pages.markup import number
-from leaderboard.verify.entries import Entry, why_withheld
-from leaderboard.verify.shown import PER_KIND, Kind
+from leaderboard.verify.entries import PER_KIND, Entry, Kind, why_withheld
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Exchange, Record
 

@@ -16,8 +16,7 @@ from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.pages.choice_keys import address, result_id, table_id
 from leaderboard.pages.model_views import ModelView, Placement
-from leaderboard.verify.entries import Entry
-from leaderboard.verify.shown import KINDS, kinds_of
+from leaderboard.verify.entries import KINDS, Entry, kinds_of
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import read_parts
 

@@ -18,7 +18,7 @@ from leaderboard.pages.model_views import Placement
 from leaderboard.pages.sections import Files, Picture, Section, make_picture
 from leaderboard.pages.table_rows import Columns, Line
 from leaderboard.ranking.boards import Row
-from leaderboard.verify.shown import KINDS
+from leaderboard.verify.entries import KINDS
 
 MISSED_COLUMNS: Columns = {
     "item": str,

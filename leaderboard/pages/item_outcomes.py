@@ -11,8 +11,7 @@ import numpy.typing as npt
 from biasboard.ground.columns import Column
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.verify.entries import Entry
-from leaderboard.verify.shown import KINDS, kinds_of
+from leaderboard.verify.entries import KINDS, Entry, kinds_of
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import read_parts
 

@@ -1,8 +1,15 @@
-"""Finds the answer keys of the datasets that the board knows, and compares the records of a result with them."""
+"""Finds what the records of a result must say: answer keys, from files and from datasets, and compares both."""
 
 from __future__ import annotations
 
+import atexit
 import base64
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +21,7 @@ from typing import Any
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable, replacing, sha256_file
-from biasboard.ground.memory import Memory
+from biasboard.ground.memory import Memory, code_sha256, machine_memory
 from biasboard.ground.plugins import HINT
 from evaluators.benchmark import benchmarks
 from evaluators.runs.measure.answer_keys import (
@@ -29,7 +36,6 @@ from evaluators.runs.measure.answer_keys import (
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import load_task, prompt_of
-from leaderboard.verify.embedded import build_embedded, embedded_folder
 from leaderboard.verify.entries import Match
 from schemas.documents.board import AnswerKey, KeyExtent
 from schemas.documents.dataset import Manifest
@@ -403,3 +409,46 @@ def write_key(folder: Path, made: MadeKey) -> Path:
     contract.check(made.key, where=str(path))
     strict_json.write(path, contract.dump(made.key))
     return path
+
+
+_SECONDS = 600
+_OLDEST_SECONDS = 24 * 3600
+
+
+@cache
+def embedded_folder() -> Path:
+    """Return the folder in which this code builds its datasets: in the memory of this machine, or else a temporary one.
+
+    Other code may build other datasets, so that each version of it has a folder of its own.
+    """
+    memory = machine_memory().folder
+    if memory is None:
+        folder = Path(tempfile.mkdtemp(prefix="biasboard-datasets-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+    for other in (memory / "datasets").glob("*"):
+        with suppress(OSError):
+            if time.time() - other.stat().st_mtime > _OLDEST_SECONDS:
+                shutil.rmtree(other)
+    return memory / "datasets" / code_sha256()[:16]
+
+
+def build_embedded(signature: Signature, folder: Path) -> None:
+    """Build the dataset of a result if the code holds one of its name.
+
+    The dataset that a builder makes of nothing but its own texts has the name of its benchmark. A builder that fails or
+    needs an input builds none.
+
+    Args:
+        signature: Signature of the result, which a stranger may have written: it names none but a known benchmark.
+        folder: Folder of the datasets.
+    """
+    name = signature.dataset
+    is_known = name == signature.benchmark and name in {benchmark.name for benchmark in benchmarks()}
+    if not is_known or (folder / name / MANIFEST).is_file() or importlib.util.find_spec(f"builders.{name}") is None:
+        return
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    print(f"building the dataset {name}, with which results are compared", file=sys.stderr)
+    command = [sys.executable, "-m", f"builders.{name}", "--out", str(folder / name)]
+    with suppress(subprocess.TimeoutExpired):
+        subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS)

@@ -18,10 +18,9 @@ from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.statistics.jackknife import Deviations
-from leaderboard.verify.entries import Entry, Match, Root
+from leaderboard.verify.entries import Entry, Example, Examples, Kind, Match, Root
 from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.shown import Example, Examples, Kind
 from leaderboard.verify.sketches import Sketch
 from leaderboard.verify.verification import verified_entry
 from schemas.documents.base import Document, as_row, from_values

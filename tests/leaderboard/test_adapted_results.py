@@ -18,10 +18,10 @@ from evaluators.backend import model_identity
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.run_options import RunOptions
+from leaderboard.verify.comparisons import rerun
 from leaderboard.verify.entries import Entry, Root, model_label
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
-from leaderboard.verify.rerunning import rerun
 from leaderboard.verify.submissions import Statement, prepare, write_prepared
 from leaderboard.verify.verdicts import judge
 from tests.evaluators.adapted import NO_EXAMPLES, SOME_EXAMPLES, train, twin_dataset, twin_plans

@@ -15,8 +15,7 @@ from evaluators.task import load_task
 from leaderboard.pages.publishing import combined
 from leaderboard.pages.rendering import copies, generate, make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Root
-from leaderboard.verify.shown import ExampleChoice, Examples
+from leaderboard.verify.entries import ExampleChoice, Examples, Root
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Reading, Record
 from schemas.lexicon import pronoun_families

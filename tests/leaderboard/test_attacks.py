@@ -21,9 +21,9 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import model_identity
+from leaderboard.verify.comparisons import compare_scores
 from leaderboard.verify.entries import Entry, Root, why_unranked
 from leaderboard.verify.loading import load
-from leaderboard.verify.recomputing import compare_scores
 from leaderboard.verify.submissions import place_for
 from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.result import Model, Result

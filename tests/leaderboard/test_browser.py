@@ -19,7 +19,7 @@ from tests.sites import copy_site
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ANY_NAME = (
-    "from leaderboard.verify import claims; claims.check_model_id = str; from leaderboard.__main__ import app; app()"
+    "from leaderboard.verify import checks; checks.check_model_id = str; from leaderboard.__main__ import app; app()"
 )
 HOSTILE = "evil/<img src=x onerror=alert(1)>"
 

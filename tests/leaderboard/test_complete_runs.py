@@ -21,7 +21,7 @@ from leaderboard.commands.accept import accept
 from leaderboard.commands.verify import compared, verdicts_as_json
 from leaderboard.pages.set_aside import make_apart
 from leaderboard.ranking.boards import assemble
-from leaderboard.verify.complete_runs import CompleteRuns
+from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Origin
 from leaderboard.verify.verdicts import UNCOMPARED
 from schemas.documents.result import Result

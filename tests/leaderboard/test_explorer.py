@@ -15,8 +15,7 @@ from playwright.sync_api import Browser, Page
 
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Root
-from leaderboard.verify.shown import KINDS
+from leaderboard.verify.entries import KINDS, Root
 from schemas.documents.dataset import Manifest
 from schemas.files.record_files import read_records
 from schemas.lexicon import pronoun_families

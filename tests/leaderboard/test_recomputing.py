@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evaluators.runs.measure.measuring import compute_metrics
-from leaderboard.verify.recomputing import differences, earlier_metrics
+from leaderboard.verify.verification import differences, earlier_metrics
 from schemas.documents.result import Metric
 from tests.leaderboard.synthetic import TASK, leaning, make_records
 

@@ -16,10 +16,10 @@ from evaluators.backend import GenerateRequest, Response
 from evaluators.models.parity import tolerance_for
 from evaluators.task import load_task
 from leaderboard.commands.accept import accept
+from leaderboard.verify.comparisons import _agree, rerun
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook, key_of_dataset, write_key
 from leaderboard.verify.loading import load
-from leaderboard.verify.rerunning import _agree, rerun
 from leaderboard.verify.submissions import place_for
 from schemas.documents.record import Record
 from schemas.documents.result import Model

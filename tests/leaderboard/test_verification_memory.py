@@ -14,7 +14,7 @@ import pytest
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure import baseline_gate
-from leaderboard.verify import record_verification, verification
+from leaderboard.verify import checks, verification
 from leaderboard.verify.entries import Entry, Root
 from schemas.documents.record import Record
 from schemas.files import row_files
@@ -47,7 +47,7 @@ class Verified:
 def verified(monkeypatch: pytest.MonkeyPatch) -> Verified:
     """Count the calls of what verification must do and memory must not: check the rows of a result."""
     seen = Verified()
-    check = record_verification.check_requests
+    check = checks.check_requests
 
     def counted(*arguments: object) -> None:
         seen.n += 1

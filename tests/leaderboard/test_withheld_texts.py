@@ -20,10 +20,10 @@ from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.commands.texts import texts_command
 from evaluators.runs.measure.rescoring import rescore
+from leaderboard.verify.comparisons import _agree
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
-from leaderboard.verify.rerunning import _agree
 from leaderboard.verify.submissions import prepare, write_prepared
 from leaderboard.verify.verdicts import judge
 from schemas.documents.base import as_row

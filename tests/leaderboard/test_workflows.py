@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from leaderboard.verify.changes import DECIDING
-from leaderboard.verify.submissions import Statement, prepare, write_prepared
+from leaderboard.verify.submissions import DECIDING, Statement, prepare, write_prepared
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 

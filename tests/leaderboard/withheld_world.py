@@ -13,7 +13,7 @@ from typing import NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from leaderboard.verify.complete_runs import CompleteRuns
+from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Origin, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
