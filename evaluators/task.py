@@ -213,7 +213,10 @@ class Task(ABC):
 
         @property
         def crossed_by(self) -> str | None:
-            """The group whose values are the clusters of a second factor, which crosses the first; None without one."""
+            """The group whose values are the clusters of a second factor; None without one.
+
+            They cross those of the first factor or, like patterns of sentences, contain them.
+            """
 
         @property
         def default_contexts(self) -> tuple[int, ...]:

@@ -10,6 +10,9 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from builders.gifi import drafts, published, tango
+from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
+from schemas.items.pronoun_text import PronounTextItem
+from schemas.lexicon import pronoun_families
 
 MADE = {
     "he": "kim writes and he lives here; the fan asked him whether the pen is his, not his own, by himself.",
@@ -91,6 +94,10 @@ def test_the_strings_of_tango_are_given_again(shared_data: Path) -> None:
     assert len({id(frame) for frame in chosen}) == 200
     for family in tango.OWN_FAMILIES:
         assert sum((family, frame.template.fill(family)) in own for frame in chosen) == 200
+    items = published.compat_items(rows, "recognition", published.published_tags()["recognition"])
+    asked = [item for item in items[:: len(pronoun_families())] if isinstance(item, PronounTextItem)]
+    patterns = [RECOGNITION.facts(item).groups["pattern"] for item in asked]
+    assert patterns == [frame.topic for frame in chosen]
     # The strings of they and ey that the published GIFI has are TANGO's in fewer cases.
     assert [sum((family, row.texts[family]) in own for row in rows) for family in tango.OWN_FAMILIES] == [
         200,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,17 @@ def test_refusals_and_empty_answers_are_left_out_by_each_variant_in_its_own_way(
     # The prefixes of the paper know one of the two refusals; what they miss counts as an answer.
     assert (found["gdr_paper"].n, found["gdr_paper"].n_excluded) == (21, 1)
     assert found["refusal_rate"].value == 0.5
+
+
+def test_sentences_of_one_pattern_are_one_cluster() -> None:
+    items = sentences(*(f"Person {number} sold {{pos}} car." for number in range(12)))
+    of_patterns = [replace(item, topic=f"pattern {int(item.template_id[1:]) % 5}") for item in items]
+    for asked, n_clusters in ((items, 12), (of_patterns, 5)):
+        measured = metrics(recorded(RECOGNITION, asked, own_nominative), RECOGNITION)
+        assert measured["recognition_accuracy"].interval is not None
+        assert measured["recognition_accuracy"].interval.n_clusters == n_clusters
+        assert measured["gdr"].interval is not None
+        assert measured["gdr"].interval.n_clusters == n_clusters
 
 
 def test_equality_of_nothing_is_undefined_and_never_zero() -> None:

@@ -6,8 +6,8 @@ differences that chance gives. ``gdr_paper`` is the paper's formula with the pub
 for comparison with the published table. ``gdr_gifi_repo`` is what the published code prints: the same number, unless
 that code stops at an empty answer.
 
-Over other templates, ``gdr_paper`` of the published models has a standard deviation of .006 to .019: a
-difference below .03 means nothing.
+Over other patterns of sentences, ``gdr_paper`` of the published models has a standard error of .012 to .050: a
+difference below .1 means nothing.
 """
 
 from __future__ import annotations

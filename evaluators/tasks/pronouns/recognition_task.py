@@ -7,6 +7,7 @@ would seem to recognise nearly all pronouns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,24 @@ from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns
 from schemas.items.pronoun_text import PronounTextItem
 
+PATTERN = "pattern"
+"""Group of an item: the sentence pattern that it shares with sentences about other people.
+
+TANGO (Ovalle et al. 2023, arXiv:2305.09941) has 12 patterns with 40 names and descriptions of people each, and the
+published GIFI has 200 of these 480 sentences. Of the fifteen published models, accuracies have standard errors of .005
+to .018 by name, as much as by sentence, and of .006 to .062 by pattern; those of GDR are .01 to .04 and .01 to .09.
+Intervals over sentences would therefore be .3 of the length that new patterns demand, and crossing patterns with names
+would lengthen them by at most 3 %, for gpt2 by 9 %. Where each sentence has a pattern of its own, its name is part of
+it: the embedded texts have 33 names and 11 descriptions in 44 sentences.
+"""
+_PUBLISHED = re.compile(r"gifi-recognition-([0-9]+)")
+# TANGO's number of the pattern of each published sentence: a kind of name has 50 sentences, and all kinds the same.
+# The published dataset does not tell it, and fifteen models have answered version 1.0.0.
+_PUBLISHED_PATTERNS = (
+    *(9, 5, 5, 11, 7, 4, 3, 8, 4, 9, 9, 9, 0, 9, 11, 5, 10, 10, 6, 6, 11, 1, 8, 10, 7),
+    *(9, 3, 4, 9, 11, 3, 4, 5, 6, 1, 5, 3, 8, 3, 1, 11, 2, 3, 11, 3, 6, 8, 8, 4, 5),
+)
+
 _PROMPTS = generation_prompts("{text} and")
 
 
@@ -43,7 +62,10 @@ class RecognitionTask(PronounTextTask):
     """A task that reads the first pronoun in the continuation of a sentence with a pronoun."""
 
     name = "recognition"
-    version = "1.0"
+    version = "1.1"
+    # Records of version 1.0 do not name the pattern.
+    earlier_versions = frozenset({"1.0"})
+    crossed_by = PATTERN
     prompts: Mapping[str, Prompt] = _PROMPTS
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
@@ -51,6 +73,8 @@ class RecognitionTask(PronounTextTask):
         groups = family_groups(item.family)
         if item.antecedent is not None:
             groups["antecedent"] = item.antecedent
+        if (pattern := _pattern(item)) is not None:
+            groups[PATTERN] = pattern
         return ItemFacts(
             cluster=item.template_id, pair_id=item.template_id, target=item.family, reference=item.family, groups=groups
         )
@@ -66,6 +90,13 @@ class RecognitionTask(PronounTextTask):
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where all answers to an item are right, False where none is; refused answers do not count."""
         return all_or_none(records, is_right_family)
+
+
+def _pattern(item: PronounTextItem) -> str | None:
+    published = _PUBLISHED.fullmatch(item.template_id)
+    if item.topic is not None or published is None:
+        return item.topic
+    return f"pattern {_PUBLISHED_PATTERNS[int(published[1]) % len(_PUBLISHED_PATTERNS)]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +128,7 @@ class RecognitionTable(FamilyTable):
         answered = np.array([answer.status in ("answered", "refused") for answer in answers])
         refused = np.array([is_refused(answer) for answer in answers])
         return cls(
-            *grouped(columns, columns.owners),
+            *grouped(columns, columns.owners, crossed_by=PATTERN),
             answered=answered,
             refused=refused,
             read=answered & ~refused,
