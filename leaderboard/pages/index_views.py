@@ -29,6 +29,7 @@ from leaderboard.pages.table_rows import (
 )
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.bounds import bounds_note, detectable_note
+from leaderboard.ranking.gates import solved_note
 from leaderboard.ranking.index_tables import IndexRow, IndexTable
 from schemas.documents.result import Metric
 
@@ -69,7 +70,14 @@ class IndexView:
             )
             n_pairs = len(self.table.comparisons)
             sentences += filter(None, [detectable_note(self.table.detectable, "the index", n_pairs)])
-        return tuple(sentences)
+        return (*sentences, *filter(None, [self.solved_note]))
+
+    @property
+    def solved_note(self) -> str:
+        """Sentences on the baselines that solve the items of a config by themselves; empty if none does."""
+        of_configs = zip(*(row.entries for row in self.table.rows), strict=True)
+        noted = ((entries[0].result.signature.config, solved_note(entries)) for entries in of_configs)
+        return " ".join(f"{config}: {note}" for config, note in noted if note)
 
     @property
     def n_baselines(self) -> int:

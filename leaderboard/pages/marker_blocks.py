@@ -62,7 +62,7 @@ def _figures(sections: Sequence[Section], indices: Sequence[IndexView]) -> froze
     for index in indices:
         if index.picture is not None:
             chosen.setdefault(index.table.benchmark, index.anchor)
-    for section in sorted(sections, key=lambda one: not one.shows_gate):
+    for section in sorted(sections, key=lambda one: not one.lines):
         if section.picture is not None:
             chosen.setdefault(section.table.signature.benchmark, section.anchor)
     return frozenset(chosen.values())

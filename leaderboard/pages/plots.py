@@ -77,12 +77,15 @@ class Dot(NamedTuple):
     is_baseline: bool = False
 
 
-class GateLine(NamedTuple):
-    """A value that a model must exceed before it is ranked, as a line across the plane of two metrics."""
+class BaselineLine(NamedTuple):
+    """What a baseline achieves, as a line across the plane of two metrics."""
 
     axis: Literal["x", "y"]
     value: float
-    label: str
+    caption: str
+    """Sentence that says what the line means."""
+    is_solver: bool = False
+    """True if the baseline solves the items; False if it is the one that a model must exceed before it is ranked."""
 
 
 def draw(spec: Mapping[str, JsonValue], alt: str) -> Chart:
@@ -92,7 +95,7 @@ def draw(spec: Mapping[str, JsonValue], alt: str) -> Chart:
 
 
 def scatter(
-    points: Sequence[ScatterPoint], *, x_title: str, y_title: str, gate: GateLine | None = None
+    points: Sequence[ScatterPoint], *, x_title: str, y_title: str, lines: Sequence[BaselineLine] = ()
 ) -> Chart | None:
     """Draw two metrics of each row against each other, with their intervals; the marks of baselines are hollow.
 
@@ -100,7 +103,7 @@ def scatter(
         points: Rows to draw; rows that lack one of the two values are left out.
         x_title: Title of the horizontal axis.
         y_title: Title of the vertical axis.
-        gate: Line that separates models with a rank from those without; None for no line.
+        lines: Lines of baselines, such as the one that separates models with a rank from those without.
 
     Returns:
         The chart, or None if no row has both values.
@@ -139,16 +142,16 @@ def scatter(
         }
         for point, place in zip(drawn, places, strict=True)
     ]
-    layers: list[JsonValue] = [] if gate is None else [_gate_layer(gate)]
+    layers = [_baseline_layer(line) for line in lines]
     layers += _scatter_layers(x_title, y_title)
     n_baselines = sum(point.is_baseline for point in drawn)
     alt = (
         f"Scatter plot of {y_title} against {x_title} for {len(drawn) - n_baselines} models and "
         f"{n_baselines} baselines, with intervals; the numbers are in the table."
     )
-    if gate is not None:
-        title = x_title if gate.axis == "x" else y_title
-        alt += f" A dashed line marks {gate.value:.3f} on the axis of {title}: {gate.label}."
+    for line in lines:
+        title, dashes = x_title if line.axis == "x" else y_title, "dotted" if line.is_solver else "dashed"
+        alt += f" A {dashes} line marks {line.value:.3f} on the axis of {title}. {line.caption}"
     return draw({"width": width, "height": height, "data": {"values": values}, "layer": layers}, alt)
 
 
@@ -174,11 +177,12 @@ def _scatter_layers(x_title: str, y_title: str) -> list[JsonValue]:
     ]
 
 
-def _gate_layer(gate: GateLine) -> JsonValue:
+def _baseline_layer(line: BaselineLine) -> JsonValue:
     scale: dict[str, JsonValue] = {"domain": [_PLANE_LOW, _PLANE_HIGH], "nice": False, "zero": False}
-    position: dict[str, JsonValue] = {"datum": gate.value, "type": "quantitative", "scale": scale}
-    mark: dict[str, JsonValue] = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.2, "color": MUTED}
-    return {"mark": mark, "encoding": {gate.axis: position}}
+    position: dict[str, JsonValue] = {"datum": line.value, "type": "quantitative", "scale": scale}
+    dashes, colour = ([1.5, 2.5], _BASELINE) if line.is_solver else ([4, 3], MUTED)
+    mark: dict[str, JsonValue] = {"type": "rule", "strokeDash": [*dashes], "strokeWidth": 1.2, "color": colour}
+    return {"mark": mark, "encoding": {line.axis: position}}
 
 
 # Leave room around [0, 1], so that marks and labels at the ends are not cut off.

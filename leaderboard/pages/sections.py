@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -16,6 +16,7 @@ from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.markup import slug
 from leaderboard.ranking.boards import Board, ResultTable, Row, table_title
 from leaderboard.ranking.bounds import bounds_note, detectable_note
+from leaderboard.ranking.gates import best_baselines, solved_note
 from schemas.documents.result import Metric
 
 _MOST_NAMES = 3
@@ -83,8 +84,8 @@ class Section:
     files: Files
     comparisons: Files
     picture: Picture | None
-    shows_gate: bool
-    """True if the chart has a line that models must exceed before they are ranked."""
+    lines: tuple[plots.BaselineLine, ...]
+    """Lines of the chart that say what baselines achieve."""
 
     @property
     def pages(self) -> BenchmarkPages:
@@ -157,6 +158,7 @@ class Section:
                 f"{self.n_separable} of {n_pairs} pairs of ranked models can be told apart by {self.primary_label}."
             )
             sentences += filter(None, [detectable_note(self.table.detectable, self.primary_label, n_pairs)])
+        sentences += filter(None, [self.solved_note])
         listed = load_benchmark(signature.benchmark).baselines
         if not self.n_baselines and listed and not any(row.entry.is_imported for row in self.table.rows):
             sentences.append(
@@ -179,14 +181,18 @@ class Section:
         )
         told_apart = "; no two models can be told apart" if n_ranked > 1 and self.n_separable == 0 else ""
         baselines = f"Baselines in the full table: {self.n_baselines}."
-        return f"Ranked by {self.primary_label}: {shown}{told_apart}. {self.without_rank}{baselines}"
+        return f"Ranked by {self.primary_label}: {shown}{told_apart}. {self.without_rank}{self.solved_note} {baselines}"
+
+    @property
+    def solved_note(self) -> str:
+        """The sentence on the baselines that solve the items by themselves; empty if none does."""
+        return solved_note(row.entry for row in self.table.rows)
 
     @property
     def figure_caption(self) -> str:
-        """The caption of the chart on the front page."""
+        """The caption of the chart."""
         marks = "Filled circles are models, hollow diamonds are baselines, and lines are 95 % intervals."
-        gate = " Only models beyond the dashed line can have a rank: they achieve more than every baseline."
-        return marks + (gate if self.shows_gate else "")
+        return " ".join([marks, *(line.caption for line in self.lines)])
 
     @property
     def without_rank(self) -> str:
@@ -252,8 +258,8 @@ def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
     anchor = table_anchor(signature, table.signature_sha256)
     stem = f"files/{plain(signature.benchmark)}-{anchor}"
     pages = load_pages(signature.benchmark)
-    gate = _gate_line(table, pages)
-    chart = _scatter(table, pages, gate) or _dots(table, pages)
+    lines = tuple(_baseline_lines(table, pages))
+    chart = _scatter(table, pages, lines) or _dots(table, pages)
     return Section(
         table=table,
         title=table_title(table, all_tables),
@@ -262,7 +268,7 @@ def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
         files=Files(stem),
         comparisons=Files(f"{stem}-comparisons"),
         picture=None if chart is None else make_picture(chart, f"charts/{anchor}", ""),
-        shows_gate=gate is not None,
+        lines=lines,
     )
 
 
@@ -276,7 +282,7 @@ def _plane(table: ResultTable, pages: BenchmarkPages) -> tuple[Column, Column] |
     return columns[y], columns[x]
 
 
-def _scatter(table: ResultTable, pages: BenchmarkPages, gate: plots.GateLine | None) -> plots.Chart | None:
+def _scatter(table: ResultTable, pages: BenchmarkPages, lines: Sequence[plots.BaselineLine]) -> plots.Chart | None:
     """Draw two columns against each other."""
     plane = _plane(table, pages)
     if plane is None:
@@ -287,21 +293,28 @@ def _scatter(table: ResultTable, pages: BenchmarkPages, gate: plots.GateLine | N
         x, y = x_column.of(row.entry), y_column.of(row.entry)
         if x is not None and y is not None:
             points.append(plots.ScatterPoint(label=_short(row), x=x, y=y, is_baseline=row.entry.is_baseline))
-    return plots.scatter(points, x_title=x_column.heading, y_title=y_column.heading, gate=gate)
+    return plots.scatter(points, x_title=x_column.heading, y_title=y_column.heading, lines=lines)
 
 
-def _gate_line(table: ResultTable, pages: BenchmarkPages) -> plots.GateLine | None:
-    """Return the line of the best baseline, if an axis shows what a model must achieve before it is ranked."""
+def _baseline_lines(table: ResultTable, pages: BenchmarkPages) -> Iterator[plots.BaselineLine]:
+    """Yield the lines of the best baselines if an axis shows what a model must achieve before it is ranked.
+
+    One is that of the best baseline that models must lead, another that of the best one that solves the items.
+    """
     gate = load_benchmark(table.signature.benchmark).gate(table.signature.task)
-    plane = _plane(table, pages)
     axes: tuple[Literal["y", "x"], ...] = ("y", "x")
-    for axis, column in zip(axes, plane or (), strict=False):
-        if gate is not None and column.metric == gate.metric and not column.group:
-            found = [column.of(row.entry) for row in table.rows if row.entry.is_baseline]
-            values = [metric.value for metric in found if metric is not None and metric.value is not None]
-            if values:
-                return plots.GateLine(axis, max(values), "best baseline: no rank up to here")
-    return None
+    for axis, column in zip(axes, _plane(table, pages) or (), strict=False):
+        if gate is None or column.metric != gate.metric or column.group:
+            continue
+        baselines = best_baselines(row.entry for row in table.rows)
+        if rival := next((lead for lead in baselines if not lead.solves), None):
+            caption = (
+                f"Only models beyond the dashed line can have a rank: {rival.baseline} gets so far knowing nothing."
+            )
+            yield plots.BaselineLine(axis, rival.value, caption)
+        if solver := next((lead for lead in baselines if lead.solves), None):
+            caption = f"The dotted line is {solver.baseline}, which solves these items, so that they cannot show skill."
+            yield plots.BaselineLine(axis, solver.value, caption, is_solver=True)
 
 
 def _dots(table: ResultTable, pages: BenchmarkPages) -> plots.Chart | None:

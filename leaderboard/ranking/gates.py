@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from biasboard.ground.plain_text import listed
 from evaluators.benchmark import Gate, load_benchmark
+from evaluators.runs.measure.baseline_gate import Lead
 from evaluators.runs.measure.index_values import protocol_of
 from leaderboard.verify.entries import Entry, why_unranked
+
+_MOST_SOLVERS = 3
 
 
 class _Model(NamedTuple):
@@ -55,6 +59,24 @@ class Gates:
             if reason is not None:
                 return in_config(other, reason)
         return None
+
+
+def best_baselines(entries: Iterable[Entry]) -> tuple[Lead, ...]:
+    """Return the differences of some results from each baseline of their gate, one for each, the best baseline first.
+
+    The baselines answer the same items, so that the value of each is the same for all results of a table.
+    """
+    leads = {lead.baseline: lead for entry in entries if entry.standing is not None for lead in entry.standing.leads}
+    return tuple(sorted(leads.values(), key=lambda lead: (-lead.value, lead.baseline)))
+
+
+def solved_note(entries: Iterable[Entry]) -> str:
+    """Return a sentence on the baselines that solve the items of some results by themselves; empty if none does."""
+    solvers = [f"{lead.baseline} alone is right in {lead.value:.3f}" for lead in best_baselines(entries) if lead.solves]
+    if not solvers:
+        return ""
+    which = "that baseline" if len(solvers) == 1 else "those baselines"
+    return f"These items cannot show skill: {listed(solvers, most=_MOST_SOLVERS)}. No model has to lead {which}."
 
 
 def in_config(entry: Entry, reason: str) -> str:

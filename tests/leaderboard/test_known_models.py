@@ -23,7 +23,7 @@ from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from leaderboard.pages.rendering import generate, make_view
-from leaderboard.ranking.boards import Board, Row, assemble
+from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import load
@@ -121,15 +121,16 @@ def board_of(dataset: Path, config: str, root: Path, backends: Sequence[KnowingB
 
 
 @pytest.fixture(scope="module", params=["type1", "type2"])
-def rows(request: pytest.FixtureRequest, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+def board(request: pytest.FixtureRequest, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Board:
     root = tmp_path_factory.mktemp("runs")
     backends = [KnowingBackend(root / "log", name=name, knows=knows) for name, knows in MODELS.items()]
-    (table,) = board_of(dataset, request.param, root, backends).tables
-    return list(table.rows)
+    return board_of(dataset, request.param, root, backends)
 
 
 @pytest.mark.slow
-def test_a_perfect_a_biased_and_a_coin_model_come_in_that_order(rows: list[Row]) -> None:
+def test_a_perfect_a_biased_and_a_coin_model_come_in_that_order(board: Board) -> None:
+    (table,) = board.tables
+    rows = table.rows
     names = [row.entry.result.model.id.removeprefix("acme/") for row in rows]
     # A biased model that knows something is above a coin, even if it is right in less than half of its worse group.
     assert names == ["perfect", "biased", "very-biased", "coin", "stereotype"]
@@ -145,13 +146,22 @@ def test_a_perfect_a_biased_and_a_coin_model_come_in_that_order(rows: list[Row])
 
 
 @pytest.mark.slow
-def test_a_position_that_solves_type_2_keeps_nobody_from_a_rank(rows: list[Row]) -> None:
-    standing = rows[0].entry.standing
+def test_a_position_that_solves_type_2_is_drawn_as_a_line_and_keeps_nobody_from_a_rank(board: Board) -> None:
+    (table,) = board.tables
+    standing = table.rows[0].entry.standing
     assert standing is not None
     solvers = {lead.baseline for lead in standing.solvers}
-    is_type_2 = rows[0].entry.result.signature.config == "type2"
+    is_type_2 = table.signature.config == "type2"
     assert solvers == ({"last-mentioned", "best-cue"} if is_type_2 else set())
     assert "uniform" in {lead.baseline for lead in standing.judged}
+    texts = generate(make_view(board, (), ()), {})
+    page = texts["benchmarks/synthbias.md"]
+    # Above the table, where the useless predictors stand, and as a line of the chart.
+    note = "These items cannot show skill: best-cue alone is right in (0.99[0-9]|1.000), last-mentioned alone is right"
+    assert len(re.findall(note, page.replace("\\", ""))) == (2 if is_type_2 else 0)
+    assert bool(re.search(f'<tbody class="bb-line">(?:(?!</tbody>).)*{note}', page)) == is_type_2
+    assert ("A dotted line marks" in page) == is_type_2
+    assert "A dashed line marks 0.5" in page
 
 
 def rank_cells(board: Board) -> dict[str, str]:
