@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
@@ -58,10 +60,20 @@ def build(
     handwritten = publishing.handwritten_pages(site)
     address = publishing.site_address(site)
     memory = machine_memory(is_fresh=fresh)
+    book = open_book(keys, datasets, key_secret)
+    last = publishing.LastBuild(
+        memory,
+        target,
+        {"results": results, "runs": runs, "datasets": datasets, "keys": keys, "site": site},
+        {"skip_invalid": skip_invalid, "secret": None if key_secret is None else sha256_file(key_secret)},
+    )
+    if (told := last.told) is not None:
+        _print(told, target, is_new=False)
+        return
     with steps("recomputing results") as step:
         loaded = load(
             (Root(results, "accepted"), Root(runs, "local")),
-            open_book(keys, datasets, key_secret),
+            book,
             memory,
             progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
         )
@@ -91,14 +103,15 @@ def build(
             step("running the site generator", 0, None)
             is_new = publishing.render(site, pages, target, memory)
     memory.tidy()
-    _print_rankings(board)
-    _tell(board, target, is_new=is_new)
+    told = publishing.Told(list(_rankings(board)), [*_left_out(loaded, "left out"), *_apart(board)])
+    last.remember(told)
+    _print(told, target, is_new=is_new)
 
 
 def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
-    for result in loaded.left_out:
-        _say(printable(f"{'left out' if skip_invalid else 'error'}: {result.reason}", most=2_000))
     if loaded.left_out and not skip_invalid:
+        for line in _left_out(loaded, "error"):
+            _say(line)
         n_found = len(loaded.left_out) + len(loaded.entries)
         raise DataError(
             f"{len(loaded.left_out)} of {n_found} results are invalid, the site was not changed; correct or remove "
@@ -106,9 +119,21 @@ def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
         )
 
 
-def _tell(board: Board, target: Path, *, is_new: bool) -> None:
+def _left_out(loaded: Loaded, word: str) -> Iterator[str]:
+    for result in loaded.left_out:
+        yield printable(f"{word}: {result.reason}", most=2_000)
+
+
+def _apart(board: Board) -> Iterator[str]:
     for entry in board.apart:
-        _say(printable(f"apart: {entry.place}: {entry.match.reason}", most=1_000))
+        yield printable(f"apart: {entry.place}: {entry.match.reason}", most=1_000)
+
+
+def _print(told: publishing.Told, target: Path, *, is_new: bool) -> None:
+    for line in told.rankings:
+        print(line)
+    for line in told.notes:
+        _say(line)
     elsewhere = "" if target == DEFAULT_SITE else f" --dir {target}"
     done = "wrote" if is_new else "nothing changed since the last build of"
     _say(f"{done} {target / 'index.html'}; look at it with: biasboard serve{elsewhere}")
@@ -118,14 +143,14 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _print_rankings(board: Board) -> None:
+def _rankings(board: Board) -> Iterator[str]:
     for index in board.indices.tables:
-        print(f"{index.dataset} {index.dataset_version}, index, {index.protocol}")
+        yield f"{index.dataset} {index.dataset_version}, index, {index.protocol}"
         for model in index.rows:
             rank = "baseline" if model.is_baseline else str(model.rank or "unranked")
-            print("  ".join([f"  {rank:>8}", _shown("index", model.primary), model.model.id]))
+            yield "  ".join([f"  {rank:>8}", _shown("index", model.primary), model.model.id])
     for table in board.tables:
-        print(table_title(table, board.tables))
+        yield table_title(table, board.tables)
         # Beside the ranking metric, print the first other column: the ranking metric alone can mislead.
         variants = load_pages(table.signature.benchmark).variants
         others = [column for column in table.columns if column.metric not in variants]
@@ -136,7 +161,7 @@ def _print_rankings(board: Board) -> None:
             values = [] if first is None else [_shown(first, row.entry.metric(first))]
             if second is not None:
                 values.append(_shown(second.key, second.of(row.entry)))
-            print("  ".join([f"  {rank:>8}", *values, row.entry.result.model.id]))
+            yield "  ".join([f"  {rank:>8}", *values, row.entry.result.model.id])
 
 
 def _shown(name: str, metric: Metric | None) -> str:

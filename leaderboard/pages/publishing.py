@@ -6,26 +6,30 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.files import replacing_folder, sha256_file
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
+from evaluators.stores.store import STORE
 
 DEFAULT_SITE = Path("site/_build")
 """Folder of the built site, unless another is named."""
 CONFIG = "mkdocs.yml"
 HANDWRITTEN = "docs"
-_SITE = "site"
+_SITE, _BUILD = "site", "build"
 # The file may hold tags that only the site generator knows, so that it is not read as a whole.
 _ADDRESS = re.compile(r"^site_url:[ \t]+([^\s#]+)", re.MULTILINE)
+_SCRATCH = ".board-"
 _UNSAFE = re.compile(r"[\s<>\"'`()\[\]{}\\]")
 SITE_MARK = "assets/board.js"
 """Path of a file that every finished site contains."""
@@ -63,6 +67,61 @@ def site_address(site: Path) -> str | None:
     return address.rstrip("/") + "/"
 
 
+class Told(NamedTuple):
+    """What a build prints besides the name of its site."""
+
+    rankings: list[str]
+    notes: list[str]
+    """Results that were left out or set apart."""
+
+
+class LastBuild:
+    """The last build of a site, which need not be repeated where nothing that it read has changed.
+
+    What pages are made from is the code, which every key of the memory covers, the options, and the contents of a few
+    folders. Links may lead out of these and pipes have no contents, so that a folder with one is always read anew.
+    """
+
+    def __init__(
+        self, memory: Memory, out: Path, folders: Mapping[str, Path], options: Mapping[str, JsonValue]
+    ) -> None:
+        """Look at everything that the build is going to read.
+
+        Args:
+            memory: The memory of this machine.
+            out: Folder of the finished site.
+            folders: All folders that a build reads, by a name each; one may be absent.
+            options: All else that decides about the pages.
+        """
+        self._memory, self._out, self._folders, self._options = memory, out, folders, options
+        self._inputs = self._read()
+
+    def _read(self) -> dict[str, JsonValue] | None:
+        """Return what the build reads; None if no hash can stand for it."""
+        if self._memory.folder is None:
+            return None
+        out = self._out.resolve()
+        try:
+            contents = {name: _contents(folder.resolve(), out) for name, folder in self._folders.items()}
+        except OSError:
+            return None
+        return {"out": str(out), **contents, **self._options}
+
+    @property
+    def told(self) -> Told | None:
+        """What the last build printed, if it read the same and its site is still there as it was; None otherwise."""
+        known = None if self._inputs is None else self._memory.get(_BUILD, self._inputs)
+        if not isinstance(known, list) or not self._out.is_dir() or known[0] != _state(self._out):
+            return None
+        rankings, notes = (list(map(str, lines)) for lines in known[1:] if isinstance(lines, list))
+        return Told(rankings, notes)
+
+    def remember(self, told: Told) -> None:
+        """Keep what a finished build printed, unless something changed while it was read."""
+        if self._inputs is not None and self._inputs == self._read():
+            self._memory.put(_BUILD, self._inputs, [_state(self._out), list(told.rankings), list(told.notes)])
+
+
 @contextmanager
 def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, Path]) -> Iterator[Path]:
     """Yield a folder of its own with everything that MkDocs reads: its configuration and, in ``docs``, all pages.
@@ -74,7 +133,7 @@ def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, 
         files: Text or bytes of each file by its path.
         copies: File to copy by the path of the copy.
     """
-    with tempfile.TemporaryDirectory(prefix=".board-", dir=site) as name:
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=site) as name:
         folder = Path(name)
         (folder / CONFIG).write_text(f"INHERIT: ../{CONFIG}\ndocs_dir: {HANDWRITTEN}\n", encoding="utf-8")
         docs = folder / HANDWRITTEN
@@ -143,12 +202,32 @@ def render(site: Path, folder: Path, out: Path, memory: Memory) -> bool:
     return True
 
 
-def _contents(folder: Path) -> str:
-    """Return a hash of the paths and the contents of all files in a folder."""
+def _contents(folder: Path, out: Path | None = None) -> str:
+    """Return a hash of the paths and the contents of all files in a folder.
+
+    Args:
+        folder: The folder; an absent one has no files.
+        out: Folder of the finished site, which is passed over. So are unfinished sites, and stores of answers, which no
+            board reads.
+
+    Raises:
+        OSError: a file cannot be read, or the folder holds a link or a pipe.
+    """
     digest = hashlib.sha256()
-    for path in _files(folder):
-        digest.update(f"\0{path.relative_to(folder).as_posix()}\0{sha256_file(path)}".encode())
+    for below, folders, files in os.walk(folder, onerror=_raise_unless_absent):
+        folders[:] = sorted(name for name in folders if Path(below, name) != out and not name.startswith(_SCRATCH))
+        for path in (Path(below, name) for name in sorted([*folders, *files]) if not name.startswith(STORE)):
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode):
+                digest.update(f"\0{path.relative_to(folder).as_posix()}\0{sha256_file(path)}".encode())
+            elif not stat.S_ISDIR(mode):
+                raise OSError(f"{path}: no file")
     return digest.hexdigest()
+
+
+def _raise_unless_absent(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _state(folder: Path) -> str:

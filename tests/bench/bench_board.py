@@ -1,0 +1,162 @@
+"""What the first and the second board of many results cost: ``make bench ARGS='-k bench_board'``.
+
+A quarter of the results each are answers to sentences with crossed clusters under two prompts, which are ranked, and to
+two tasks that are answered in text. With ``BEFORE=DIR``, another checkout of the repository, the boards are built there
+too, in turns with these, of results that the other code made. ``RESULTS`` is their number, 1,000 by default. The third
+board has one more model, with four results. CPU seconds count, those of all processes that a build starts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from biasboard.ground import strict_json
+from evaluators.backend import Capability, ChoiceRequest, Request, Response
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
+from evaluators.runs.plan.selection import select
+from evaluators.task import load_task, prompt_of
+from schemas.files import contract, row_files
+from schemas.folders.dataset_folder import read_manifest
+from schemas.lexicon import pronoun_families
+from tests.evaluators.logging_backend import LoggingBackend
+from tests.evaluators.made_data import made_items, write_dataset
+from tests.evaluators.pronoun_records import problems, sentences
+from tests.leaderboard.gifi_results import TEMPLATES, chance
+
+ASKED = (
+    ("made", "type2", "coreference", "intrinsic-v1"),
+    ("made", "type2", "coreference", "mcq2-v1"),
+    ("gifi", "recognition", "recognition", "sampled-v1"),
+    ("gifi", "math", "word_problem", "zero-shot-sampled-v1"),
+)
+"""Dataset, config, task and prompt."""
+REPOSITORY = Path(__file__).parents[2]
+ROUNDS = 3
+
+
+@dataclass
+class SkilledBackend(LoggingBackend):
+    """A model that is right as often as its skill says."""
+
+    skill: float = 0.5
+    capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
+
+    def _answer(self, request: Request) -> Response:
+        drawn, facts = chance(self.name, request.sha256), request.facts
+        if isinstance(request, ChoiceRequest):
+            likely = 0.5 + 0.49 * chance(request.sha256, self.name) * (1 if drawn < self.skill else -1)
+            chances = [likely if outcome == facts["referent"] else 1 - likely for outcome in request.outcomes]
+            return replace(super()._answer(request), option_logprobs=tuple(map(math.log, chances)))
+        family = facts.get("family", "he") if drawn < self.skill else "he"
+        pronoun = pronoun_families()[family].forms["nominative"]
+        return Response(status="answered", text=f" {pronoun} said so; the answer is {12 if drawn < self.skill else 9}.")
+
+
+def write_datasets(folder: Path) -> None:
+    """Write 200 sentences, of 20 occupation pairs and 10 frames, and the data of two tasks that texts answer."""
+    made = [replace(item, template_id=f"frame-{number // 2 % 10}") for number, item in enumerate(made_items(100))]
+    write_dataset(folder / "made", {"type2": made})
+    manifest = read_manifest(folder / "made")
+    splits = []
+    rows: dict[str, Sequence[Any]] = {"recognition": sentences(*TEMPLATES[:10]), "math": problems(10)}
+    for (config, items), shape in zip(rows.items(), ("pronoun_text", "word_problem"), strict=True):
+        path = f"data/{config}/test-00000-of-00001.parquet"
+        row_files.write_rows(folder / "gifi" / path, list(items), type(items[0]))
+        digest = row_files.content_sha256(items)
+        splits.append(
+            replace(
+                manifest.splits[0],
+                config=config,
+                item_shape=shape,
+                path=path,
+                n_items=len(items),
+                content_sha256=digest,
+            )
+        )
+    told = replace(manifest, name="gifi", benchmark="gifi", splits=tuple(splits))
+    told = replace(told, content_sha256=strict_json.sha256([split.content_sha256 for split in splits]))
+    strict_json.write(folder / "gifi" / "dataset.json", contract.dump(told))
+
+
+def make_results(folder: Path, first_model: int, n_models: int) -> None:
+    """Ask models from a first number on, each for one result of every kind."""
+    if not first_model:
+        write_datasets(folder / "datasets")
+    for number in range(first_model, n_models):
+        skill = 0.4 + 0.55 * number / n_models
+        backend = SkilledBackend(folder / "log", name=f"made/model-{number:03d}", batch=1_000, skill=skill)
+        for dataset, config, task, prompt in ASKED:
+            of_dataset = folder / "datasets" / dataset
+            selection = select(of_dataset, read_manifest(of_dataset), config)
+            plan = Plan(selection, load_task(task), prompt_of(load_task(task), prompt))
+            finished = run(plan, backend, RunOptions(root=folder / "runs", command="tests"))
+            (finished.folder / "responses.sqlite").unlink()
+
+
+def seconds(checkout: Path, *arguments: str | Path, memory: str | Path = "off") -> float:
+    """Return the CPU seconds of a command and of every process that it started, also of those that outlive it."""
+    environment = os.environ | {"PYTHONPATH": str(checkout), "BIASBOARD_MEMORY": str(memory), "OMP_NUM_THREADS": "1"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, *map(str, arguments)]
+    subprocess.run(command, cwd=checkout, env=environment, capture_output=True, check=True)
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            break
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def bench_board(tmp_path: Path) -> None:
+    adopt_orphans = 36  # PR_SET_CHILD_SUBREAPER: a server of processes ends after the build that started it.
+    ctypes.CDLL(None).prctl(adopt_orphans, 1, 0, 0, 0)
+    n_models = int(os.environ.get("RESULTS", "1000")) // len(ASKED)
+    checkouts = [*map(Path, filter(None, [os.environ.get("BEFORE")])), REPOSITORY]
+    homes = {checkout: tmp_path / str(number) for number, checkout in enumerate(checkouts)}
+    for checkout, home in homes.items():
+        home.mkdir()
+        made = seconds(checkout, __file__, home, "0", str(n_models))
+        print(f"\n{n_models * len(ASKED)} results took {made:.0f} s to make", end="")
+    taken: dict[str, dict[Path, list[float]]] = {
+        kind: {checkout: [] for checkout in checkouts} for kind in ("first", "second", "third")
+    }
+    for number in range(ROUNDS):
+        for kind, of_kind in taken.items():
+            for checkout, home in homes.items():
+                round_of = home / f"round-{number}"
+                if kind == "first":
+                    ignored = shutil.ignore_patterns(".board-*", "_build")
+                    shutil.copytree(checkout / "site", round_of / "site", ignore=ignored)
+                if kind == "third":
+                    seconds(checkout, __file__, home, str(n_models + number), str(n_models + number + 1))
+                folders = ("--runs", home / "runs", "--results", home / "none", "--datasets", home / "datasets")
+                options = ("--keys", home / "none", "--site", round_of / "site")
+                memory = round_of / "memory"
+                of_kind[checkout].append(
+                    seconds(checkout, "-m", "leaderboard", "build", *folders, *options, memory=memory)
+                )
+    for kind, of_kind in taken.items():
+        medians = [statistics.median(values) for values in of_kind.values()]
+        print(f"\n{kind} board: {' before, '.join(f'{median:.1f} s' for median in medians)} of CPU", end="")
+        for earlier, later in pairwise(of_kind.values()):
+            ratios = sorted(now / before for before, now in zip(earlier, later, strict=True))
+            print(f"; ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})", end="")
+
+
+if __name__ == "__main__":
+    make_results(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

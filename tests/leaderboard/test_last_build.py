@@ -1,0 +1,93 @@
+"""A build is spared only if nothing that it reads has changed, and its site neither."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from biasboard.ground import memory as memories
+from biasboard.ground.memory import Memory
+from leaderboard.pages.publishing import LastBuild, Told
+
+TOLD = Told(["  1  acme/small"], ["left out: a result"])
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in ("runs/acme/result.json", "runs/acme/responses.sqlite", "site/docs/index.md", "site/_build/index.html"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("old")
+    return tmp_path
+
+
+def last_build(
+    root: Path, *, out: str = "site/_build", is_fresh: bool = False, skip_invalid: bool = False
+) -> LastBuild:
+    folders = {name: root / name for name in ("runs", "site", "datasets")}
+    return LastBuild(Memory(root / "memory", is_fresh=is_fresh), root / out, folders, {"skip_invalid": skip_invalid})
+
+
+def change_unseen(path: Path) -> None:
+    """Change a file, but neither its size nor its time."""
+    status = path.stat()
+    path.write_text("new")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def add(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("old")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a result": lambda root: change_unseen(root / "runs/acme/result.json"),
+    "a result is renamed": lambda root: (root / "runs/acme").rename(root / "runs/emca"),
+    "a result is added": lambda root: add(root / "runs/other/result.json"),
+    "a result is removed": lambda root: shutil.rmtree(root / "runs/acme"),
+    "a dataset is built": lambda root: add(root / "datasets/made/dataset.json"),
+    "a page": lambda root: change_unseen(root / "site/docs/index.md"),
+    "a hidden page": lambda root: add(root / "site/docs/.hidden.md"),
+    "a link to a file": lambda root: (root / "runs/link.json").symlink_to(root / "runs/acme/result.json"),
+    "a link to a folder": lambda root: (root / "runs/link").symlink_to(root / "site"),
+    "a pipe": lambda root: os.mkfifo(root / "runs/acme/records.parquet"),
+    "the finished site": lambda root: (root / "site/_build/index.html").write_text("somebody else's"),
+    "the finished site is removed": lambda root: shutil.rmtree(root / "site/_build"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_whatever_changes_is_built_anew(root: Path, change: Callable[[Path], object]) -> None:
+    last_build(root).remember(TOLD)
+    assert last_build(root).told == TOLD
+    change(root)
+    assert last_build(root).told is None
+
+
+def test_other_options_and_other_code_are_built_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(root / "site/_build", root / "elsewhere", copy_function=shutil.copy2)
+    last_build(root).remember(TOLD)
+    assert last_build(root, is_fresh=True).told is None
+    assert last_build(root, skip_invalid=True).told is None
+    assert last_build(root, out="elsewhere").told is None
+    assert last_build(root).told == TOLD
+    monkeypatch.setattr(memories, "code_sha256", lambda: "other code")
+    assert last_build(root).told is None
+
+
+def test_what_no_board_reads_may_change(root: Path) -> None:
+    last_build(root).remember(TOLD)
+    (root / "runs/acme/responses.sqlite").write_text("more answers")
+    add(root / "site/.board-unfinished/docs/index.md")
+    assert last_build(root).told == TOLD
+
+
+def test_what_changed_during_a_build_is_built_anew(root: Path) -> None:
+    started = last_build(root)
+    change_unseen(root / "runs/acme/result.json")
+    started.remember(TOLD)
+    (root / "runs/acme/result.json").write_text("old")
+    assert last_build(root).told is None
