@@ -350,7 +350,7 @@ def check_model_id(model_id: str) -> str:
         ConfigError: the id is neither ``name`` nor ``org/name`` of letters, digits, dots, dashes and single
             underscores, or it begins like the id of a baseline.
     """
-    if model_id.startswith("baseline/"):
+    if model_id.casefold().startswith("baseline/"):
         raise ConfigError(
             f"model id '{model_id}': 'baseline/' is reserved for the baselines; give another name with --name"
         )

@@ -14,6 +14,7 @@ import typer
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.plain_text import printable
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import ScoringRequest
 from schemas.files import contract
@@ -61,7 +62,7 @@ def add_command(
         places=(),
         reason=None,
     )
-    name = strict_json.sha256([model, revision, backend])[:8]
+    name = _name(request)
     contract.check(request, where=f"request {name}")
     if any(other.name == name for other in _read(queue)):
         raise ConfigError(f"{queue / name}.json: the same model, revision and backend were requested before")
@@ -82,7 +83,7 @@ def list_command(
             needs = "" if request.memory_gb is None else f", {request.memory_gb:g} GB"
             outcome = request.reason or ", ".join(request.places)
             ended = "" if request.state == "open" else f", {request.state} {request.closed}: {outcome}"
-            print(f"{name}  {request.requested}  {model}  {request.backend}{needs}{ended}")
+            print(printable(f"{name}  {request.requested}  {model}  {request.backend}{needs}{ended}", most=2_000))
 
 
 @app.command("next")
@@ -149,7 +150,15 @@ def _read(queue: Path) -> list[_Queued]:
 
 def _requests(queue: Path) -> Iterator[_Queued]:
     for path in queue.glob("*.json"):
-        yield _Queued(path.stem, contract.read(path, ScoringRequest))
+        request = contract.read(path, ScoringRequest)
+        # Strangers propose requests too, and a maintainer copies the commands that name them into a terminal.
+        if path.stem != (name := _name(request)):
+            raise DataError(f"{queue}: {printable(path.name)} is not named after its request; rename it {name}.json")
+        yield _Queued(name, request)
+
+
+def _name(request: ScoringRequest) -> str:
+    return strict_json.sha256([request.model, request.revision, request.backend])[:8]
 
 
 def _write(queue: Path, queued: _Queued) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -25,6 +26,8 @@ from schemas.files import contract
 from schemas.folders.run_folder import REGISTER, RESULT, SUBMISSION, find_runs, path_of, read_result
 
 _MOST_BYTES = 1 << 16
+_LETTERS = str.maketrans("01i", "oll")
+"""Digits and letters that look like other letters, with case ignored."""
 
 
 class Statement(NamedTuple):
@@ -136,6 +139,10 @@ def read_submission(path: Path) -> Submission | None:
     submission = contract.read(file, Submission)
     if submission.result_sha256 != sha256_file(path):
         raise DataError(f"{file}: is about another {RESULT} than the one beside it; submit the run again")
+    # A day begins earlier elsewhere.
+    tomorrow = datetime.date.today() + datetime.timedelta(days=1)
+    if (last := max(submission.run_date, submission.submitted)) > tomorrow.isoformat():
+        raise DataError(f"{file}: names the day {last}, which is still to come; submit the run again")
     return submission
 
 
@@ -182,12 +189,25 @@ def check_owner(register: Register, place: str, author: str) -> None:
         DataError: the model belongs to somebody else.
     """
     model = _model_folder(place)
-    owners = {acceptance.owner for acceptance in register.results if _model_folder(acceptance.place) == model}
+    alike = appearance(model)
+    owners = {one.owner for one in register.results if appearance(_model_folder(one.place)) == alike}
     if owners and author not in owners:
         raise DataError(
             f"{place}: results of {model.replace('__', '/')} belong to {', '.join(sorted(owners))}, and the author is "
             f"{author}; ask the owner, or a maintainer to settle it"
         )
+
+
+def appearance(model: str) -> str:
+    """Return what a reader takes the id of a model, or its folder, for: two ids of one appearance are mistaken.
+
+    The Hub ignores case too, and so do file systems.
+
+    >>> appearance("Acme/Honest_1.") == appearance("acme__honest-l")
+    True
+    """
+    letters = model.replace("__", "/").casefold().translate(_LETTERS)
+    return "/".join(re.sub(r"[._-]+", "-", part).strip("-") for part in letters.split("/"))
 
 
 def _model_folder(place: str) -> str:

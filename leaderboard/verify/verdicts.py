@@ -19,7 +19,15 @@ from leaderboard.verify.isolation import Limits, Stopped, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import verified_outcome
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
-from leaderboard.verify.submissions import RESULTS, Forbidden, changes, check_owner, place_for, read_submission
+from leaderboard.verify.submissions import (
+    RESULTS,
+    Forbidden,
+    appearance,
+    changes,
+    check_owner,
+    place_for,
+    read_submission,
+)
 from schemas.documents.board import Register, Rerun
 from schemas.documents.result import Result, metric_key
 from schemas.files import contract
@@ -89,9 +97,9 @@ def judge(
         since: Earlier state of a single path, either of them a folder of results or a git checkout. Results that are
             the same in both are skipped; a missing result, one in a folder of another model or dataset, a changed
             register, and in a checkout every other change are rejected. None to judge every result.
-        against: Folder of accepted results. A result with the identity of one of these, or of one before it, under
-            another name is rejected; one with the answers of another model, or with other answers of the same model,
-            has a warning. None to compare results with none.
+        against: Folder of accepted results. A result with the identity of one of these, or of a valid one before it,
+            under another name is rejected, and so is one whose name looks like another; one with the answers of another
+            model, or with other answers of the same model, has a warning. None to compare results with none.
 
     Yields:
         A verdict for each result, and for each path, link or folder without one, in the order of the paths. A result
@@ -103,10 +111,10 @@ def judge(
     place_in = None if since is None else paths[0] / RESULTS if (since / ".git").exists() else paths[0]
     pieces = [result for results in results_of_paths for result in results if isinstance(result, Path)]
     there = [] if against is None or not against.is_dir() else find_runs(against)
-    others = (*there, *(piece.parent for piece in pieces)) if against is not None else ()
+    valid: list[Path] = []
     for piece in pieces:
         _prepare(piece, keys)
-    work = partial(_verdict, memory=memory, keys=keys, others=others, n_there=len(there))
+    work = partial(_verdict, memory=memory, keys=keys)
     outcomes = isolated(work, pieces, _LIMITS, n_workers=max(1, min(_N_WORKERS, len(pieces))))
     n_done = 0
     for results in results_of_paths:
@@ -119,8 +127,13 @@ def judge(
             advance(n_done, len(pieces))
             if isinstance(outcome, Stopped):
                 yield Verdict(place=str(result.parent), reason=f"{result.parent}: {outcome.reason}")
-            else:
-                yield outcome if place_in is None else _placed(outcome, place_in)
+                continue
+            verdict, entry = outcome
+            if entry is not None and against is not None:
+                # Not with rejected ones: whoever hands those in would harm the others.
+                verdict = _beside(verdict, entry, [*dict.fromkeys([*there, *valid])])
+                valid += [result.parent] if verdict.reason is None else []
+            yield verdict if place_in is None else _placed(verdict, place_in)
 
 
 def _prepare(path: Path, keys: KeyBook) -> None:
@@ -195,26 +208,22 @@ def _results_at(path: Path) -> list[Path | Verdict]:
     return results
 
 
-def _verdict(path: Path, memory: Memory, keys: KeyBook, others: Sequence[Path], n_there: int) -> Verdict:
+def _verdict(path: Path, memory: Memory, keys: KeyBook) -> tuple[Verdict, Entry | None]:
+    """Return the verdict about a result by itself, and the result if it is valid."""
     # Strangers write to folders of accepted results too, so nothing in them is trusted.
     root = Root(path.parent, "accepted")
     place = str(path.parent)
     outcome = verified_outcome((path, root), memory, keys)
     if isinstance(outcome, LeftOut):
-        return Verdict(place=place, reason=outcome.reason.removeprefix(f"{place}{os.sep}"))
+        return Verdict(place=place, reason=outcome.reason.removeprefix(f"{place}{os.sep}")), None
     try:
         read_submission(path)
     except (DataError, OSError) as error:
-        return Verdict(place=place, reason=str(error))
-    before = others.index(path.parent, n_there) if others else 0
-    found = list(rivalries(outcome, path.parent, others[:before]))
-    for rivalry in found:
-        if rivalry.is_refused:
-            return Verdict(place=place, reason=rivalry.says)
-    warnings = [*(rivalry.says for rivalry in found), *warnings_of(outcome)]
+        return Verdict(place=place, reason=str(error)), None
+    warnings = [*warnings_of(outcome)]
     if strange := strange_files(path):
         warnings.append(f"files that belong to no submission lie beside it: {', '.join(strange[:5])}; leave them out")
-    return Verdict(
+    verdict = Verdict(
         place=place,
         warnings=tuple(warnings),
         belongs=place_for(outcome.result).as_posix(),
@@ -225,6 +234,7 @@ def _verdict(path: Path, memory: Memory, keys: KeyBook, others: Sequence[Path], 
         records_sha256=outcome.result.records.sha256,
         result_sha256=sha256_file(path),
     )
+    return verdict, outcome
 
 
 def warnings_of(entry: Entry) -> Iterator[str]:
@@ -254,6 +264,15 @@ class Rivalry(NamedTuple):
     """True if the result must not be handed in; False if a maintainer decides, who is warned."""
 
 
+def _beside(verdict: Verdict, entry: Entry, others: Sequence[Path]) -> Verdict:
+    """Return the verdict about a result after a comparison with others."""
+    found = list(rivalries(entry, Path(verdict.place), others))
+    for rivalry in found:
+        if rivalry.is_refused:
+            return Verdict(place=verdict.place, reason=rivalry.says)
+    return replace(verdict, warnings=(*(rivalry.says for rivalry in found), *verdict.warnings))
+
+
 def rivalries(entry: Entry, folder: Path, others: Sequence[Path]) -> Iterator[Rivalry]:
     """Yield what a verified result has in common with others that were there before, and should not.
 
@@ -272,6 +291,11 @@ def rivalries(entry: Entry, folder: Path, others: Sequence[Path]) -> Iterator[Ri
         is_same_model = ours.model.identity_sha256 == theirs.model.identity_sha256
         if is_same_model and (ours.model.id, ours.model.revision) != (theirs.model.id, theirs.model.revision):
             yield Rivalry(f"claims the identity of {name} in {other}; a maintainer has to settle it", is_refused=True)
+        elif ours.model.id != theirs.model.id and appearance(ours.model.id) == appearance(theirs.model.id):
+            says = (
+                f"its id {ours.model.id} looks like that of {name} in {other}; give the same id, or a clearly other one"
+            )
+            yield Rivalry(says, is_refused=True)
         elif is_same_model and ours.signature_sha256 == theirs.signature_sha256:
             if not _are_alike(entry, other, theirs):
                 says = f"has other answers than {other}, of the same model; a maintainer has to settle which are right"

@@ -11,10 +11,10 @@ from pydantic import StringConstraints
 from typing_extensions import override
 
 from schemas.documents.base import (
-    NAME_PATTERN,
     Count,
     Distinct,
     Document,
+    Name,
     Positive,
     SemanticVersion,
     Sha256,
@@ -47,10 +47,10 @@ class BaseModel(Document):
 class TrainingData(Document):
     """The dataset that the items come from, and the task that asked about them."""
 
-    name: Annotated[str, StringConstraints(max_length=200, pattern=NAME_PATTERN)]
+    name: Name
     version: SemanticVersion
     content_sha256: Sha256
-    task: Annotated[str, StringConstraints(max_length=200, pattern=NAME_PATTERN)]
+    task: Name
     task_version: Version
 
 
@@ -102,8 +102,8 @@ Their text gives a learning rate of 0.002, and their scripts the 0.0002 of QLoRA
 class TrainedAdapter(Document):
     """An adapter for one context: a config under a prompt, with the examples that it shows."""
 
-    config: Annotated[str, StringConstraints(max_length=200, pattern=NAME_PATTERN)]
-    prompt: Annotated[str, StringConstraints(max_length=200, pattern=NAME_PATTERN)]
+    config: Name
+    prompt: Name
     path: Annotated[
         str, StringConstraints(max_length=1000, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
     ]
@@ -134,9 +134,7 @@ class Adapters(Document):
     base: BaseModel
     data: TrainingData
     hyperparameters: Hyperparameters
-    target_modules: Annotated[
-        tuple[Annotated[str, StringConstraints(max_length=200, pattern=NAME_PATTERN)], ...], MinLen(1), Distinct()
-    ]
+    target_modules: Annotated[tuple[Name, ...], MinLen(1), Distinct()]
     """Names of the linear layers that have an adapter, sorted; the output layer has none."""
     computation: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     """Data type of the forward passes of the training, with the type of the device, such as ``float32 on cpu``."""

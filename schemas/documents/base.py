@@ -55,7 +55,7 @@ class Document:
 
 SCHEMA_VERSION: Final = "1.0"
 """The ``schema_version`` that documents are written with."""
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
 
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]

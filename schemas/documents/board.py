@@ -7,7 +7,6 @@ score a model wait in a queue. An answer key replaces a dataset whose texts a bo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Literal, TypeAlias
@@ -43,6 +42,10 @@ class Submission(Document):
     """Version of biasboard that made the submission."""
     result_sha256: Sha256
     """SHA-256 of the bytes of ``result.json``, which names the hashes of the other files."""
+
+    @override
+    def problems(self) -> Iterator[str]:
+        yield from _no_days(self.run_date, self.submitted)
 
 
 Decision: TypeAlias = Literal["accepted", "preferred", "withdrawn"]
@@ -90,9 +93,7 @@ class Acceptance(Document):
     @override
     def problems(self) -> Iterator[str]:
         rerun = None if self.rerun is None else self.rerun.date
-        for day in (self.accepted, self.decided, self.texts_compared, self.scores_compared, rerun):
-            if day is not None and not _is_day(day):
-                yield f"'{day}' is no day of the calendar; write one such as 2026-01-31"
+        yield from _no_days(self.accepted, self.decided, self.texts_compared, self.scores_compared, rerun)
         if self.rerun is not None and self.rerun.n_agreeing > self.rerun.n_items:
             yield "more items agree than were asked again; correct it"
         if self.decision != "accepted" and self.reason is None:
@@ -114,11 +115,12 @@ class Register(Document):
             yield from (f"results: {entry.place}: {problem}" for problem in entry.problems())
 
 
-def _is_day(text: str) -> bool:
-    with suppress(ValueError):
-        date.fromisoformat(text)
-        return True
-    return False
+def _no_days(*days: str | None) -> Iterator[str]:
+    for day in days:
+        try:
+            date.fromisoformat(day or "2026-01-31")
+        except ValueError:
+            yield f"'{day}' is no day of the calendar; write one such as 2026-01-31"
 
 
 KeyHash: TypeAlias = Literal["sha256", "hmac-sha256"]

@@ -24,7 +24,7 @@ from evaluators.backend import model_identity
 from leaderboard.verify.comparisons import compare_scores
 from leaderboard.verify.entries import Entry, Root, why_unranked
 from leaderboard.verify.loading import load
-from leaderboard.verify.submissions import place_for
+from leaderboard.verify.submissions import check_owner, place_for, read_register
 from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.result import Model, Result
 from schemas.folders.run_folder import find_runs, read_result
@@ -32,6 +32,7 @@ from tests.commands import run
 from tests.evaluators.text_scoring import MadeScorer
 from tests.leaderboard.forging import Places, accepted, board, constant, forge, nudged, verdict
 from tests.leaderboard.gifi_results import scorers
+from tests.leaderboard.test_hostile_files import table_bomb
 from tests.leaderboard.withheld_world import World
 
 
@@ -91,6 +92,11 @@ CLAIMS: list[tuple[str, Callable[[Result], Result], str]] = [
             backend="baseline",
         ),
         "is of a baseline, and the board computes baselines itself",
+    ),
+    (
+        "a name that looks like that of a baseline",
+        with_identity(lambda model: {"backend": "logging", "model": "Baseline/clever@1"}, id="Baseline/clever"),
+        "'baseline/' is reserved for the baselines",
     ),
 ]
 
@@ -321,6 +327,57 @@ def test_a_result_is_compared_with_those_that_are_there(places: Places, tmp_path
     disputing = compared(places, tmp_path / "c", model="acme/honest", change=constant(0.6))
     assert "has other answers than " in disputing.warnings[0]
     assert compared(places, tmp_path / "d", change=constant(0.6)).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["Acme/Honest", "acme/h0nest", "acme/honest.", "acme_/honest"])
+def test_a_name_that_looks_like_another_is_rejected(places: Places, tmp_path: Path, name: str) -> None:
+    rejected = compared(places, tmp_path, model=name, change=constant(0.6))
+    assert f"its id {name} looks like that of acme/honest (1) in " in (rejected.reason or "")
+    results = tmp_path / "there"
+    accepted(results, place_for(read_result(places.honest)).as_posix(), "2026-01-01")
+    with pytest.raises(DataError, match="belong to acme-bot, and the author is evil-bot"):
+        check_owner(read_register(results), f"made@1.0.0/{name.replace('/', '__')}/type2", "evil-bot")
+
+
+@pytest.mark.slow
+def test_rejected_results_harm_no_others_beside_them(places: Places, tmp_path: Path) -> None:
+    """A bomb with a stolen identity comes first: the other results would be compared with it."""
+    forge(places, tmp_path / "forged" / "b", model="acme/other", change=constant(0.6))
+    stolen = read_result(tmp_path / "forged" / "b").model.identity_sha256
+    claim = with_model(identity_sha256=stolen, identity=None, endpoint="api")
+    table_bomb(200, reason="x" * 300_000_000)(forge(places, tmp_path / "forged" / "a", of_result=claim))
+    advance: Callable[[int, int], None] = lambda n_done, n: None  # noqa: E731
+    judged = list(judge([tmp_path / "forged"], places.book, Memory(None), advance=advance, against=tmp_path / "none"))
+    assert [verdict.state for verdict in judged] == ["rejected", "accepted"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"submitted": "2999-12-31"}, "names the day 2999-12-31, which is still to come"),
+        ({"run_date": "2026-99-99"}, "'2026-99-99' is no day of the calendar"),
+        ({"model_card": "https://evil.test@acme.org/x"}, "model_card"),
+        ({"contact": "a\nb"}, "contact"),
+    ],
+)
+def test_statements_that_mislead_are_rejected(
+    places: Places, tmp_path: Path, fields: dict[str, str], said: str
+) -> None:
+    folder = forge(places, tmp_path / "a")
+    statement = {
+        "schema_version": "1.0",
+        "contact": "bot@example.org",
+        "model_card": "https://example.org/card",
+        "train_data_disclosure": None,
+        "run_date": "2026-01-01",
+        "submitted": "2026-01-02",
+        "biasboard": "1",
+        "result_sha256": sha256_file(folder / "result.json"),
+    }
+    (folder / "submission.json").write_text(json.dumps(statement))
+    assert verdict(folder, places).reason is None
+    (folder / "submission.json").write_text(json.dumps(statement | fields))
+    assert said in (verdict(folder, places).reason or "")
 
 
 @pytest.mark.slow

@@ -145,6 +145,7 @@ def test_slices_of_other_items_share_no_table(places: Places, tmp_path: Path) ->
         ({"n_items": 202, "items_sha256": "1" * 64}, "counts.items 200, signature.n_items 202"),
         ({"splits": ("test", "more"), "items_sha256": "1" * 64}, "which has 200 others"),
         ({"benchmark": "gifi"}, "benchmark is gifi, not synthbias"),
+        ({"dataset": "x" * 5_000}, "signature.dataset: 'xxx"),
     ],
 )
 def test_a_signature_that_is_not_the_datasets_is_rejected(

