@@ -378,8 +378,9 @@ def argument_fields(shown: Mapping[str, str], hidden: Mapping[str, str]) -> dict
 def without_path(name: str) -> str:
     """Return the name of a folder without its path, and a Hub id as it is.
 
-    >>> without_path("/home/me/models/mine"), without_path("org/name"), without_path("runs/mine/last")
-    ('mine', 'org/name', 'last')
+    >>> without_path("/home/me/models/mine"), without_path("org/name"), without_path("https://host/name?key=1")
+    ('mine', 'org/name', 'name')
     """
+    name = name.partition("?")[0]  # Of an address, what follows may be a key.
     is_path = name.startswith((".", "~", "/")) or "\\" in name or name.count("/") > 1
     return re.split(r"[/\\]", name.rstrip("/\\"))[-1] if is_path else name

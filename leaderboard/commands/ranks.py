@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, cast
 
 import typer
 from rich.console import Console
@@ -18,6 +18,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from biasboard.ground.plain_text import escaped
 from biasboard.ground.strict_json import JsonValue
+from leaderboard.pages.table_rows import Scalar, to_csv
 from leaderboard.ranking.score_ranks import RankedModel, ScoreRanks, rank_scores
 from leaderboard.ranking.scores import Columns, Layout, read_frame
 
@@ -75,13 +76,18 @@ def ranks(
         with replacing(out) as temporary:
             temporary.write_text(svg, encoding="utf-8")
     if output == "csv":
-        print(ranked.frame().to_csv(index=False), end="")
+        print(to_csv([{name: _plain(value) for name, value in row.items()} for row in ranked.rows()]), end="")
     elif output == "json":
         print(strict_json.dumps(_document(ranked)), end="")
     else:
         _print(ranked, lower_is_better)
         if out is not None:
             print(f"drawing {out}")
+
+
+def _plain(value: JsonValue) -> Scalar:
+    """Return a cell whose text cannot act on a terminal; ``to_csv`` keeps it from a spreadsheet."""
+    return escaped(value) if isinstance(value, str) else cast(Scalar, value)
 
 
 def _document(ranked: ScoreRanks) -> JsonValue:

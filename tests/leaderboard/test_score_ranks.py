@@ -337,15 +337,17 @@ def test_nested_columns_are_named(tmp_path: Path) -> None:
         ranks(path, model="x")
 
 
-def test_names_cannot_act_on_the_terminal(tmp_path: Path) -> None:
+def test_names_cannot_act_on_a_terminal_or_a_spreadsheet(tmp_path: Path) -> None:
     table = wide()
-    table["Model"] = ["\x1b[31mred", "[bold]b[/bold]", "two\nlines", "\u202eback"]
+    table["Model"] = ["\x1b[31mred", "[bold]b[/bold]", "two\nlines", "=\u202eback"]
     path = tmp_path / "scores.csv"
     table.to_csv(path, index=False)
-    shown = command(path, status=0).stdout
-    for name in ("\\x1b[31mred", "[bold]b[/bold]", "two\\nlines", "\\u202eback"):
-        assert name in shown
-    assert "\x1b" not in shown
+    for options in ((), ("--format", "csv")):
+        shown = command(path, *options, status=0).stdout
+        for name in ("\\x1b[31mred", "[bold]b[/bold]", "two\\nlines", "=\\u202eback"):
+            assert name in shown
+        assert "\x1b" not in shown
+    assert "\n'=\\u202eback," in shown
     assert ranks(table).models[0].model == "\x1b[31mred"
 
 
