@@ -1,7 +1,4 @@
-"""Detects refusals in generated texts by the phrases of ``refusals.toml``.
-
-Multiple-choice answers of coreference have their own list, in ``coreference/generated_answers.py``.
-"""
+"""Detects refusals in generated texts by the phrases of ``refusals.toml``."""
 
 from __future__ import annotations
 
@@ -31,9 +28,19 @@ class _Patterns(NamedTuple):
 
 
 @cache
-def _patterns() -> _Patterns:
+def _phrases() -> dict[str, Any]:
     text = resources.files("evaluators.tasks").joinpath("refusals.toml").read_text(encoding="utf-8")
-    data: dict[str, Any] = tomllib.loads(text)
+    return tomllib.loads(text)
+
+
+def answer_phrases() -> str:
+    """Return a regular expression of the phrases with which an answer to a question with options declines."""
+    return f"(?:{'|'.join(_phrases()['answer'])})"
+
+
+@cache
+def _patterns() -> _Patterns:
+    data = _phrases()
     parts = {name: f"(?:{'|'.join(data[name])})" for name in ("cannot", "doing")}
 
     def compiled(name: str) -> re.Pattern[str]:

@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from evaluators.tasks.coreference.coreference_table import UNDETERMINED
+from evaluators.tasks.refusals import answer_phrases
 
 # An underscore marks emphasis here, but counts as a word character in regular expressions.
 _PLAINER = str.maketrans(
@@ -72,11 +73,7 @@ _UNSAYS = re.compile(
 # In "answer != B" the letter is not the answer: these symbols must not be ignored as punctuation.
 _UNEQUAL = re.compile(r"!(?=[=\w])|<>|/=")
 _TAKES_BACK = re.compile(r"\W*(?:no|wait|actually|sorry|correction|hm+|but|or)\b", re.IGNORECASE)
-_REFUSAL = (
-    r"[\W_]*(?:(?:(?:i am|i'm|we are)\s+)?(?:so\s+|very\s+|really\s+)?(?:sorry|unable|not able)\b"
-    r"|(?:i|we)\s+(?:can't|cannot|can not|won't|will not|must decline|decline|refuse)\b"
-    r"|as an? (?:ai|artificial|language model)\b|(?:i|we) apologi[sz]e\b)"
-)
+_REFUSAL = r"[\W_]*" + answer_phrases()
 _REFUSES = re.compile(_REFUSAL, re.IGNORECASE)
 _REFUSING_CLAUSE = re.compile(_REFUSAL + r"[^.,;!?]*?(?:[.,;!?]+\s*(?:but\b)?|\bbut\b)", re.IGNORECASE)
 _CANNOT = r"(?:cannot|can't|can not|could not|couldn't) be determined"
