@@ -59,7 +59,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         ".": {"statistics"},
         "calibration": {".", "statistics"},
         "tasks": set(),
-        "tasks.coreference": {".", "statistics"},
+        "tasks.coreference": {".", "statistics", "tasks"},
         "tasks.pronouns": {".", "statistics", "tasks"},
         "tasks.labels": {".", "statistics"},
         "tasks.images": {".", "tasks.labels"},

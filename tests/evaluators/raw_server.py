@@ -99,13 +99,18 @@ class RawServer:
 def _request(connection: socket.socket) -> tuple[str, Mapping[str, Any]]:
     received = b""
     while b"\r\n\r\n" not in received:
-        part = connection.recv(65536)
-        if not part:
-            raise ConnectionError
-        received += part
+        received += _part(connection)
     head, _, body = received.partition(b"\r\n\r\n")
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
     length = int(lengths[0].partition(b":")[2]) if lengths else 0
     while len(body) < length:
-        body += connection.recv(65536)
+        body += _part(connection)
     return head.split(b" ")[1].decode(), json.loads(body) if body else {}
+
+
+def _part(connection: socket.socket) -> bytes:
+    """Return what has come; a client that gave up in the middle of a request would be waited for without end."""
+    part = connection.recv(65536)
+    if not part:
+        raise ConnectionError
+    return part
