@@ -16,7 +16,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.verify.entries import why_insufficient
-from leaderboard.verify.submissions import acceptances, check_owner, place_for, read_register, write_register
+from leaderboard.verify.submissions import acceptances, place_for, read_register, why_not_owner, write_register
 from schemas.documents.base import from_values
 from schemas.documents.board import Acceptance, Decision, Rerun
 from schemas.folders.run_folder import RESULT, read_result
@@ -63,8 +63,8 @@ def accept(
         result = read_result(path.parent)
         if folder != (belongs := place_for(result).as_posix()):
             raise DataError(f"{folder}: belongs into {belongs}; move it there, or submit the run again")
-        if before is None:
-            check_owner(register, folder, account)
+        if before is None and (why := why_not_owner(register, folder, account)) is not None:
+            raise DataError(why)
         is_new = before is None or (before.decision, before.reason) != (decision, reason)
         result_sha256 = sha256_file(path)
         # What was asked again or compared says nothing about a result that changed since then.

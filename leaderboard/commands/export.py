@@ -21,7 +21,7 @@ from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.pages.addresses import permalink
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
 from leaderboard.verify.entries import Entry, Root, why_withheld
-from leaderboard.verify.intake import results_in
+from leaderboard.verify.intake import results_at
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.loading import verified_outcomes
 from leaderboard.verify.submissions import read_submission
@@ -146,13 +146,8 @@ def _verified(
 def _found(place: Path, results: Path) -> Iterator[tuple[Path, Root] | Refusal]:
     """Yield the results at a path with their origin: accepted below the folder of accepted results, else local."""
     folder = place.parent if place.name == RESULT else place
-    if not folder.is_dir():
-        yield Refusal(str(place), "no such folder; name the folder of a finished run")
-        return
     is_accepted = folder.resolve().is_relative_to(results.resolve())
-    n_found = 0
-    for searched in results_in(folder):
-        n_found += 1
+    for searched in results_at(place):
         if searched.problem is not None:
             yield Refusal(str(searched.path), searched.problem)
         elif is_accepted:
@@ -160,8 +155,6 @@ def _found(place: Path, results: Path) -> Iterator[tuple[Path, Root] | Refusal]:
             yield results / searched.path.resolve().relative_to(results.resolve()), Root(results, "accepted")
         else:
             yield searched.path, Root(folder, "local")
-    if not n_found:
-        yield Refusal(str(place), f"no {RESULT} here; name the folder of a finished run")
 
 
 def _manifests(datasets: Path) -> dict[str, Manifest]:

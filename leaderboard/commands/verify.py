@@ -29,8 +29,8 @@ from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import is_reproduced
 from leaderboard.verify.keys import KeyBook, open_book
-from leaderboard.verify.submissions import read_register
-from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict, judge, owned
+from leaderboard.verify.submissions import read_register, why_not_owner
+from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict, judge
 from schemas.documents.board import Register
 from schemas.folders.run_folder import RESULT, read_result
 
@@ -109,7 +109,12 @@ def verify(
     verdicts = _judged(path, book, memory, since, results)
     if author is not None:
         register = read_register(results)
-        verdicts = [owned(verdict, register, author) for verdict in verdicts]
+        verdicts = [
+            verdict
+            if verdict.belongs is None or (why := why_not_owner(register, verdict.belongs, author)) is None
+            else replace(verdict, reason=why)
+            for verdict in verdicts
+        ]
     if texts is not None:
         verdicts = list(compared(verdicts, CompleteRuns(texts, book, memory)))
     verdicts = list(known_to_follow(verdicts, read_register(results)))

@@ -18,8 +18,8 @@ from biasboard.ground.files import replacing
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.gates import Gates
+from leaderboard.ranking.unranked import why_unranked
 from leaderboard.result_format import Addresses, VerifiedResult
-from leaderboard.verify.entries import why_unranked
 from schemas.documents.result import Metric
 
 _FOLDER = ".eval_results"

@@ -17,7 +17,8 @@ from leaderboard.ranking.index_tables import Indices, index_tables
 from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.table_columns import Undefined, choose, undefined
-from leaderboard.verify.entries import MIN_ANSWERED, Entry, Match, model_label, why_unranked
+from leaderboard.ranking.unranked import MIN_ANSWERED, why_unranked
+from leaderboard.verify.entries import Entry, Match, model_label
 from schemas.documents.result import Metric, Signature
 
 

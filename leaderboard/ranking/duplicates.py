@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
-from leaderboard.verify.entries import Entry, Match, model_label, why_unranked
+from leaderboard.ranking.unranked import why_unranked
+from leaderboard.verify.entries import Entry, Match, model_label
 from leaderboard.verify.sketches import Asked, asked, first_alike
 
 

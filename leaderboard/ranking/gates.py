@@ -9,7 +9,8 @@ from biasboard.ground.plain_text import listed
 from evaluators.benchmark import Gate, load_benchmark
 from evaluators.runs.measure.baseline_gate import Lead
 from evaluators.runs.measure.index_values import protocol_of
-from leaderboard.verify.entries import Entry, why_unranked
+from leaderboard.ranking.unranked import why_unranked
+from leaderboard.verify.entries import Entry
 
 _MOST_SOLVERS = 3
 

@@ -14,7 +14,8 @@ from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
 from leaderboard.ranking.revisions import model_rows
-from leaderboard.verify.entries import MIN_ANSWERED, Entry, model_label, why_unranked
+from leaderboard.ranking.unranked import MIN_ANSWERED, why_unranked
+from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Result
 from schemas.documents.run_files import Scorer
 

@@ -24,7 +24,7 @@ from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, deviation
 from leaderboard.ranking.bounds import detectable_note
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
 from leaderboard.ranking.scores import Columns, Scores, scores_of
-from leaderboard.verify.entries import MIN_ANSWERED
+from leaderboard.ranking.unranked import MIN_ANSWERED
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray, Column
+from biasboard.ground.columns import BoolArray, Column, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import printable
-from evaluators.adapter_set import trained_items
 from evaluators.backend import GenerateRequest, check_model_id, choice_sha256, model_identity
 from evaluators.runs.ask.importing import BACKEND
-from evaluators.task import Prompt, Task, load_task, prompt_of
+from evaluators.task import Task, load_task, prompt_of
+from schemas.documents.adapters import Adapters
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import TOLERANCE, Model, Result, Signature
 from schemas.files.record_columns import RecordColumns
@@ -27,10 +27,19 @@ from schemas.folders.run_folder import ADAPTERS, SUBMIT_AGAIN, read_adapters
 _NO_EXAMPLES = hashlib.sha256().hexdigest()
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+@-]*")
 _BASELINE = "baseline/"
+_STATED = {
+    "backend": "backend",
+    "precision": "precision",
+    "chat_template": "chat_template_sha256",
+    "chat_template_sha256": "chat_template_sha256",
+}
+"""Parts of identities that models have as fields, by the name of the part."""
+_MOST_TOGETHER = 1.02
+"""Maximum sum of the probabilities of mutually exclusive options: 1, plus the rounding of half precision."""
 
 
 def check_claims(path: Path, result: Result, *, is_foreign: bool) -> None:
-    """Check that the names in a result are unambiguous, and that task and prompt are those of this code.
+    """Check that the names in a result are unambiguous, and that task, prompt and training data are those of this code.
 
     Args:
         path: Path of the ``result.json``.
@@ -38,167 +47,130 @@ def check_claims(path: Path, result: Result, *, is_foreign: bool) -> None:
         is_foreign: True if a stranger may have written it; a user may name own runs as they like.
 
     Raises:
-        DataError: no run gives such a name, the identity does not follow from its parts or is that of another model, or
-            the task version or the prompt is not that of this code.
+        DataError: no run says such a thing, or the list of adapters is damaged.
     """
-    _check_model(path, result.model)
-    if is_foreign:
-        _check_foreign_model(path, result.model)
-    _check_signature(path, result)
+    for fault in chain(_faults_of_model(result.model, is_foreign=is_foreign), _faults_of_signature(result.signature)):
+        raise DataError(f"{path}: {fault}")
+    if (adapters := read_adapters(path.parent, result)) is not None:
+        for fault in _faults_of_adapters(adapters, result.signature):
+            raise DataError(f"{path.with_name(ADAPTERS)}: {fault}")
 
 
-def _check_foreign_model(path: Path, model: Model) -> None:
-    """Check that a result that a stranger hands in names the model that answered, which its identity describes."""
-    if model.endpoint == "baseline":
-        raise DataError(f"{path}: is of a baseline, and the board computes baselines itself; leave it out")
-    if model.identity is None:
-        # The address of an endpoint is part of its identity and is not shown, so that its hash has to be believed.
-        if model.endpoint != "api":
-            raise DataError(f"{path}: says only the hash of its model's identity, not its parts; run the model again")
-        return
-    for name, ours, theirs in _named_by_identity(model, model.identity):
-        if ours != theirs:
-            raise DataError(
-                f"{path}: the identity says {name} '{printable(theirs)}', the model '{printable(str(ours))}'; run it "
-                "again without --name, or name the folder that was loaded"
-            )
-
-
-def _named_by_identity(model: Model, identity: Mapping[str, str | None]) -> Iterator[tuple[str, str | None, str]]:
-    """Yield each name that follows from an identity: what it is, as the model has it, and as the identity has it."""
-    files = identity.get("adapter") or identity.get("model")
-    if model.backend == BACKEND:
-        # Harnesses log the name and the commit apart, and a published file is named by its hash alone.
-        if commit := identity.get("commit"):
-            yield "commit", model.revision, commit
-    elif files is not None:
-        name, _, revision = files.rpartition("@")
-        yield "revision", model.revision, revision
-        if name:
-            # With one adapter per context, an id has this suffix.
-            yield "id", model.id.removesuffix("-LoRA") if "adapters" in identity else model.id, name
-    elif (own := identity.get("id")) is not None:
-        yield "id", model.id, own
-
-
-def _check_model(path: Path, model: Model) -> None:
+def _faults_of_model(model: Model, *, is_foreign: bool) -> Iterator[str]:
     try:
         # Baselines are the only models whose ids users cannot choose.
         check_model_id(model.id.removeprefix(_BASELINE) if model.endpoint == "baseline" else model.id)
     except ConfigError as error:
-        raise DataError(f"{path}: {printable(str(error))}") from error
+        yield printable(str(error))
     if model.revision is not None and not _REVISION.fullmatch(model.revision):
-        raise DataError(
-            f"{path}: revision '{printable(model.revision)}' is not of letters, digits and . _ : / + @ - alone; name "
-            "a commit, a tag or a version"
+        yield (
+            f"revision '{printable(model.revision)}' is not of letters, digits and . _ : / + @ - alone; name a commit, "
+            "a tag or a version"
         )
     identity = model.identity
-    if identity is None:
+    if identity is not None and model_identity(identity) != model.identity_sha256:
+        yield "identity_sha256 is not the hash of the identity; run the model again"
+    if is_foreign and model.endpoint == "baseline":
+        yield "is of a baseline, and the board computes baselines itself; leave it out"
+    # The address of an endpoint is part of its identity and is not shown, so that its hash has to be believed.
+    if is_foreign and identity is None and model.endpoint != "api":
+        yield "says only the hash of its model's identity, not its parts; run the model again"
+    for name, ours, theirs, remedy in () if identity is None else _said_twice(model, identity, is_foreign=is_foreign):
+        if ours != theirs:
+            yield f"the identity says {name} '{printable(str(theirs))}', the model '{printable(str(ours))}'; {remedy}"
+
+
+def _said_twice(
+    model: Model, identity: Mapping[str, str | None], *, is_foreign: bool
+) -> Iterator[tuple[str, str | None, str | None, str]]:
+    """Yield what a model and its identity both say: the name, both values, and the remedy if they differ."""
+    for name, field in _STATED.items():
+        if name in identity:
+            yield name, getattr(model, field), identity[name], "run the model again"
+    if not is_foreign:
         return
-    if model_identity(identity) != model.identity_sha256:
-        raise DataError(f"{path}: identity_sha256 is not the hash of the identity; run the model again")
-    parts = {
-        "backend": model.backend,
-        "precision": model.precision,
-        "chat_template": model.chat_template_sha256,
-        "chat_template_sha256": model.chat_template_sha256,
-    }
-    for name, value in parts.items():
-        if name in identity and identity[name] != value:
-            raise DataError(
-                f"{path}: the identity says {name} '{printable(str(identity[name]))}', the model '{value}'; run the "
-                "model again"
-            )
+    rename = "run it again without --name, or name the folder that was loaded"
+    files = identity.get("adapter") or identity.get("model")
+    if model.backend == BACKEND:
+        # Harnesses log the name and the commit apart, and a published file is named by its hash alone.
+        if commit := identity.get("commit"):
+            yield "commit", model.revision, commit, rename
+    elif files is not None:
+        name, _, revision = files.rpartition("@")
+        yield "revision", model.revision, revision, rename
+        if name:
+            # With one adapter per context, an id has this suffix.
+            yield "id", model.id.removesuffix("-LoRA") if "adapters" in identity else model.id, name, rename
+    elif (own := identity.get("id")) is not None:
+        yield "id", model.id, own, rename
 
 
-def _check_signature(path: Path, result: Result) -> None:
-    """Check that the task version and the prompt of the signature are those of this code."""
-    signature = result.signature
+def _faults_of_signature(signature: Signature) -> Iterator[str]:
     task = load_task(signature.task)
     if task.measures_nothing:
-        raise DataError(
-            f"{path}: the answers of task {task.name} are data to build from, and no board shows them; name a run of "
-            "another task"
+        yield (
+            f"the answers of task {task.name} are data to build from, and no board shows them; name a run of another "
+            "task"
         )
     if signature.task_version not in (task.version, *task.earlier_versions):
-        raise DataError(
-            f"{path}: read by task {task.name} {signature.task_version}, the code has {task.version}; rescore the run"
-        )
+        yield f"read by task {task.name} {signature.task_version}, the code has {task.version}; rescore the run"
     prompt = prompt_of(task, signature.prompt)
     if signature.prompt_sha256 != prompt.sha256() or signature.n_outcomes != prompt.n_outcomes:
-        raise DataError(f"{path}: prompt '{signature.prompt}' differs from the one in this code; run the model again")
+        yield f"prompt '{signature.prompt}' differs from the one in this code; run the model again"
     shows = task.examples_split is not None
     if shows != (signature.examples_sha256 is not None):
-        raise DataError(
-            f"{path}: task {task.name} {'shows' if shows else 'shows no'} examples, and examples_sha256 is "
+        yield (
+            f"task {task.name} {'shows' if shows else 'shows no'} examples, and examples_sha256 is "
             f"{signature.examples_sha256}; run the model again"
         )
     if shows and not prompt.n_examples and signature.examples_sha256 != _NO_EXAMPLES:
-        raise DataError(f"{path}: prompt '{prompt.id}' shows no examples, but the signature names some; run it again")
+        yield f"prompt '{prompt.id}' shows no examples, but the signature names some; run it again"
 
 
-class TrainingCheck:
-    """Compares the records of a result with the items that its adapters were trained on, part by part."""
-
-    def __init__(self, folder: Path, result: Result) -> None:
-        """Read the list of the adapters, if the result has one.
-
-        Args:
-            folder: The folder of the result.
-            result: The result in it.
-
-        Raises:
-            DataError: the list is damaged, is about another dataset or task, or lacks a config of the result.
-        """
-        self._path, self._task = folder / ADAPTERS, load_task(result.signature.task)
-        adapters = read_adapters(folder, result)
-        self._trained = trained_items(folder, result)
-        if adapters is None:
-            return
-        signature = result.signature
-        if not self._task.trains_adapters:
-            raise DataError(f"{self._path}: task {self._task.name} trains no adapters; run the model without")
-        asked = (signature.dataset, signature.dataset_version, signature.task)
-        if (adapters.data.name, adapters.data.version, adapters.data.task) != asked:
-            raise DataError(
-                f"{self._path}: was trained on {adapters.data.name} {adapters.data.version} for task "
-                f"{adapters.data.task}, the result is on "
-                f"{' '.join(asked)}; train adapters on that dataset and run the model again"
-            )
-
-    def __call__(self, records: RecordColumns) -> None:
-        """Check the next part.
-
-        Raises:
-            DataError: an adapter was trained on an item outside the split of the examples, on one without a record
-                though the others of its split have one, or on an example that the prompt shows.
-        """
-        if not self._trained or not self._task.trains_adapters or not len(records):
-            return
-        trained = self._trained[records[0].config]
-        support = self._task.examples_split
-        splits = dict(zip(records.columns["item_id"].texts, records.columns["split"].texts, strict=True))
-        for item_id in sorted(trained):
-            split = splits.get(item_id)
-            if split is None and support in splits.values():
-                raise self._fault(records, item_id, f"is no item of split {support}")
-            if split is not None and split != support:
-                raise self._fault(records, item_id, f"is of split {split}, which is measured")
-        for item_id in sorted(trained & self._task.shown_items(records)):
-            raise self._fault(records, item_id, "is an example that the prompt shows")
-
-    def _fault(self, records: RecordColumns, item_id: str, why: str) -> DataError:
-        return DataError(
-            f"{self._path}: the adapter of config {records[0].config} was trained on item '{item_id[:60]}', which "
-            f"{why}; train it on other items and run the model again"
+def _faults_of_adapters(adapters: Adapters, signature: Signature) -> Iterator[str]:
+    if not load_task(signature.task).trains_adapters:
+        yield f"task {signature.task} trains no adapters; run the model without"
+    data, asked = adapters.data, (signature.dataset, signature.dataset_version, signature.task)
+    if (data.name, data.version, data.task) != asked:
+        yield (
+            f"was trained on {data.name} {data.version} for task {data.task}, the result is on {' '.join(asked)}; "
+            "train adapters on that dataset and run the model again"
         )
 
 
-_MOST_TOGETHER = 1.02
-"""Maximum sum of the probabilities of mutually exclusive options: 1, plus the rounding of half precision."""
+def check_training(path: Path, records: RecordColumns, task: Task, trained: frozenset[str]) -> None:
+    """Compare the records of a config with the items that its adapter was trained on.
+
+    Args:
+        path: Path of the list of adapters, for messages.
+        records: All records of the config.
+        task: The task that asked.
+        trained: Ids of the items.
+
+    Raises:
+        DataError: one is outside the split of the examples, has no record though the others of its split have one, or
+            is an example that the prompt shows.
+    """
+    support = task.examples_split
+    splits = dict(zip(records.columns["item_id"].texts, records.columns["split"].texts, strict=True))
+    shown = task.shown_items(records) if trained else frozenset()
+    for item_id in sorted(trained):
+        split = splits.get(item_id)
+        if split is None and support in splits.values():
+            why = f"is no item of split {support}"
+        elif split is not None and split != support:
+            why = f"is of split {split}, which is measured"
+        elif item_id in shown:
+            why = "is an example that the prompt shows"
+        else:
+            continue
+        raise DataError(
+            f"{path}: the adapter of config {records[0].config} was trained on item '{item_id[:60]}', which {why}; "
+            "train it on other items and run the model again"
+        )
 
 
-def check_requests(path: Path, result: Result, records: RecordColumns) -> None:
+def check_records(path: Path, result: Result, records: RecordColumns) -> None:
     """Check that all requests match their stored texts, and that the readings follow from possible answers.
 
     Args:
@@ -210,32 +182,24 @@ def check_requests(path: Path, result: Result, records: RecordColumns) -> None:
         DataError: a request is not the one that its prompt and options make, its probabilities are impossible, or a
             reading does not follow from the answers.
     """
-    for check in _CHECKS:
-        wrong = np.flatnonzero(~check.are_sound(records, result))
+    for are_sound, fault in _CHECKS:
+        wrong = np.flatnonzero(~are_sound(records, result))
         if len(wrong):
             index = int(records.owners[wrong[0]])
             exchange = records[index].exchanges[int(wrong[0]) - int(records.first_exchanges[index])]
-            raise DataError(f"{path}: row {records.first_row + index}: {check.fault(exchange, result)}")
+            raise DataError(f"{path}: row {records.first_row + index}: {fault(exchange, result)}")
     _check_readings(path, result, records)
-
-
-class _Check(NamedTuple):
-    """A rule about each exchange, and the words about one that breaks it."""
-
-    are_sound: Callable[[RecordColumns, Result], BoolArray]
-    fault: Callable[[Exchange, Result], str]
 
 
 def _kept_as_stated(records: RecordColumns, result: Result) -> BoolArray:
     """Return the mask of the exchanges that hold a hash in place of a text if, and only if, the result says so."""
     exchanges = records.exchanges
-    statuses = exchanges["status"].coded.is_one_of("answered")
-    has_text = np.array([bool(text) for text in exchanges["text"].texts], dtype=np.bool_)
-    hashed = np.array([text is not None and is_hashed(text) for text in exchanges["text"].texts], dtype=np.bool_)
+    texts = exchanges["text"].texts
+    hashed = np.array([text is not None and is_hashed(text) for text in texts], dtype=np.bool_)
     if result.withheld is None:
         return ~hashed
-    kept: BoolArray = (hashed | ~(has_text | statuses)) & ~exchanges["kind"].coded.is_one_of("choice")
-    return kept
+    is_empty = np.array([not text for text in texts], dtype=np.bool_) & ~exchanges["status"].coded.is_one_of("answered")
+    return np.asarray((hashed | is_empty) & ~exchanges["kind"].coded.is_one_of("choice"))
 
 
 def _wrongly_kept(exchange: Exchange, result: Result) -> str:
@@ -261,20 +225,16 @@ def _have_their_hash(records: RecordColumns, result: Result) -> BoolArray:
         if is_choice[index]:
             made = choice_sha256(text, cast(tuple[str, ...], tuple(offered[ends[index] : ends[index + 1]])))
         else:
-            made = _generation_sha256(text, int(samples.integers[index]) if samples.known[index] else None, prompt)
+            made = GenerateRequest(
+                prompt=text,
+                max_tokens=prompt.max_tokens or 0,
+                temperature=prompt.temperature or 0.0,
+                top_p=1.0 if prompt.top_p is None else prompt.top_p,
+                stop=prompt.stop or (),
+                sample=int(samples.integers[index]) if samples.known[index] else None,
+            ).sha256
         are_theirs[index] = made == hashes[index]
     return are_theirs
-
-
-def _generation_sha256(text: str, sample: int | None, prompt: Prompt) -> str:
-    return GenerateRequest(
-        prompt=text,
-        max_tokens=prompt.max_tokens or 0,
-        temperature=prompt.temperature or 0.0,
-        top_p=1.0 if prompt.top_p is None else prompt.top_p,
-        stop=prompt.stop or (),
-        sample=sample,
-    ).sha256
 
 
 def brings_options(signature: Signature) -> bool:
@@ -287,8 +247,7 @@ def _offer_their_outcomes(records: RecordColumns, result: Result) -> BoolArray:
     exchanges = records.exchanges
     if brings_options(result.signature):
         return _have_distinct(exchanges["outcomes"]) & _have_distinct(exchanges["options"])
-    as_many: BoolArray = exchanges["outcomes"].lists.lengths == (result.signature.n_outcomes or 0)
-    return as_many
+    return np.asarray(exchanges["outcomes"].lists.lengths == (result.signature.n_outcomes or 0))
 
 
 def _have_distinct(column: Column) -> BoolArray:
@@ -310,20 +269,21 @@ def _other_outcomes(exchange: Exchange, result: Result) -> str:
 def _count_their_bytes(records: RecordColumns, result: Result) -> BoolArray:
     """Return the mask of the exchanges whose stored numbers of bytes are those of their options."""
     options, counts = records.exchanges["options"].lists, records.exchanges["option_byte_counts"].lists
-    n = len(records.owners)
     if not np.array_equal(options.offsets, counts.offsets):
-        as_many: BoolArray = options.lengths == counts.lengths
-        return as_many
+        return np.asarray(options.lengths == counts.lengths)
     coded = options.values.coded
-    lengths = np.array([_n_bytes(text, result.model) for text in coded.texts], dtype=np.int64)
-    wrong = lengths[coded.codes] != counts.values.integers if len(lengths) else np.zeros(0, dtype=np.bool_)
-    are_right: BoolArray = np.bincount(options.owners, weights=wrong, minlength=n) == 0
-    return are_right
+    lengths = np.array([*(_n_bytes(text, result.model) for text in coded.texts), 0], dtype=np.int64)
+    return _without(lengths[coded.codes] != counts.values.integers, options.owners, records)
 
 
 def _n_bytes(option: str, model: Model) -> int:
     """Return the number of bytes of an option as the model got it: without its space after a chat template."""
     return len((option if model.chat_template_sha256 is None else option.lstrip()).encode())
+
+
+def _without(wrong: BoolArray, owners: IntArray, records: RecordColumns) -> BoolArray:
+    """Return the mask of the exchanges that own none of some wrong options."""
+    return np.asarray(np.bincount(owners, weights=wrong, minlength=len(records.owners)) == 0)
 
 
 def _miscounted_bytes(exchange: Exchange, result: Result) -> str:
@@ -335,42 +295,35 @@ def _miscounted_bytes(exchange: Exchange, result: Result) -> str:
 def _count_their_tokens(records: RecordColumns, result: Result) -> BoolArray:
     """Return the mask of the exchanges whose options have possible numbers of tokens: from 1 to one for each byte."""
     tokens, counts = (records.exchanges[f"option_{name}_counts"].lists for name in ("token", "byte"))
-    n = len(records.owners)
     moved = records.exchanges["n_moved_tokens"].integers[tokens.owners] + 1
-    n_bytes = np.bincount(counts.owners, weights=counts.values.integers, minlength=n)[tokens.owners]
     if np.array_equal(tokens.offsets, counts.offsets):
         n_bytes = counts.values.integers
-    strange = tokens.values.known & ((tokens.values.integers < 1) | (tokens.values.integers > n_bytes + moved))
-    are_possible: BoolArray = np.bincount(tokens.owners, weights=strange, minlength=n) == 0
-    return are_possible
+    else:  # Exchanges that were not answered have no numbers of tokens.
+        n_bytes = np.bincount(counts.owners, weights=counts.values.integers, minlength=len(records.owners))[
+            tokens.owners
+        ]
+    numbers = tokens.values.integers
+    return _without(tokens.values.known & ((numbers < 1) | (numbers > n_bytes + moved)), tokens.owners, records)
 
 
 def _miscounted_tokens(exchange: Exchange, result: Result) -> str:
-    most = (exchange.n_moved_tokens or 0) + 1
-    pairs = zip(exchange.option_token_counts, exchange.option_byte_counts, strict=False)
-    strange = (pair for pair in pairs if pair[0] is not None and not 0 < pair[0] <= pair[1] + most)
-    n_tokens, n_bytes = next(strange, (None, sum(exchange.option_byte_counts)))
-    return f"an option of {n_bytes} bytes has {n_tokens} tokens; run the model again"
+    tokens, n_bytes = list(exchange.option_token_counts), list(exchange.option_byte_counts)
+    return f"option_token_counts are {tokens}, its options have {n_bytes} bytes; run the model again"
 
 
 def _are_possible_together(records: RecordColumns, result: Result) -> BoolArray:
     """Return the mask of the exchanges whose options have probabilities that are possible together."""
-    exchanges = records.exchanges
+    exchanges, n = records.exchanges, len(records.owners)
     logprobs, bounds = exchanges["option_logprobs"].lists, exchanges["option_is_bound"].lists
-    n = len(records.owners)
     sums = np.bincount(logprobs.owners, weights=np.nan_to_num(np.exp(logprobs.values.numbers)), minlength=n)
-    n_bounds = np.bincount(bounds.owners, weights=bounds.values.flags, minlength=n)
-    are_possible: BoolArray = (sums <= _MOST_TOGETHER) | (n_bounds > 0)
+    are_possible = (sums <= _MOST_TOGETHER) | ~_without(bounds.values.flags, bounds.owners, records)
     options = exchanges["options"].lists
     ends, texts = options.offsets.tolist(), cast(list[str], options.values.texts)
     for index in np.flatnonzero(~are_possible).tolist():
-        are_possible[index] = _one_begins_another(texts[ends[index] : ends[index + 1]])
-    return are_possible
-
-
-def _one_begins_another(options: Sequence[str]) -> bool:
-    ordered = sorted(option.strip() for option in options)
-    return any(later.startswith(earlier) for earlier, later in pairwise(ordered))
+        # An option that begins another does not exclude it.
+        ordered = sorted(option.strip() for option in texts[ends[index] : ends[index + 1]])
+        are_possible[index] = any(later.startswith(earlier) for earlier, later in pairwise(ordered))
+    return np.asarray(are_possible)
 
 
 def _impossible_together(exchange: Exchange, result: Result) -> str:
@@ -380,18 +333,20 @@ def _impossible_together(exchange: Exchange, result: Result) -> str:
     )
 
 
-def _no_hash(exchange: Exchange, result: Result) -> str:
-    return "request_sha256 is not the hash of its prompt and options; run the model again"
-
-
-_CHECKS = (
-    _Check(_kept_as_stated, _wrongly_kept),
-    _Check(_have_their_hash, _no_hash),
-    _Check(_offer_their_outcomes, _other_outcomes),
-    _Check(_count_their_bytes, _miscounted_bytes),
-    _Check(_count_their_tokens, _miscounted_tokens),
-    _Check(_are_possible_together, _impossible_together),
+_Mask: TypeAlias = Callable[[RecordColumns, Result], BoolArray]
+_Wording: TypeAlias = Callable[[Exchange, Result], str]
+_CHECKS: tuple[tuple[_Mask, _Wording], ...] = (
+    (_kept_as_stated, _wrongly_kept),
+    (
+        _have_their_hash,
+        lambda exchange, result: "request_sha256 is not the hash of its prompt and options; run the model again",
+    ),
+    (_offer_their_outcomes, _other_outcomes),
+    (_count_their_bytes, _miscounted_bytes),
+    (_count_their_tokens, _miscounted_tokens),
+    (_are_possible_together, _impossible_together),
 )
+"""What holds of each exchange, and the words about the first one that breaks it."""
 
 
 def _check_readings(path: Path, result: Result, records: RecordColumns) -> None:
@@ -405,31 +360,31 @@ def _check_readings(path: Path, result: Result, records: RecordColumns) -> None:
         is_certain &= task.certain_readings(records, signature.normalisation)
     indices = np.flatnonzero(~is_certain)
     for index, record in zip(indices.tolist(), records.rows(indices), strict=True):
-        where = f"{path}: row {records.first_row + index}"
+        fault = None
         if record.truncated != is_cut[index]:
-            raise DataError(f"{where}: truncated is {record.truncated}, its answers say otherwise; rescore the run")
-        if result.withheld is None:
-            _check_reading(where, signature, task, record)
+            fault = f"truncated is {record.truncated}, its answers say otherwise; rescore the run"
+        elif result.withheld is None:
+            fault = _fault_of_reading(record, task, signature)
+        if fault is not None:
+            raise DataError(f"{path}: row {records.first_row + index}: {fault}")
 
 
-def _check_reading(where: str, signature: Signature, task: Task, record: Record) -> None:
-    """Check that the reading of a record follows from the model's answers."""
+def _fault_of_reading(record: Record, task: Task, signature: Signature) -> str | None:
+    """Return why the reading of a record does not follow from the model's answers; None if it does."""
     if not record.exchanges:
-        raise DataError(f"{where}: holds no answer of the model; run the model again")
+        return "holds no answer of the model; run the model again"
     try:
         read = task.read(record.exchanges, signature.normalisation)
     except (ValueError, LookupError) as error:
-        raise DataError(f"{where}: task {task.name} cannot read its answers: {error}; run the model again") from error
+        return f"task {task.name} cannot read its answers: {error}; run the model again"
     if read.status != record.status:
-        raise DataError(f"{where}: status is '{record.status}', its answers give '{read.status}'; rescore the run")
+        return f"status is '{record.status}', its answers give '{read.status}'; rescore the run"
     stored, computed = record.reading, read.reading
     if stored is None or computed is None:
         agrees = stored is computed
     else:
-        same_words = (stored.outcomes, stored.answers) == (computed.outcomes, computed.answers)
-        agrees = same_words and all(
+        agrees = (stored.outcomes, stored.answers) == (computed.outcomes, computed.answers) and all(
             abs(ours - theirs) <= TOLERANCE
             for ours, theirs in zip(computed.probabilities, stored.probabilities, strict=True)
         )
-    if not agrees:
-        raise DataError(f"{where}: the reading does not follow from the stored answers; rescore the run")
+    return None if agrees else "the reading does not follow from the stored answers; rescore the run"

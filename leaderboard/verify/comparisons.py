@@ -6,13 +6,13 @@ import datetime
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.errors import BiasboardError, ConfigError, DataError
+from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
 from evaluators.backend import Backend, ChoiceRequest, Request, Response
 from evaluators.models.parity import answers, compare, tolerance_for
@@ -23,19 +23,17 @@ from evaluators.scorer import TextScorer
 from evaluators.task import load_task, prompt_of
 from evaluators.text_scores import read_scores
 from leaderboard.verify.entries import Root
-from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, results_in
+from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, results_in
 from leaderboard.verify.isolation import Stopped, end_for_lack_of_memory, isolated
-from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.keys import KeyBook, dataset_of
 from leaderboard.verify.submissions import hides_prompts, place_for
-from leaderboard.verify.verification import differences, verified_entry
+from leaderboard.verify.verification import differences, scored_again, verified_entry
 from schemas.documents.board import Rerun
 from schemas.documents.record import Exchange, Record
-from schemas.documents.result import TOLERANCE, Model, Result
-from schemas.documents.run_files import ClusterSums, text_sha256
+from schemas.documents.result import TOLERANCE, Result, Signature
+from schemas.documents.run_files import ClusterSums
 from schemas.files.record_hashes import as_hash
-from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.folders.run_folder import (
-    RESCORE_TEXTS,
     RESULT,
     SUBMIT_AGAIN,
     StoredParts,
@@ -45,8 +43,7 @@ from schemas.folders.run_folder import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rerunning:
+class Rerunning(NamedTuple):
     """The outcome of asking a model again."""
 
     rerun: Rerun
@@ -73,72 +70,55 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
         RunError: the model cannot be asked.
     """
     result = read_result(path.parent)
-    _check_same_model(result.model, backend.model)
-    requests = _requests(result, datasets, backend)
+    for name in ("revision", "chat_template_sha256", "adapters_sha256"):
+        theirs, ours = getattr(result.model, name), getattr(backend.model, name)
+        if theirs != ours:
+            raise ConfigError(
+                f"the result is of {result.model.id} with {name} {theirs}, the opened model has {ours}; open the same "
+                "one with --model, --revision, --chat and --lora"
+            )
+    requests = _requests(result.signature, datasets, backend)
     records = [record for part in StoredParts(path.parent, result) for record in part]
     answered = [record for record in records if record.status != "failed"]
     if not answered:
         raise DataError(f"{path}: holds no answer that could be compared; reject it, or ask for another run")
     drawn = random.Random(seed).sample(answered, min(n, len(answered)))
-    asked = [requests_of(record, requests) for record in drawn]
-    flat: list[Request] = [request for of_item in asked for request in of_item]
-    responses = iter(answers(backend, flat))  # type: ignore[arg-type]
+    asked = [_requests_of(record, requests) for record in drawn]
+    responses = iter(answers(backend, [request for of_item in asked for request in of_item]))  # type: ignore[misc]
     tolerance = max(tolerance_for(result.model.precision), tolerance_for(backend.model.precision))
-    differing = []
-    for record, of_item in zip(drawn, asked, strict=True):
-        ours = [next(responses) for _ in of_item]
-        if not _agree(record.exchanges, of_item, ours, tolerance):
-            differing.append(record.item_id)
+    differing = tuple(
+        record.item_id
+        for record, of_item in zip(drawn, asked, strict=True)
+        if not _agree(record.exchanges, of_item, [next(responses) for _ in of_item], tolerance)
+    )
     made = Rerun(
         date=datetime.date.today().isoformat(),
         n_items=len(drawn),
         n_agreeing=len(drawn) - len(differing),
         tolerance=tolerance,
     )
-    return Rerunning(rerun=made, differing=tuple(differing))
+    return Rerunning(made, differing)
 
 
-def _check_same_model(claimed: Model, opened: Model) -> None:
-    """Check that an opened model is the one that a result names, by revision, chat template and adapters."""
-    for name in ("revision", "chat_template_sha256", "adapters_sha256"):
-        theirs, ours = getattr(claimed, name), getattr(opened, name)
-        if theirs != ours:
-            raise ConfigError(
-                f"the result is of {claimed.id} with {name} {theirs}, the opened model has {ours}; open the same one "
-                "with --model, --revision, --chat and --lora"
-            )
-
-
-def _requests(result: Result, datasets: Path, backend: Backend) -> dict[tuple[str, str], Sequence[Request]]:
+def _requests(signature: Signature, datasets: Path, backend: Backend) -> dict[tuple[str, str], Sequence[Request]]:
     """Return the requests for every item, in the form that the backend is asked, by config and id of the item."""
-    signature = result.signature
-    for folder in sorted(path.parent for path in datasets.glob(f"*/{MANIFEST}")):
-        manifest = read_manifest(folder)
-        if (manifest.name, manifest.version) == (signature.dataset, signature.dataset_version):
-            task = load_task(signature.task)
-            plan = Plan(select(folder, manifest, signature.config), task, prompt_of(task, signature.prompt))
-            plan = plan.for_backend(backend)
-            return {
-                (part.config, item.item_id): requests
-                for part in plan.parts
-                for (_, item), requests in zip(part.items, part.requests, strict=True)
-            }
-    raise ConfigError(
-        f"{datasets}: holds no dataset {signature.dataset} {signature.dataset_version}, whose texts are asked again; "
-        "build it, or name its folder with --datasets"
-    )
+    if (dataset := dataset_of(signature, datasets)) is None:
+        raise ConfigError(
+            f"{datasets}: holds no dataset {signature.dataset} {signature.dataset_version}, whose texts are asked "
+            "again; build it, or name its folder with --datasets"
+        )
+    task = load_task(signature.task)
+    plan = Plan(select(*dataset, signature.config), task, prompt_of(task, signature.prompt)).for_backend(backend)
+    return {
+        (part.config, item.item_id): requests
+        for part in plan.parts
+        for (_, item), requests in zip(part.items, part.requests, strict=True)
+    }
 
 
-def requests_of(record: Record, requests: dict[tuple[str, str], Sequence[Request]]) -> Sequence[Request]:
-    """Return the requests for the item of a record.
-
-    Raises:
-        DataError: the dataset has no such item, or the record has other requests.
-    """
-    asked = requests.get((record.config, record.item_id))
-    if asked is None or [request.sha256 for request in asked] != [
-        exchange.request_sha256 for exchange in record.exchanges
-    ]:
+def _requests_of(record: Record, requests: dict[tuple[str, str], Sequence[Request]]) -> Sequence[Request]:
+    asked = requests.get((record.config, record.item_id), ())
+    if not asked or [request.sha256 for request in asked] != [exchange.request_sha256 for exchange in record.exchanges]:
         raise DataError(f"item '{record.item_id[:60]}' is not asked as in the dataset; verify the result first")
     return asked
 
@@ -146,30 +126,23 @@ def requests_of(record: Record, requests: dict[tuple[str, str], Sequence[Request
 def _agree(stored: Sequence[Exchange], requests: Sequence[Request], ours: Sequence[Response], tolerance: float) -> bool:
     choices = [request for request in requests if isinstance(request, ChoiceRequest)]
     if len(choices) == len(requests):
-        reference = [_as_response(exchange) for exchange in stored]
+        reference = [Response(**{name: getattr(exchange, name) for name in _COMPARED}) for exchange in stored]
         comparison = compare(choices, ours, reference, tolerance)
         return comparison.holds and not comparison.unanswered
-    given = [(exchange.status, _hash_of(exchange.text)) for exchange in stored]
-    return given == [(response.status, _hash_of(response.text)) for response in ours]
-
-
-def _hash_of(text: str | None) -> str | None:
-    return None if text is None else as_hash(text)
-
-
-def _as_response(exchange: Exchange) -> Response:
-    return Response(
-        status=exchange.status,
-        option_logprobs=exchange.option_logprobs,
-        option_is_bound=exchange.option_is_bound,
-        option_end_logprobs=exchange.option_end_logprobs,
-        option_token_counts=exchange.option_token_counts,
+    # Texts that are kept elsewhere are compared by their hashes.
+    theirs, given = (
+        [(answer.status, None if answer.text is None else as_hash(answer.text)) for answer in answers_of]
+        for answers_of in (stored, ours)
     )
+    return theirs == given
+
+
+_COMPARED = ("status", "option_logprobs", "option_is_bound", "option_end_logprobs", "option_token_counts")
 
 
 N_TEXTS = 100
 """Number of texts to score again: they find a share of 3 % of invented scores with a probability of 95 %."""
-_TOLERANCE = 1e-3
+_SCORE_TOLERANCE = 1e-3
 """Largest difference of two values: trained scorers differ in the fourth digit between processors."""
 
 
@@ -188,20 +161,10 @@ def compare_scores(folder: Path, scorers: Sequence[TextScorer], *, seed: int) ->
         DataError: a stored score is missing or differs.
     """
     result = read_result(folder)
-    stored = read_scores(folder, result.scores)
-    used = [scorer for scorer in scorers if stored.label(scorer.identity.kind) == scorer.identity.label]
-    if not used:
-        return ()
     task = load_task(result.signature.task)
     texts = sorted({text for records in read_parts(folder, result, recount=False) for text in task.texts(records)})
     drawn = random.Random(seed).sample(texts, min(N_TEXTS, len(texts)))
-    for scorer in used:
-        kind, label = scorer.identity.kind, scorer.identity.label
-        for index, values in scorer.score(drawn):
-            known = stored.values[kind].get(text_sha256(drawn[index]))
-            if known is None or any(abs(one - other) > _TOLERANCE for one, other in zip(known, values, strict=True)):
-                raise DataError(f"{folder}: {label} gives a text other scores than the stored ones; {RESCORE_TEXTS}")
-    return tuple(scorer.identity.label for scorer in used)
+    return scored_again(folder, scorers, drawn, read_scores(folder, result.scores), _SCORE_TOLERANCE)
 
 
 _COMPARED_APART = ("records", "scores", "metrics", "withheld")
@@ -212,7 +175,7 @@ class CompleteRuns:
     """The complete runs in a folder, by the folder that their results have on the board."""
 
     def __init__(self, folder: Path, keys: KeyBook, memory: Memory) -> None:
-        """Find the runs; unreadable ones are skipped, and named if a run is missing.
+        """Find the runs; unreadable ones are skipped, and the first one is named if a run is missing.
 
         Args:
             folder: Folder that holds them at any depth.
@@ -226,15 +189,15 @@ class CompleteRuns:
             raise DataError(f"{folder}: no such folder; name the one with the complete runs")
         self._folder, self._keys, self._memory = folder, keys, memory
         self._runs: dict[Path, list[Path]] = {}
-        self._unread: list[str] = []
+        self._unreadable = ""
         for searched in results_in(folder):
             try:
                 if searched.problem is not None:
                     raise DataError(searched.problem)
                 check_own_file(searched.path, MOST_RESULT_BYTES)
                 result = read_result(searched.path.parent)
-            except (BiasboardError, OSError, ValueError, RecursionError) as error:
-                self._unread.append(str(error))
+            except FAULTS as error:
+                self._unreadable = self._unreadable or f"; {error}"
                 continue
             if result.withheld is None:
                 self._runs.setdefault(place_for(result), []).append(searched.path.parent)
@@ -247,56 +210,44 @@ class CompleteRuns:
         Args:
             folders: Folders of verified results whose texts are kept elsewhere.
         """
-        for folder, outcome in zip(folders, isolated(partial(_problem, complete=self), folders), strict=True):
+        for folder, outcome in zip(folders, isolated(self.problem, folders), strict=True):
             yield f"{folder}: {outcome.reason}" if isinstance(outcome, Stopped) else outcome
 
-    def compare(self, folder: Path) -> None:
-        """Make a result again from its complete run, and compare both.
+    def problem(self, folder: Path) -> str | None:
+        """Make a verified result again from its complete run, and return how both differ; None if they do not."""
+        try:
+            claimed = read_result(folder)
+            problem = (
+                f"{folder}: {self._folder} holds no complete run of this model with this signature{self._unreadable}"
+            )
+            for run in self._runs.get(place_for(claimed), []):
+                try:
+                    difference = self._difference(run, folder, claimed)
+                except FAULTS as error:
+                    problem = str(error)
+                    continue
+                if difference is None:
+                    return None
+                problem = f"{folder}: does not follow from the complete run {run}: {difference}; {SUBMIT_AGAIN}"
+        except MemoryError:
+            end_for_lack_of_memory()
+            return f"{folder}: comparing it takes more memory than there is"
+        return problem
 
-        Args:
-            folder: Folder of a verified result whose texts are kept elsewhere.
-
-        Raises:
-            DataError: there is no complete run, it is invalid itself, or the result does not follow from it.
-        """
-        claimed = read_result(folder)
-        runs = self._runs.get(place_for(claimed), [])
-        unreadable = f"; {self._unread[0]}" if self._unread else ""
-        problem = f"{folder}: {self._folder} holds no complete run of this model with this signature{unreadable}"
-        for run in runs:
-            try:
-                self._compare_with(run, folder, claimed)
-                return
-            except (BiasboardError, OSError, ValueError, ArithmeticError, LookupError) as error:
-                problem = str(error)
-        raise DataError(problem)
-
-    def _compare_with(self, run: Path, folder: Path, claimed: Result) -> None:
+    def _difference(self, run: Path, folder: Path, claimed: Result) -> str | None:
         verified_entry(run / RESULT, Root(run, "accepted"), self._memory, self._keys)
         with tempfile.TemporaryDirectory() as scratch:
             made = write_without_texts(run, Path(scratch), with_prompts=not hides_prompts(claimed.signature))
-            for difference in _differences(folder, claimed, Path(scratch), made):
-                raise DataError(f"{folder}: does not follow from the complete run {run}: {difference}; {SUBMIT_AGAIN}")
-
-
-def _problem(folder: Path, complete: CompleteRuns) -> str | None:
-    try:
-        complete.compare(folder)
-    except DataError as error:
-        return str(error)
-    except MemoryError:
-        end_for_lack_of_memory()
-        return f"{folder}: comparing it takes more memory than there is"
-    return None
+            return next(_differences(folder, claimed, Path(scratch), made), None)
 
 
 def _differences(folder: Path, claimed: Result, scratch: Path, made: Result) -> Iterator[str]:
     """Yield every difference between a result and the one that was made again."""
+    assert claimed.withheld is not None
+    assert made.withheld is not None
     for name in Result.__dataclass_fields__:
         if name not in _COMPARED_APART and getattr(claimed, name) != getattr(made, name):
             yield f"{name} differs"
-    if claimed.withheld is None or made.withheld is None:
-        raise ValueError("both results must be without their texts")
     for name in ("records", "scores"):
         if getattr(claimed.withheld, name) != getattr(made.withheld, name):
             yield f"withheld.{name} is another file"
@@ -306,25 +257,20 @@ def _differences(folder: Path, claimed: Result, scratch: Path, made: Result) -> 
         if not stored.table.equals(ours.table):
             rows = (number for number in range(len(stored)) if stored[number] != ours[number])
             yield f"row {stored.first_row + next(rows, 0)} of the records differs"
-    yield from _other_sums(read_sums(folder, claimed.withheld.sums), read_sums(scratch, made.withheld.sums))
-
-
-def _other_sums(stored: list[ClusterSums], made: list[ClusterSums]) -> Iterator[str]:
-    theirs, ours = ({_key(row): row for row in rows} for rows in (stored, made))
-    for key in sorted(theirs.keys() - ours.keys()):
-        yield f"sums of {key[0]} are on a slice that it does not have"
-    for key in sorted(ours.keys() - theirs.keys()):
-        yield f"sums of {key[0]} are missing on a slice"
-    for key in sorted(theirs.keys() & ours.keys()):
-        if not _are_close(theirs[key], ours[key]):
+    of_result, of_run = (
+        {(row.metric, row.baseline or "", *sorted(row.group.items())): row for row in rows}
+        for rows in (read_sums(folder, claimed.withheld.sums), read_sums(scratch, made.withheld.sums))
+    )
+    for key in sorted({*of_result, *of_run}, key=str):
+        if key not in of_run:
+            yield f"sums of {key[0]} are on a slice that it does not have"
+        elif key not in of_result:
+            yield f"sums of {key[0]} are missing on a slice"
+        elif not _are_close(of_result[key], of_run[key]):
             yield f"sums of {key[0]} differ"
 
 
-def _key(row: ClusterSums) -> tuple[str, ...]:
-    return (row.metric, row.baseline or "", *(text for pair in sorted(row.group.items()) for text in pair))
-
-
-def _are_close(one: ClusterSums, other: ClusterSums) -> bool:
-    if replace(one, sums=()) != replace(other, sums=()) or len(one.sums) != len(other.sums):
+def _are_close(stored: ClusterSums, made: ClusterSums) -> bool:
+    if replace(stored, sums=()) != replace(made, sums=()) or len(stored.sums) != len(made.sums):
         return False
-    return bool(np.allclose(one.sums, other.sums, rtol=TOLERANCE, atol=TOLERANCE))
+    return bool(np.allclose(stored.sums, made.sums, rtol=TOLERANCE, atol=TOLERANCE))

@@ -25,12 +25,6 @@ from schemas.documents.record import Record
 from schemas.documents.result import Metric, MetricKey, Model, Result, SplitCounts, key_of
 from schemas.files.record_columns import RecordColumns
 
-MIN_ANSWERED = 0.5
-"""Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked.
-
-What is missing widens its rank range; of less than half, a range would say nothing.
-"""
-
 TEXTS_ELSEWHERE = "its texts are kept elsewhere, and no maintainer has compared them with its numbers"
 """The claim on which a result without its texts rests until they are compared."""
 
@@ -70,12 +64,8 @@ class ExampleChoice:
     """
 
     def __init__(self, task: str) -> None:
-        """Start without records.
-
-        Args:
-            task: Name of the task that reads the records.
-        """
-        self._task = load_task(task)
+        """Start without records of a task."""
+        self._task = task
         self._best: dict[Kind, list[tuple[str, Record]]] = {kind: [] for kind in KINDS}
         self._totals: Counter[Kind] = Counter()
         self._hides_prompts = False
@@ -84,7 +74,7 @@ class ExampleChoice:
         """Take the records of one more part into the choice."""
         columns = RecordColumns.of(records)
         kinds: dict[Kind, list[int]] = {kind: [] for kind in KINDS}
-        for index, kind in enumerate(kinds_of(columns, self._task.name)):
+        for index, kind in enumerate(kinds_of(columns, self._task)):
             kinds[kind].append(index)
         hashes = [hashlib.sha256(str(item).encode()).hexdigest() for item in columns.columns["item_id"].texts]
         for kind, indices in kinds.items():
@@ -106,23 +96,13 @@ class ExampleChoice:
 
 
 def kinds_of(records: RecordColumns, task: str) -> list[Kind]:
-    """Return the kind of each record.
-
-    Args:
-        records: The records.
-        task: Name of the task that reads them.
-    """
-    loaded = load_task(task)
-    judged = loaded.are_right(records)
-    return [_kind(*one) for one in zip(records.columns["status"].texts, judged, strict=True)]
-
-
-def _kind(status: str | None, is_right: bool | None) -> Kind:
-    if status != "scored":
-        return cast(Kind, status)
-    if is_right is None:
-        return "answered"
-    return "right" if is_right else "wrong"
+    """Return the kind of each record."""
+    of_scored: dict[bool | None, Kind] = {True: "right", False: "wrong", None: "answered"}
+    statuses, judged = records.columns["status"].texts, load_task(task).are_right(records)
+    return [
+        of_scored[is_right] if status == "scored" else cast(Kind, status)
+        for status, is_right in zip(statuses, judged, strict=True)
+    ]
 
 
 _OWN = re.compile(r"python -m evaluators (run|import) (?=\S)")
@@ -266,27 +246,25 @@ class Entry:
 
         Local runs are the user's own: what this machine imported and scored needs nobody else to confirm it.
         """
+        is_own = self.origin == "local"
         if self.result.environment.corruption is not None:
             return f"the answers look changed ({self.result.environment.corruption})"
         if self.is_imported:
-            is_known = self.origin == "local" or self.acceptance is not None
+            is_known = is_own or self.acceptance is not None
             return None if is_known else "no maintainer has compared the answers with those that were published"
-        if self.result.model.endpoint == "replay":
+        if self.is_replayed:
             return "the answers come from a file"
         if self.result.withheld is not None:
             return None if self.has_compared_texts else TEXTS_ELSEWHERE
-        taken = [] if self.origin == "local" or self.has_compared_scores else self.scorers_taken
+        # A maintainer may have scored some texts again with every scorer that verification does not run.
+        is_compared = self.acceptance is not None and self.acceptance.scores_compared is not None
+        taken = [] if is_own or is_compared else self.scorers_taken
         return f"scores of {', '.join(taken)} are taken as stored" if taken else None
 
     @property
     def scorers_taken(self) -> list[str]:
         """The labels of the text scorers whose scores were taken as stored."""
         return [scorer.label for scorer in self.result.scorers if scorer.label not in self.rescored]
-
-    @property
-    def has_compared_scores(self) -> bool:
-        """True if a maintainer scored some texts again with every scorer that verification does not run."""
-        return self.acceptance is not None and self.acceptance.scores_compared is not None
 
     @property
     def provenance(self) -> Provenance:
@@ -326,64 +304,12 @@ def label_of(model: Model) -> str:
     return model.id if not details else f"{model.id} ({', '.join(details)})"
 
 
-def why_unranked(entry: Entry) -> str | None:
-    """Return why a result cannot be ranked, regardless of its metrics; None if it can be."""
-    if entry.is_baseline:
-        return "baselines are shown for comparison and never ranked"
-    if entry.match.reason is not None:
-        return entry.match.reason
-    if entry.acceptance is not None and entry.acceptance.decision == "withdrawn":
-        when = f" on {entry.acceptance.decided}" if entry.acceptance.decided else ""
-        return f"withdrawn{when}: {entry.acceptance.reason}"
-    if entry.result.model.endpoint == "replay" and not entry.is_imported:
-        return "replayed: its answers come from an earlier run or a file and may repeat another row"
-    if entry.claim is not None:
-        return f"reported, and computed again by nobody: {entry.claim}"
-    if entry.double is not None:
-        return entry.double
-    counts = entry.result.counts
-    if counts.scored < MIN_ANSWERED * counts.items:
-        return f"{counts.scored} of {counts.items} items scored; a rank needs at least half"
-    if (lost := _lost_split(entry)) is not None:
-        return lost
-    # By split, not over all items: the few that support a measurement are a small share of all.
-    lacking = [
-        split_counts
-        for split_counts in entry.coverage
-        if split_counts.counts.scored < MIN_ANSWERED * split_counts.counts.items
-    ]
-    if lacking:
-        first = lacking[0]
-        more = f", and {len(lacking) - 1} more splits like it" if len(lacking) > 1 else ""
-        return (
-            f"{first.counts.scored} of {first.counts.items} items of {first.part}/{first.split} scored{more}; a rank "
-            "needs at least half of each split"
-        )
-    return None
-
-
-def _lost_split(entry: Entry) -> str | None:
-    """Return which part of a suite lacks a split that most of its parts have; None if none does."""
-    parts = entry.result.signature.parts
-    for split in entry.result.signature.splits if parts else ():
-        having = {counts.part for counts in entry.coverage if counts.split == split}
-        if len(parts) / 2 < len(having) < len(parts):
-            lacking = next(part for part in parts if part not in having)
-            return f"part {lacking} has no items of split {split}, which most parts have; a rank needs every part"
-    return None
-
-
 LEAST_REPRODUCED = 50
 """Smallest number of items that must be asked again: of a result with 6 % invented answers, 50 find one in 95 %."""
 
 
 def why_insufficient(rerun: Rerun, result: Result) -> str | None:
-    """Return why a comparison with answers that a model gave again says too little about a result; None if it does not.
-
-    Args:
-        rerun: The comparison with the stored answers.
-        result: The result.
-    """
+    """Return why a comparison with new answers of a model says too little about a result; None if it says enough."""
     least = min(LEAST_REPRODUCED, result.counts.items - result.counts.failed)
     if rerun.n_items < least:
         return f"{rerun.n_items} items were asked again, and {least} are needed"

@@ -8,15 +8,27 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from biasboard.ground.errors import DataError
+from biasboard.ground.errors import BiasboardError, DataError
 from biasboard.ground.plain_text import printable
 from evaluators.stores.store import STORE
 from schemas.documents.record import Record
 from schemas.documents.result import RecordsFile, Result, ScoresFile, SumsFile
 from schemas.documents.run_files import ClusterSums, TextScore
 from schemas.files import arrow_files
-from schemas.folders.run_folder import ADAPTERS, CORRECTIONS, RECORDS, RESULT, SCORES, SUBMISSION, SUMS, TableOfRun
+from schemas.folders.run_folder import (
+    ADAPTERS,
+    CORRECTIONS,
+    RECORDS,
+    RESULT,
+    SCORES,
+    SUBMISSION,
+    SUMS,
+    FileOfRun,
+    TableOfRun,
+)
 
+FAULTS = (BiasboardError, OSError, ValueError, ArithmeticError, LookupError, RecursionError)
+"""What the files of a stranger may raise: a path in a result, for example, may be too long or hold a null character."""
 MOST_RESULT_BYTES = 16 << 20
 """Maximum size of a ``result.json``; that of a suite of 279 parts has a quarter of a megabyte."""
 MOST_TABLE_BYTES = 512 << 20
@@ -30,7 +42,7 @@ _MOST_DEPTH = 12
 """Maximum number of folders between the folder that is searched and a result."""
 
 
-class Found(NamedTuple):
+class Searched(NamedTuple):
     """A result in a searched folder, or something there that cannot be searched."""
 
     path: Path
@@ -39,7 +51,7 @@ class Found(NamedTuple):
     """Reason why it cannot be searched; None if it is a result."""
 
 
-def results_in(folder: Path) -> Iterator[Found]:
+def results_in(folder: Path) -> Iterator[Searched]:
     """Yield every result in a folder and below it, sorted, and every link and folder that is not followed.
 
     Hidden files and folders, whose names begin with a dot, are skipped, because they are still being written.
@@ -47,34 +59,40 @@ def results_in(folder: Path) -> Iterator[Found]:
     yield from sorted(_walk(folder, _MOST_DEPTH))
 
 
-def _walk(folder: Path, depth: int) -> Iterator[Found]:
+def results_at(path: Path) -> list[Searched]:
+    """Return the results at a path that a user gave, or why there are none.
+
+    The path is the folder of a result, its ``result.json``, or a folder that contains results at any depth.
+    """
+    if path.name == RESULT and os.path.lexists(path):
+        return [Searched(path, None)]
+    results = list(results_in(path)) if path.is_dir() else []
+    what = f"no {RESULT} here" if path.is_dir() else "is a file and no result" if path.exists() else "no such folder"
+    return results or [Searched(path, f"{what}; name the folder of a finished run")]
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Searched]:
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        entries = [entry for entry in os.scandir(folder) if not entry.name.startswith(".")]
     except OSError as error:
-        yield Found(folder, f"{folder}: cannot be listed ({error.strerror}); make it readable")
+        yield Searched(folder, f"{folder}: cannot be listed ({error.strerror}); make it readable")
         return
     holds_result = any(entry.name == RESULT for entry in entries)
     for entry in entries:
         path = Path(entry.path)
-        if entry.name.startswith("."):
-            continue
         if entry.name == RESULT:
-            yield Found(path, None)
+            yield Searched(path, None)
         elif entry.is_dir(follow_symlinks=False):
             if depth:
                 yield from _walk(path, depth - 1)
             else:
-                yield Found(path, f"{path}: lies more than {_MOST_DEPTH} folders deep; move it up")
+                yield Searched(path, f"{path}: lies more than {_MOST_DEPTH} folders deep; move it up")
         elif entry.is_symlink() and not holds_result and not path.is_file():
-            yield Found(path, f"{path}: is a link, which is not followed; put the folder itself there")
+            yield Searched(path, f"{path}: is a link, which is not followed; put the folder itself there")
 
 
 def check_own_file(path: Path, most_bytes: int) -> None:
     """Check that a path is a regular file of its folder, and not too large, before it is opened.
-
-    Args:
-        path: Path of the file.
-        most_bytes: Maximum size.
 
     Raises:
         DataError: there is no such file, it is a link that leaves the folder, a pipe, a device or a folder, or it is
@@ -85,59 +103,59 @@ def check_own_file(path: Path, most_bytes: int) -> None:
             raise DataError(f"{path}: is a link that leaves this folder; put the file itself there")
         status = path.stat()
     except (OSError, RuntimeError) as error:
-        raise DataError(f"{path}: cannot be opened ({_reason(error)}); put the file itself there") from error
+        why = error.strerror or type(error).__name__ if isinstance(error, OSError) else "a loop of links"
+        raise DataError(f"{path}: cannot be opened ({why}); put the file itself there") from error
     if not stat.S_ISREG(status.st_mode):
         raise DataError(f"{path}: is not a regular file; put the file itself there")
     if status.st_size > most_bytes:
         raise DataError(f"{path}: has {status.st_size:,} bytes, more than the {most_bytes:,} of any such file")
 
 
-def _reason(error: Exception) -> str:
-    return error.strerror or type(error).__name__ if isinstance(error, OSError) else "a loop of links"
+def files_of(result: Result) -> dict[str, FileOfRun]:
+    """Return the files beside a result, by their contents."""
+    files = {
+        "records": result.records,
+        "scores": result.scores,
+        "sums": None if result.withheld is None else result.withheld.sums,
+        "adapters": result.adapters,
+        "corrections": result.corrections,
+    }
+    return {name: file for name, file in files.items() if file is not None}
 
 
-def check_tables(path: Path, result: Result) -> None:
-    """Check the files that a result names before they are opened.
-
-    Args:
-        path: Path of the ``result.json``.
-        result: The result in it.
+def check_files(path: Path, result: Result) -> None:
+    """Check the files beside a ``result.json`` before they are opened, and what tables say of their columns and size.
 
     Raises:
         DataError: as from :func:`check_own_file`.
     """
-    for file in (result.records, result.scores, None if result.withheld is None else result.withheld.sums):
+    for file in files_of(result).values():
+        own = path.parent / file.path
         # A missing file, or one outside the folder, is reported by the code that reads it.
-        if file is not None and Path(file.path).name == file.path and os.path.lexists(path.parent / file.path):
-            check_own_file(path.parent / file.path, MOST_TABLE_BYTES)
-            _check_metadata(path.parent / file.path, file.n_rows, _ROW_TYPES[type(file)])
-    for listed in (result.adapters, result.corrections):
-        if listed is not None and os.path.lexists(path.parent / listed.path):
-            check_own_file(path.parent / listed.path, MOST_RESULT_BYTES)
-
-
-def _check_metadata(path: Path, n_rows: int, row_type: type) -> None:
-    """Check the columns and the size that a parquet file states in its metadata, before any column is read."""
-    metadata = arrow_files.metadata(path)
-    wanted = arrow_files.arrow_schema(row_type).names
-    strange = [name for name in metadata.schema.to_arrow_schema().names if name not in wanted]
-    if strange:
-        names = ", ".join(map(printable, strange[:5]))
-        raise DataError(f"{path}: column {names} is none of {row_type.__name__}; leave it out")
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
-    n_bytes = sum(group.total_byte_size for group in groups)
-    most = _BYTES_OF_ALL + _BYTES_PER_ROW * n_rows
-    if n_bytes > most:
-        raise DataError(
-            f"{path}: its {n_rows:,} rows take {n_bytes:,} bytes, more than the {most:,} of any result of such a size"
-        )
+        if Path(file.path).name != file.path or not os.path.lexists(own):
+            continue
+        check_own_file(own, MOST_TABLE_BYTES if isinstance(file, TableOfRun) else MOST_RESULT_BYTES)
+        if not isinstance(file, TableOfRun):
+            continue
+        metadata, row_type = arrow_files.metadata(own), _ROW_TYPES[type(file)]
+        wanted = arrow_files.arrow_schema(row_type).names
+        strange = [name for name in metadata.schema.to_arrow_schema().names if name not in wanted]
+        if strange:
+            names = ", ".join(map(printable, strange[:5]))
+            raise DataError(f"{own}: column {names} is none of {row_type.__name__}; leave it out")
+        n_bytes = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+        most = _BYTES_OF_ALL + _BYTES_PER_ROW * file.n_rows
+        if n_bytes > most:
+            raise DataError(
+                f"{own}: its {file.n_rows:,} rows take {n_bytes:,} bytes, more than the {most:,} of any result of such "
+                "a size"
+            )
 
 
 def strange_files(path: Path) -> tuple[str, ...]:
-    """Return the names of files next to a result that belong to neither runs nor submissions, sorted; no hidden ones.
+    """Return the sorted names of files beside a ``result.json`` that belong to neither runs nor submissions.
 
-    Args:
-        path: Path of the ``result.json``.
+    Hidden files are left out.
     """
     names = (entry.name for entry in os.scandir(path.parent))
     return tuple(sorted(name for name in names if name not in _KNOWN and not name.startswith(".")))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -25,7 +25,6 @@ from biasboard.ground.memory import Memory, code_sha256, machine_memory
 from biasboard.ground.plugins import HINT
 from evaluators.benchmark import benchmarks
 from evaluators.runs.measure.answer_keys import (
-    ItemHashes,
     KeyHashes,
     MadeKey,
     answer_key,
@@ -37,7 +36,7 @@ from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import load_task, prompt_of
 from leaderboard.verify.entries import Match
-from schemas.documents.board import AnswerKey, KeyExtent
+from schemas.documents.board import AnswerKey, KeyPart
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Signature
 from schemas.files import contract
@@ -62,14 +61,9 @@ class KnownKey:
     """Secret under which the key was made; None if it was made without one, or if the board does not have it."""
 
     @property
-    def is_secret(self) -> bool:
-        """True if the right answers are not public, so that the key was made with a secret."""
-        return self.key.secret_id is not None
-
-    @property
     def is_locked(self) -> bool:
         """True if nothing can be compared with the key, because the board does not have its secret."""
-        return self.is_secret and self.secret is None
+        return self.key.secret_id is not None and self.secret is None
 
     @property
     def hashes(self) -> KeyHashes:
@@ -82,23 +76,19 @@ class KnownKey:
         return strict_json.sha256(contract.dump(self.key))
 
     @cached_property
-    def items(self) -> ItemHashes:
-        """The hash of each item in order, shape (n, 32).
+    def index_by_hash(self) -> dict[bytes, int]:
+        """The index of each item by its hash.
 
         Raises:
             DataError: the file is missing or is not the one that the key names.
         """
-        if isinstance(self.items_source, bytes):
-            return item_hashes_in(self.items_source)
-        check_readable(self.items_source)
-        if sha256_file(self.items_source) != self.key.items_file_sha256:
-            raise DataError(f"{self.items_source}: is not the file that {self.origin} names; make the keys again")
-        return item_hashes_in(self.items_source.read_bytes())
-
-    @cached_property
-    def index_by_hash(self) -> dict[bytes, int]:
-        """The index of each item by its hash."""
-        return {hashed.tobytes(): index for index, hashed in enumerate(self.items)}
+        content = self.items_source
+        if isinstance(content, Path):
+            check_readable(content)
+            if sha256_file(content) != self.key.items_file_sha256:
+                raise DataError(f"{content}: is not the file that {self.origin} names; make the keys again")
+            content = content.read_bytes()
+        return {hashed.tobytes(): index for index, hashed in enumerate(item_hashes_in(content))}
 
 
 class KeyBook:
@@ -119,9 +109,8 @@ class KeyBook:
             keys: Folder of keys, which come before those of datasets; None for none.
             datasets: Folder of built datasets, from which keys are made; None for none.
             secret: Secret of the board; None if it has none. A key with another one stays locked.
-            embedded: Folder in which the datasets that the code holds are built, after the others; None for none of
-                them.
-            may_build: False if they are there already, or not at all.
+            embedded: Folder of the datasets that the code holds, which come last; None for none of them.
+            may_build: False if these are there already, or not at all.
         """
         self._keys, self._datasets, self._secret = keys, datasets, secret
         self._embedded, self._may_build = embedded, may_build
@@ -134,23 +123,11 @@ class KeyBook:
         """
         return _book, (self._keys, self._datasets, self._secret, self._embedded)
 
-    def prepare(self, signature: Signature) -> None:
-        """Build the dataset of a signature if the code holds it, and no key or other dataset is at hand."""
-        if self._may_build and self._embedded is not None and not self._has(signature):
-            build_embedded(signature, self._embedded)
-
-    def _has(self, signature: Signature) -> bool:
-        path = self._path(dataset_name(signature), key_name(signature))
-        return path is not None or _folder_of(self._datasets, signature) is not None
-
     def find(self, signature: Signature, memory: Memory) -> KnownKey | None:
         """Return the key of the config and prompt of a signature; None if the board does not know the dataset.
 
-        Args:
-            signature: Signature of a result; its task and prompt exist in this version.
-            memory: Memory that may know the keys of datasets.
-
         Raises:
+            ConfigError: no task or prompt has such a name.
             DataError: a key or a dataset is damaged.
         """
         name = (dataset_name(signature), key_name(signature))
@@ -158,24 +135,36 @@ class KeyBook:
             self._known[name] = self._read(*name) or self._made(signature, memory)
         return self._known[name]
 
-    def _path(self, dataset: str, name: str) -> Path | None:
-        path = None if self._keys is None else self._keys / dataset / f"{name}.json"
-        return path if path is not None and path.is_file() else None
-
     def _read(self, dataset: str, name: str) -> KnownKey | None:
-        if (path := self._path(dataset, name)) is None:
+        path = None if self._keys is None else self._keys / dataset / f"{name}.json"
+        if path is None or not path.is_file():
             return None
         key = contract.read(path, AnswerKey)
         secret = self._secret if self._secret is not None and self._secret.id == key.secret_id else None
         return KnownKey(key, str(path), path.with_name(key.items_path), secret)
 
     def _made(self, signature: Signature, memory: Memory) -> KnownKey | None:
-        self.prepare(signature)
-        found = _folder_of(self._datasets, signature) or _folder_of(self._embedded, signature)
-        return None if found is None else _of_dataset(*found, signature, memory)
+        dataset = dataset_of(signature, self._datasets)
+        if dataset is None and self._embedded is not None:
+            if self._may_build:
+                _build_embedded(signature, self._embedded)
+            dataset = dataset_of(signature, self._embedded)
+        if dataset is None:
+            return None
+        folder, manifest = dataset
+        config, task, prompt = signature.config, signature.task, signature.prompt
+        parts: dict[str, strict_json.JsonValue] = {"config": config, "task": task, "prompt": prompt}
+        parts["dataset"] = manifest.content_sha256
+        known = memory.get(_MADE, parts)
+        if isinstance(known, dict):
+            key = contract.load(known["key"], AnswerKey, where="memory")
+            return KnownKey(key, str(folder), base64.b64decode(str(known["items"])))
+        made = key_of_dataset(folder, manifest, config=config, task=task, prompt=prompt)
+        memory.put(_MADE, parts, {"key": contract.dump(made.key), "items": base64.b64encode(made.items).decode()})
+        return KnownKey(made.key, str(folder), made.items)
 
 
-def _folder_of(datasets: Path | None, signature: Signature) -> tuple[Path, Manifest] | None:
+def dataset_of(signature: Signature, datasets: Path | None) -> tuple[Path, Manifest] | None:
     """Return the folder and the manifest of the dataset of a signature; None if it is not among some datasets."""
     for folder in [] if datasets is None else sorted(path.parent for path in datasets.glob(f"*/{MANIFEST}")):
         manifest = read_manifest(folder)
@@ -192,12 +181,7 @@ def _book(keys: Path | None, datasets: Path | None, secret: KeySecret | None, em
 
 
 def open_book(keys: Path, datasets: Path | None, secret_file: Path | None) -> KeyBook:
-    """Return the answer keys that a board knows, with its secret if it has one.
-
-    Args:
-        keys: Folder of keys.
-        datasets: Folder of built datasets, from which other keys are made; None for none.
-        secret_file: File of the secret with which keys of held-out datasets were made; None if the board has none.
+    """Return the answer keys that a board knows, those of embedded datasets among them, with its secret if it has one.
 
     Raises:
         ConfigError: the file holds no secret, or another one than that of a key in the folder.
@@ -228,31 +212,12 @@ def dataset_name(signature: Signature) -> str:
     return f"{signature.dataset}@{signature.dataset_version}"
 
 
-def _of_dataset(folder: Path, manifest: Manifest, signature: Signature, memory: Memory) -> KnownKey:
-    config, task, prompt = signature.config, signature.task, signature.prompt
-    asked: dict[str, strict_json.JsonValue] = {"config": config, "task": task, "prompt": prompt}
-    parts = {"dataset": manifest.content_sha256, **asked}
-    known = memory.get(_MADE, parts)
-    if isinstance(known, dict):
-        key = contract.load(known["key"], AnswerKey, where="memory")
-        return KnownKey(key, str(folder), base64.b64decode(str(known["items"])))
-    made = key_of_dataset(folder, manifest, config=config, task=task, prompt=prompt)
-    memory.put(_MADE, parts, {"key": contract.dump(made.key), "items": base64.b64encode(made.items).decode()})
-    return KnownKey(made.key, str(folder), made.items)
-
-
 def key_of_dataset(
     folder: Path, manifest: Manifest, *, config: str, task: str, prompt: str, secret: KeySecret | None = None
 ) -> MadeKey:
     """Return the answer key of a config or suite of a dataset under a prompt.
 
-    Args:
-        folder: The dataset folder.
-        manifest: The manifest of the dataset.
-        config: Name of the config or suite.
-        task: Name of the task.
-        prompt: Id of the prompt.
-        secret: Secret of the board, if the right answers are not public; None for a key that anybody can make.
+    Without a secret, anybody can make the same key; where the right answers are not public, the board gives its own.
 
     Raises:
         ConfigError: the prompt shows more examples than the dataset has.
@@ -272,12 +237,7 @@ class KeyCheck:
     """A comparison of the records of a result with an answer key, part by part."""
 
     def __init__(self, where: str, signature: Signature, known: KnownKey | None) -> None:
-        """Begin before the first part.
-
-        Args:
-            where: Path of the records, for messages.
-            signature: Signature of the result.
-            known: Key of its config and prompt; None if the board has none.
+        """Begin before the first part, with the path of the records and the key of their config and prompt.
 
         Raises:
             DataError: the signature contradicts the key.
@@ -285,12 +245,13 @@ class KeyCheck:
         self._where, self._signature, self._known = where, signature, known
         self.n_listed = 0 if known is None else known.key.signature.n_items
         """Number of items in the key; 0 without one."""
-        self._limited: KeyExtent | None = None
-        self.match = self._match_of_signature()._replace(is_held_out=known is not None and known.is_secret)
+        self._parts: Sequence[KeyPart] = () if known is None else known.key.parts
+        self._ends = list(accumulate(part.n_items for part in self._parts))
+        self._limit: int | None = None
+        is_held_out = known is not None and known.key.secret_id is not None
+        self.match = self._match_of_signature()._replace(is_held_out=is_held_out)
         """The part of the dataset that the result asks about, by its signature."""
-        self._n_parts = 0
-        self._last_index = -1
-        self._ends = [] if known is None else list(accumulate(part.n_items for part in known.key.parts))
+        self._n_parts, self._last_index = 0, -1
 
     def _match_of_signature(self) -> Match:
         signature, known = self._signature, self._known
@@ -310,27 +271,21 @@ class KeyCheck:
                 "its items are compared with a secret key, which this board does not have, so nothing says that they "
                 f"are those of {name}; give the file of the secret with --key-secret",
             )
-        ours = known.key.signature
+        ours, limited = known.key.signature, known.key.limited
         theirs = known.hashes.of_signature(replace(signature, normalisation=ours.normalisation))
         if theirs == ours:
             return Match("whole", None)
-        by_default = known.key.limited
-        if by_default is not None and theirs == replace(
-            ours, items_sha256=by_default.items_sha256, n_items=by_default.n_items
-        ):
-            self._limited = by_default
+        if limited is not None and theirs == replace(ours, items_sha256=limited.items_sha256, n_items=limited.n_items):
+            self._parts, self._limit = limited.parts, limited.limit
             return Match("whole", None)
-        as_whole = replace(
-            theirs,
-            splits=ours.splits,
-            items_sha256=ours.items_sha256,
-            n_items=ours.n_items,
-            parts=ours.parts,
-            examples_sha256=ours.examples_sha256,
-        )
-        if as_whole != ours:
-            names = [name for name in Signature.__dataclass_fields__ if getattr(as_whole, name) != getattr(ours, name)]
-            differences = ", ".join(f"{name} is {getattr(theirs, name)}, not {getattr(ours, name)}" for name in names)
+        chosen = {name: getattr(theirs, name) for name in _CHOSEN}
+        if theirs != replace(ours, **chosen):
+            names = [field for field in Signature.__dataclass_fields__ if field not in _CHOSEN]
+            differences = ", ".join(
+                f"{field} is {getattr(theirs, field)}, not {getattr(ours, field)}"
+                for field in names
+                if getattr(theirs, field) != getattr(ours, field)
+            )
             raise DataError(f"{self._where}: the signature is not that of {name}: {differences}; run the model again")
         if signature.n_items >= ours.n_items:
             raise DataError(
@@ -338,8 +293,8 @@ class KeyCheck:
                 "others; run the model again"
             )
         reason = f"asks {signature.n_items:,} of {ours.n_items:,} items; only whole configs are ranked"
-        if by_default is not None:
-            reason += f", or the {by_default.n_items:,} items that a run without --limit, --split and --part asks"
+        if limited is not None:
+            reason += f", or the {limited.n_items:,} items that a run without --limit, --split and --part asks"
         return Match("slice", reason)
 
     def add(self, records: RecordColumns, facts_sha256: str | None) -> None:
@@ -356,51 +311,39 @@ class KeyCheck:
         if known is None or known.is_locked:
             return
         number, self._n_parts = self._n_parts, self._n_parts + 1
-        parts, hashes = (known.key if self._limited is None else self._limited).parts, known.hashes
-        if number < len(parts):
-            expected = parts[number]
+        if number < len(self._parts):
+            expected, hashes = self._parts[number], known.hashes
             # Most results agree, and hashes of columns are computed twenty times as fast as those of items.
             is_same = hashes.of(facts_sha256 or items_sha256(records)) == expected.facts_sha256
             if is_same and expected.requests_sha256 in (None, hashes.of(asked_sha256(records))):
                 self._last_index = self._ends[number] - 1
                 return
-        self._compare_items(records, known)
-        if self._limited is not None:
+        for row, hashed in enumerate(known.hashes.of_items(records, with_requests=has_known_requests(self._signature))):
+            index = known.index_by_hash.get(hashed.tobytes())
+            if index is not None and index > self._last_index:
+                self._last_index = index
+                continue
+            where = f"{self._where}: row {records.first_row + row}: item '{records[row].item_id[:60]}'"
+            if index is not None:
+                raise DataError(f"{where} stands in another order than in the dataset; run the model again")
+            raise DataError(
+                f"{where} is not asked or described as in {dataset_name(self._signature)}: its request, target, "
+                f"cluster, pair, groups, split or options differ from the answer key of {known.origin}; run the model "
+                "again"
+            )
+        if self._limit is not None:
             raise DataError(
                 f"{self._where}: part {number + 1} does not have the items that are asked with a limit of "
-                f"{self._limited.limit}; run the model again"
+                f"{self._limit}; run the model again"
             )
 
-    def _compare_items(self, records: RecordColumns, known: KnownKey) -> None:
-        hashes = known.hashes.of_items(records, with_requests=has_known_requests(self._signature))
-        for row, hashed in enumerate(hashes):
-            index = known.index_by_hash.get(hashed.tobytes())
-            if index is None:
-                raise DataError(
-                    f"{self._row(records, row)} is not asked or described as in {dataset_name(self._signature)}: its "
-                    "request, target, cluster, pair, groups, split or options differ from the answer key of "
-                    f"{known.origin}; run the model again"
-                )
-            if index <= self._last_index:
-                raise DataError(
-                    f"{self._row(records, row)} stands in another order than in the dataset; run the model again"
-                )
-            self._last_index = index
 
-    def _row(self, records: RecordColumns, row: int) -> str:
-        return f"{self._where}: row {records.first_row + row}: item '{records[row].item_id[:60]}'"
+_CHOSEN = ("splits", "items_sha256", "n_items", "parts", "examples_sha256")
+"""Fields of a signature in which a result on some of the items may differ from one on all of them."""
 
 
 def write_key(folder: Path, made: MadeKey) -> Path:
-    """Write an answer key and its item hashes into the folder of its dataset.
-
-    Args:
-        folder: Folder of all keys.
-        made: The key, and the contents of the file beside it.
-
-    Returns:
-        Path of the key.
-    """
+    """Write an answer key and its item hashes below the folder of all keys, and return the path of the key."""
     signature = made.key.signature
     path = folder / dataset_name(signature) / f"{key_name(signature)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -433,16 +376,13 @@ def embedded_folder() -> Path:
     return memory / "datasets" / code_sha256()[:16]
 
 
-def build_embedded(signature: Signature, folder: Path) -> None:
+def _build_embedded(signature: Signature, folder: Path) -> None:
     """Build the dataset of a result if the code holds one of its name.
 
     The dataset that a builder makes of nothing but its own texts has the name of its benchmark. A builder that fails or
     needs an input builds none.
-
-    Args:
-        signature: Signature of the result, which a stranger may have written: it names none but a known benchmark.
-        folder: Folder of the datasets.
     """
+    # A stranger may have written the signature, so that nothing but the name of a known benchmark is run.
     name = signature.dataset
     is_known = name == signature.benchmark and name in {benchmark.name for benchmark in benchmarks()}
     if not is_known or (folder / name / MANIFEST).is_file() or importlib.util.find_spec(f"builders.{name}") is None:

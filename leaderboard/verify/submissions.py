@@ -18,7 +18,7 @@ from biasboard.ground.files import replacing_folder, sha256_file
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.stored_results import write_without_texts
 from evaluators.runs.plan.plan import run_folder
-from leaderboard.verify.intake import check_own_file, results_in
+from leaderboard.verify.intake import Searched, check_own_file, files_of, results_in
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import Acceptance, Register, Submission
 from schemas.documents.result import Result, Signature
@@ -75,10 +75,7 @@ def prepare(
         reason = reason or "as --withhold-texts asks"
         source = Path(tempfile.mkdtemp(dir=scratch))
         result = write_without_texts(run, source, with_prompts=not hides_prompts(result.signature))
-    files = [source / RESULT, path_of(source, result.records)]
-    files += [] if result.scores is None else [path_of(source, result.scores)]
-    files += [] if result.withheld is None else [path_of(source, result.withheld.sums)]
-    files += [path_of(source, file) for file in (result.adapters, result.corrections) if file is not None]
+    files = [source / RESULT, *(path_of(source, file) for file in files_of(result).values())]
     submission = Submission(
         schema_version=SCHEMA_VERSION,
         contact=statement.contact,
@@ -124,10 +121,7 @@ def write_prepared(prepared: Prepared, results: Path) -> Path:
 
 
 def read_submission(path: Path) -> Submission | None:
-    """Read and check the statement in the folder of a result; None if there is none.
-
-    Args:
-        path: Path of the ``result.json``.
+    """Read and check the statement beside a ``result.json``; None if there is none.
 
     Raises:
         DataError: the statement is invalid, or is about another result.
@@ -177,25 +171,23 @@ def acceptances(register: Register) -> Mapping[str, Acceptance]:
     return {acceptance.place: acceptance for acceptance in register.results}
 
 
-def check_owner(register: Register, place: str, author: str) -> None:
-    """Check that an author may submit a result of a model: either nobody has submitted one before, or the author has.
+def why_not_owner(register: Register, place: str, author: str) -> str | None:
+    """Return why an author may not submit a result of a model: others did before. None if nobody has, or the author.
 
-    Args:
-        register: The register.
-        place: Folder of the result, relative to that of all results; its second part is named after the model.
-        author: Account of the author at the code host.
-
-    Raises:
-        DataError: the model belongs to somebody else.
+    The second part of a place, the folder of a result relative to that of all results, is named after the model.
     """
     model = _model_folder(place)
-    alike = appearance(model)
-    owners = {one.owner for one in register.results if appearance(_model_folder(one.place)) == alike}
-    if owners and author not in owners:
-        raise DataError(
-            f"{place}: results of {model.replace('__', '/')} belong to {', '.join(sorted(owners))}, and the author is "
-            f"{author}; ask the owner, or a maintainer to settle it"
-        )
+    owners = {
+        acceptance.owner
+        for acceptance in register.results
+        if appearance(_model_folder(acceptance.place)) == appearance(model)
+    }
+    if not owners or author in owners:
+        return None
+    return (
+        f"{place}: results of {model.replace('__', '/')} belong to {', '.join(sorted(owners))}, and the author is "
+        f"{author}; ask the owner, or a maintainer to settle it"
+    )
 
 
 def appearance(model: str) -> str:
@@ -211,8 +203,7 @@ def appearance(model: str) -> str:
 
 
 def _model_folder(place: str) -> str:
-    parts = place.split("/")
-    return parts[1] if len(parts) > 1 else parts[0]
+    return place.split("/")[:2][-1]
 
 
 RESULTS = PurePosixPath("leaderboard/results")
@@ -223,15 +214,8 @@ verdicts: a workflow that a pull request starts runs in the form that the pull r
 _MOST_NAMED = 20
 
 
-class Forbidden(NamedTuple):
-    """A change that no submission of results may make, and the reason."""
-
-    path: Path
-    reason: str
-
-
-def changes(folder: Path, since: Path) -> Iterator[Path | Forbidden]:
-    """Yield the path of each ``result.json`` that was added or changed, and every forbidden change.
+def changes(folder: Path, since: Path) -> Iterator[Searched]:
+    """Yield each ``result.json`` that was added or changed, and every change that no submission of results may make.
 
     Args:
         folder: A folder of results, or a git checkout that holds one.
@@ -247,15 +231,16 @@ def changes(folder: Path, since: Path) -> Iterator[Path | Forbidden]:
     for parent in (RESULTS.parent, RESULTS):
         # git lists files and links. A link could lead to results that are here already, which would look unchanged.
         if str(parent) in theirs:
-            yield Forbidden(folder / parent, f"{parent}: is a link or a file, and must be a folder of results")
+            yield Searched(folder / parent, f"{parent}: is a link or a file, and must be a folder of results")
             return
-    changed = sorted(path for path in {*ours, *theirs} if ours.get(path) != theirs.get(path))
-    others = [path for path in changed if not _is_of_result(PurePosixPath(path), {*ours, *theirs})]
+    files = {*ours, *theirs}
+    changed = sorted(path for path in files if ours.get(path) != theirs.get(path))
+    others = [path for path in changed if not _is_of_result(PurePosixPath(path), files)]
     for path in others[:_MOST_NAMED]:
         what = "decides how results are verified" if path.startswith(DECIDING) else "belongs to no result"
-        yield Forbidden(folder / path, f"{path}: {what}; change it in a pull request of its own")
+        yield Searched(folder / path, f"{path}: {what}; change it in a pull request of its own")
     if len(others) > _MOST_NAMED:
-        yield Forbidden(folder, f"{len(others) - _MOST_NAMED} more changed files belong to no result")
+        yield Searched(folder, f"{len(others) - _MOST_NAMED} more changed files belong to no result")
     yield from _results_changed(folder / RESULTS, since / RESULTS)
 
 
@@ -280,29 +265,25 @@ def _is_of_result(path: PurePosixPath, files: set[str]) -> bool:
     return path.is_relative_to(RESULTS) and not is_hidden and str(path.parent / RESULT) in files
 
 
-def _results_changed(folder: Path, since: Path) -> Iterator[Path | Forbidden]:
-    folders = set()
+def _results_changed(folder: Path, since: Path) -> Iterator[Searched]:
+    kept = set()
     for searched in results_in(folder) if folder.exists() else ():
-        place = searched.path.parent.relative_to(folder)
-        folders.add(place)
-        if searched.problem is not None:
-            yield Forbidden(searched.path, searched.problem)
-        elif not _are_same(searched.path.parent, since / place):
-            yield searched.path
-    for run in find_runs(since):
-        place = run.relative_to(since)
-        if place not in folders:
-            reason = f"{folder / place}: is gone; to withdraw a result, ask a maintainer, and it stays here"
-            yield Forbidden(folder / place, reason)
-    if _sha256_of(folder / REGISTER) != _sha256_of(since / REGISTER):
-        yield Forbidden(folder / REGISTER, f"{folder / REGISTER}: only maintainers change the register")
+        below = searched.path.parent.relative_to(folder)
+        kept.add(below)
+        if searched.problem is not None or _hashes(folder / below) != _hashes(since / below):
+            yield searched
+    for below in (run.relative_to(since) for run in find_runs(since)):
+        if below not in kept:
+            gone = folder / below
+            yield Searched(gone, f"{gone}: is gone; to withdraw a result, ask a maintainer, and it stays here")
+    register = folder / REGISTER
+    if _sha256_of(register) != _sha256_of(since / REGISTER):
+        yield Searched(register, f"{register}: only maintainers change the register")
 
 
-def _are_same(folder: Path, other: Path) -> bool:
-    names = {entry.name for entry in os.scandir(folder)}
-    if not other.is_dir() or names != {entry.name for entry in os.scandir(other)}:
-        return False
-    return all(_sha256_of(folder / name) == _sha256_of(other / name) for name in names)
+def _hashes(folder: Path) -> dict[str, str | None]:
+    """Return the hash of everything in a folder, by name; none if there is no folder."""
+    return {entry.name: _sha256_of(Path(entry.path)) for entry in os.scandir(folder)} if folder.is_dir() else {}
 
 
 def _sha256_of(path: Path) -> str | None:

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import os
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
-from biasboard.ground.errors import BiasboardError, DataError
+from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, label_of, model_label
-from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, results_in, strange_files
+from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, Searched, check_own_file, results_at, strange_files
 from leaderboard.verify.isolation import Limits, Stopped, isolated
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.loading import verified_outcome
+from leaderboard.verify.loading import Outcome, verified_outcome
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
-from leaderboard.verify.submissions import (
-    RESULTS,
-    Forbidden,
-    appearance,
-    changes,
-    check_owner,
-    place_for,
-    read_submission,
-)
-from schemas.documents.board import Register, Rerun
+from leaderboard.verify.submissions import RESULTS, appearance, changes, place_for, read_submission
+from schemas.documents.board import Rerun
 from schemas.documents.result import Result, metric_key
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT, find_runs, read_parts, read_result
@@ -105,126 +97,59 @@ def judge(
         A verdict for each result, and for each path, link or folder without one, in the order of the paths. A result
         below several of the paths has one verdict.
     """
-    results_of_paths = _without_repetitions(
-        _results_at(path) if since is None else list(_changed(path, since)) for path in paths
-    )
-    place_in = None if since is None else paths[0] / RESULTS if (since / ".git").exists() else paths[0]
-    pieces = [result for results in results_of_paths for result in results if isinstance(result, Path)]
+    results: dict[object, Searched] = {}
+    for path in paths:
+        for searched in results_at(path) if since is None else changes(path, since):
+            results.setdefault(searched.path.absolute() if searched.problem is None else searched, searched)
+    # Strangers write to folders of accepted results too, so nothing in them is trusted.
+    pieces = [
+        (searched.path, Root(searched.path.parent, "accepted"))
+        for searched in results.values()
+        if searched.problem is None
+    ]
+    for path, _ in pieces:
+        # Processes with limits build no dataset. A result that cannot be read is named when it is verified.
+        with suppress(*FAULTS):
+            check_own_file(path, MOST_RESULT_BYTES)
+            keys.find(contract.read(path, Result).signature, memory)
     there = [] if against is None or not against.is_dir() else find_runs(against)
     valid: list[Path] = []
-    for piece in pieces:
-        _prepare(piece, keys)
-    work = partial(_verdict, memory=memory, keys=keys)
+    work = partial(verified_outcome, memory=memory, keys=keys)
     outcomes = isolated(work, pieces, _LIMITS, n_workers=max(1, min(_N_WORKERS, len(pieces))))
-    n_done = 0
-    for results in results_of_paths:
-        for result in results:
-            if isinstance(result, Verdict):
-                yield result
-                continue
-            outcome = next(outcomes)
-            n_done += 1
-            advance(n_done, len(pieces))
-            if isinstance(outcome, Stopped):
-                yield Verdict(place=str(result.parent), reason=f"{result.parent}: {outcome.reason}")
-                continue
-            verdict, entry = outcome
-            if entry is not None and against is not None:
-                # Not with rejected ones: whoever hands those in would harm the others.
-                verdict = _beside(verdict, entry, [*dict.fromkeys([*there, *valid])])
-                valid += [result.parent] if verdict.reason is None else []
-            yield verdict if place_in is None else _placed(verdict, place_in)
+    n_done = itertools.count(1)
+    for searched in results.values():
+        if searched.problem is not None:
+            yield Verdict(place=str(searched.path), reason=searched.problem)
+            continue
+        folder, outcome = searched.path.parent, next(outcomes)
+        advance(next(n_done), len(pieces))
+        # Not with rejected ones: whoever hands those in would harm the others.
+        verdict = _verdict(searched.path, outcome, () if against is None else dict.fromkeys([*there, *valid]))
+        valid += [folder] if verdict.reason is None else []
+        if since is not None and verdict.belongs is not None:
+            # The register says by folder who owns a model, so that a result elsewhere would belong to somebody else.
+            place = folder.relative_to(paths[0] / RESULTS if (since / ".git").exists() else paths[0]).as_posix()
+            if verdict.belongs != place:
+                reason = f"{place}: belongs into {verdict.belongs}; put it there with: biasboard submit"
+                verdict = replace(verdict, reason=reason)
+        yield verdict
 
 
-def _prepare(path: Path, keys: KeyBook) -> None:
-    """Build the dataset that a result is compared with, if the code holds it."""
-    # A result that cannot be read is named when it is verified.
-    with suppress(BiasboardError, OSError, ValueError, RecursionError):
-        check_own_file(path, MOST_RESULT_BYTES)
-        keys.prepare(contract.read(path, Result).signature)
-
-
-def _changed(path: Path, since: Path) -> list[Path | Verdict]:
-    found = changes(path, since)
-    return [
-        Verdict(place=str(each.path), reason=each.reason) if isinstance(each, Forbidden) else each for each in found
-    ]
-
-
-def _placed(verdict: Verdict, results: Path) -> Verdict:
-    """Return a verdict: rejected if the result lies in the folder of another model or dataset.
-
-    The register says by folder who owns a model, so that a result elsewhere would belong to somebody else.
-    """
-    place = Path(verdict.place).relative_to(results).as_posix()
-    if verdict.belongs in (None, place):
-        return verdict
-    return replace(verdict, reason=f"{place}: belongs into {verdict.belongs}; put it there with: biasboard submit")
-
-
-def owned(verdict: Verdict, register: Register, author: str) -> Verdict:
-    """Return the verdict about a result that an author submits: rejected if the model belongs to somebody else.
-
-    Args:
-        verdict: Verdict about the result itself.
-        register: The register of accepted results.
-        author: Account of the author at the code host.
-    """
-    if verdict.belongs is None:
-        return verdict
-    try:
-        check_owner(register, verdict.belongs, author)
-    except DataError as error:
-        return replace(verdict, reason=str(error))
-    return verdict
-
-
-def _without_repetitions(results_of_paths: Iterable[list[Path | Verdict]]) -> list[list[Path | Verdict]]:
-    seen: set[Path] = set()
-    kept: list[list[Path | Verdict]] = []
-    for results in results_of_paths:
-        kept.append([])
-        for result in results:
-            absolute = result.absolute() if isinstance(result, Path) else None
-            if absolute is None or absolute not in seen:
-                kept[-1].append(result)
-            if absolute is not None:
-                seen.add(absolute)
-    return kept
-
-
-def _results_at(path: Path) -> list[Path | Verdict]:
-    if path.name == RESULT and os.path.lexists(path):
-        return [path]
-    if not path.is_dir():
-        what = "is a file and no result" if path.exists() else "no such folder"
-        return [Verdict(place=str(path), reason=f"{what}; name the folder of a finished run")]
-    results = [
-        searched.path if searched.problem is None else Verdict(place=str(searched.path), reason=searched.problem)
-        for searched in results_in(path)
-    ]
-    if not results:
-        return [Verdict(place=str(path), reason=f"no {RESULT} here; name the folder of a finished run")]
-    return results
-
-
-def _verdict(path: Path, memory: Memory, keys: KeyBook) -> tuple[Verdict, Entry | None]:
-    """Return the verdict about a result by itself, and the result if it is valid."""
-    # Strangers write to folders of accepted results too, so nothing in them is trusted.
-    root = Root(path.parent, "accepted")
-    place = str(path.parent)
-    outcome = verified_outcome((path, root), memory, keys)
+def _verdict(path: Path, outcome: Outcome | Stopped, others: Iterable[Path]) -> Verdict:
+    folder = path.parent
+    if isinstance(outcome, Stopped):
+        return Verdict(place=str(folder), reason=f"{folder}: {outcome.reason}")
     if isinstance(outcome, LeftOut):
-        return Verdict(place=place, reason=outcome.reason.removeprefix(f"{place}{os.sep}")), None
+        return Verdict(place=str(folder), reason=outcome.reason)
     try:
         read_submission(path)
+        warnings = [*rivalries(outcome, folder, others), *warnings_of(outcome)]
     except (DataError, OSError) as error:
-        return Verdict(place=place, reason=str(error)), None
-    warnings = [*warnings_of(outcome)]
+        return Verdict(place=str(folder), reason=str(error))
     if strange := strange_files(path):
         warnings.append(f"files that belong to no submission lie beside it: {', '.join(strange[:5])}; leave them out")
-    verdict = Verdict(
-        place=place,
+    return Verdict(
+        place=str(folder),
         warnings=tuple(warnings),
         belongs=place_for(outcome.result).as_posix(),
         model=model_label(outcome),
@@ -234,55 +159,20 @@ def _verdict(path: Path, memory: Memory, keys: KeyBook) -> tuple[Verdict, Entry 
         records_sha256=outcome.result.records.sha256,
         result_sha256=sha256_file(path),
     )
-    return verdict, outcome
 
 
-def warnings_of(entry: Entry) -> Iterator[str]:
-    """Yield everything about a valid result that readers of its numbers should know."""
-    if entry.match.reason is not None:
-        yield entry.match.reason
-    if entry.result.model.identity is None:
-        yield "the identity of its model is a claim: the result does not say what the hash was taken of"
-    if entry.provenance == "reported" and entry.claim != TEXTS_ELSEWHERE:
-        yield f"{REPORTED}: {entry.claim}"
-    if entry.result.withheld is not None:
-        yield UNCOMPARED
-    stored = {metric_key(metric) for metric in entry.result.metrics}
-    lacking = sorted({name for name, _ in entry.metrics.keys() - stored})
-    if lacking:
-        yield f"metrics that it leaves out were computed from its records: {', '.join(lacking)}"
-    if entry.earlier:
-        names = sorted({f"{metric.name} {metric.version}" for metric in entry.earlier})
-        yield f"metrics of other versions were computed again: {', '.join(names)}"
-
-
-class Rivalry(NamedTuple):
-    """A contradiction between a result and one that is there already."""
-
-    says: str
-    is_refused: bool
-    """True if the result must not be handed in; False if a maintainer decides, who is warned."""
-
-
-def _beside(verdict: Verdict, entry: Entry, others: Sequence[Path]) -> Verdict:
-    """Return the verdict about a result after a comparison with others."""
-    found = list(rivalries(entry, Path(verdict.place), others))
-    for rivalry in found:
-        if rivalry.is_refused:
-            return Verdict(place=verdict.place, reason=rivalry.says)
-    return replace(verdict, warnings=(*(rivalry.says for rivalry in found), *verdict.warnings))
-
-
-def rivalries(entry: Entry, folder: Path, others: Sequence[Path]) -> Iterator[Rivalry]:
-    """Yield what a verified result has in common with others that were there before, and should not.
+def rivalries(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterator[str]:
+    """Yield what a verified result has in common with others that were there before, and a maintainer should know.
 
     Args:
         entry: The result.
         folder: Its folder.
         others: Folders of the others.
+
+    Raises:
+        DataError: its model has another name there, or is easily taken for one that is there.
     """
-    own_sha256 = sha256_file(folder / RESULT)
-    ours = entry.result
+    own_sha256, ours = sha256_file(folder / RESULT), entry.result
     for other in others:
         theirs = _result_in(other)
         if theirs is None or other.absolute() == folder.absolute() or sha256_file(other / RESULT) == own_sha256:
@@ -290,18 +180,16 @@ def rivalries(entry: Entry, folder: Path, others: Sequence[Path]) -> Iterator[Ri
         name = label_of(theirs.model)
         is_same_model = ours.model.identity_sha256 == theirs.model.identity_sha256
         if is_same_model and (ours.model.id, ours.model.revision) != (theirs.model.id, theirs.model.revision):
-            yield Rivalry(f"claims the identity of {name} in {other}; a maintainer has to settle it", is_refused=True)
-        elif ours.model.id != theirs.model.id and appearance(ours.model.id) == appearance(theirs.model.id):
-            says = (
+            raise DataError(f"claims the identity of {name} in {other}; a maintainer has to settle it")
+        if ours.model.id != theirs.model.id and appearance(ours.model.id) == appearance(theirs.model.id):
+            raise DataError(
                 f"its id {ours.model.id} looks like that of {name} in {other}; give the same id, or a clearly other one"
             )
-            yield Rivalry(says, is_refused=True)
-        elif is_same_model and ours.signature_sha256 == theirs.signature_sha256:
+        if is_same_model and ours.signature_sha256 == theirs.signature_sha256:
             if not _are_alike(entry, other, theirs):
-                says = f"has other answers than {other}, of the same model; a maintainer has to settle which are right"
-                yield Rivalry(says, is_refused=False)
+                yield f"has other answers than {other}, of the same model; a maintainer has to settle which are right"
         elif ours.model.id != theirs.model.id and asked(ours) == asked(theirs) and _are_alike(entry, other, theirs):
-            yield Rivalry(f"gives the answers of {name} in {other}, and has no rank of its own", is_refused=False)
+            yield f"gives the answers of {name} in {other}, and has no rank of its own"
 
 
 def _are_alike(entry: Entry, other: Path, theirs: Result) -> bool:
@@ -316,7 +204,7 @@ def _result_in(folder: Path) -> Result | None:
     """Return a result; None if it cannot be read, which is said where it is verified itself."""
     try:
         return read_result(folder)
-    except (BiasboardError, OSError, ValueError, RecursionError):
+    except FAULTS:
         return None
 
 
@@ -326,6 +214,25 @@ def _sketch_in(folder: Path) -> Sketch | None:
     try:
         for records in () if result is None else read_parts(folder, result, recount=False):
             maker.add(records)
-    except (BiasboardError, OSError, ValueError, LookupError):
+    except FAULTS:
         return None
     return maker.sketch
+
+
+def warnings_of(entry: Entry) -> Iterator[str]:
+    """Yield everything about a valid result that readers of its numbers should know."""
+    if entry.match.reason is not None:
+        yield entry.match.reason
+    if entry.result.model.identity is None:
+        yield "the identity of its model is a claim: the result does not say what the hash was taken of"
+    if entry.claim not in (None, TEXTS_ELSEWHERE):
+        yield f"{REPORTED}: {entry.claim}"
+    if entry.result.withheld is not None:
+        yield UNCOMPARED
+    stored = {metric_key(metric) for metric in entry.result.metrics}
+    lacking = sorted({name for name, _ in entry.metrics.keys() - stored})
+    if lacking:
+        yield f"metrics that it leaves out were computed from its records: {', '.join(lacking)}"
+    if entry.earlier:
+        names = sorted({f"{metric.name} {metric.version}" for metric in entry.earlier})
+        yield f"metrics of other versions were computed again: {', '.join(names)}"

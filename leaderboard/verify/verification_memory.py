@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.verify.entries import Entry, Example, Examples, Kind, Match, Root
-from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables
+from leaderboard.verify.intake import MOST_RESULT_BYTES, check_files, check_own_file, files_of
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.sketches import Sketch
 from leaderboard.verify.verification import verified_entry
@@ -27,7 +27,7 @@ from schemas.documents.base import Document, as_row, from_values
 from schemas.documents.record import Record
 from schemas.documents.result import Metric, Result, SplitCounts, metric_key
 from schemas.files import contract
-from schemas.folders.run_folder import FileOfRun, path_of, read_result
+from schemas.folders.run_folder import path_of, read_result
 
 _VERIFIED = "verified result"
 
@@ -47,7 +47,7 @@ def remembered_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> E
     try:
         check_own_file(path, MOST_RESULT_BYTES)
         result = read_result(path.parent)
-        check_tables(path, result)
+        check_files(path, result)
         stored = memory.get(_VERIFIED, _hashes(path, result) | _key_hash(result, keys, memory))
     except (BiasboardError, OSError, ValueError):
         return None
@@ -70,7 +70,7 @@ def verify_and_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -
     before = sha256_file(path)
     entry = verified_entry(path, root, memory, keys)
     files = _hashes(path, entry.result)
-    read = {"result": before} | {name: file.sha256 for name, file in _files(entry.result).items()}
+    read = {"result": before} | {name: file.sha256 for name, file in files_of(entry.result).items()}
     # The files may have changed while they were read.
     if files == read:
         memory.put(_VERIFIED, files | _key_hash(entry.result, keys, memory), _as_json(entry))
@@ -78,21 +78,8 @@ def verify_and_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -
 
 
 def _hashes(path: Path, result: Result) -> dict[str, JsonValue]:
-    hashes = {name: sha256_file(path_of(path.parent, file)) for name, file in _files(result).items()}
+    hashes = {name: sha256_file(path_of(path.parent, file)) for name, file in files_of(result).items()}
     return {"result": sha256_file(path), **hashes}
-
-
-def _files(result: Result) -> Mapping[str, FileOfRun]:
-    """Return the other files of a result, by their contents."""
-    sums = None if result.withheld is None else result.withheld.sums
-    files = {
-        "records": result.records,
-        "scores": result.scores,
-        "sums": sums,
-        "adapters": result.adapters,
-        "corrections": result.corrections,
-    }
-    return {name: file for name, file in files.items() if file is not None}
 
 
 def _key_hash(result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:

@@ -9,7 +9,8 @@ import pytest
 
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.ranking.rank_ranges import RankRange
-from leaderboard.verify.entries import Entry, Root, why_unranked
+from leaderboard.ranking.unranked import why_unranked
+from leaderboard.verify.entries import Entry, Root
 from schemas.documents.result import Counts, SplitCounts
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (

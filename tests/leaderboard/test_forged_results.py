@@ -207,7 +207,7 @@ def test_token_counts_are_possible(places: Places, tmp_path: Path, n_tokens: int
         return with_exchange(record, lambda one: replace(one, option_token_counts=(n_tokens,) * len(one.options)))
 
     found = verdict(forge(places, tmp_path / "a", on_each(counted)), places)
-    assert f"bytes has {n_tokens} tokens" in (found.reason or "")
+    assert f"option_token_counts are [{n_tokens}, {n_tokens}], its options have [" in (found.reason or "")
 
 
 def test_truncation_follows_from_the_answers(places: Places, tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure.answer_keys import KeyHashes
 from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Entry, Root, why_unranked, why_withheld
+from leaderboard.ranking.unranked import why_unranked
+from leaderboard.verify.entries import Entry, Root, why_withheld
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.loading import load
 from schemas.documents.board import AnswerKey

@@ -47,13 +47,13 @@ class Verified:
 def verified(monkeypatch: pytest.MonkeyPatch) -> Verified:
     """Count the calls of what verification must do and memory must not: check the rows of a result."""
     seen = Verified()
-    check = checks.check_requests
+    check = checks.check_records
 
     def counted(*arguments: object) -> None:
         seen.n += 1
         check(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(verification, "check_requests", counted)
+    monkeypatch.setattr(verification, "check_records", counted)
     return seen
 
 

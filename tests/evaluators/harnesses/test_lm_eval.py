@@ -15,7 +15,8 @@ import pytest
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import load_task
-from leaderboard.verify.entries import Root, why_unranked
+from leaderboard.ranking.unranked import why_unranked
+from leaderboard.verify.entries import Root
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run
 from schemas.validate import problems

@@ -1,0 +1,58 @@
+"""Says why a result can have no rank, whatever its metrics are."""
+
+from __future__ import annotations
+
+from leaderboard.verify.entries import Entry
+
+MIN_ANSWERED = 0.5
+"""Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked.
+
+What is missing widens its rank range; of less than half, a range would say nothing.
+"""
+
+
+def why_unranked(entry: Entry) -> str | None:
+    """Return why a result cannot be ranked, regardless of its metrics; None if it can be."""
+    if entry.is_baseline:
+        return "baselines are shown for comparison and never ranked"
+    if entry.match.reason is not None:
+        return entry.match.reason
+    if entry.acceptance is not None and entry.acceptance.decision == "withdrawn":
+        when = f" on {entry.acceptance.decided}" if entry.acceptance.decided else ""
+        return f"withdrawn{when}: {entry.acceptance.reason}"
+    if entry.is_replayed and not entry.is_imported:
+        return "replayed: its answers come from an earlier run or a file and may repeat another row"
+    if entry.claim is not None:
+        return f"reported, and computed again by nobody: {entry.claim}"
+    if entry.double is not None:
+        return entry.double
+    counts = entry.result.counts
+    if counts.scored < MIN_ANSWERED * counts.items:
+        return f"{counts.scored} of {counts.items} items scored; a rank needs at least half"
+    if (lost := _lost_split(entry)) is not None:
+        return lost
+    # By split, not over all items: the few that support a measurement are a small share of all.
+    lacking = [
+        split_counts
+        for split_counts in entry.coverage
+        if split_counts.counts.scored < MIN_ANSWERED * split_counts.counts.items
+    ]
+    if lacking:
+        first = lacking[0]
+        more = f", and {len(lacking) - 1} more splits like it" if len(lacking) > 1 else ""
+        return (
+            f"{first.counts.scored} of {first.counts.items} items of {first.part}/{first.split} scored{more}; a rank "
+            "needs at least half of each split"
+        )
+    return None
+
+
+def _lost_split(entry: Entry) -> str | None:
+    """Return which part of a suite lacks a split that most of its parts have; None if none does."""
+    parts = entry.result.signature.parts
+    for split in entry.result.signature.splits if parts else ():
+        having = {counts.part for counts in entry.coverage if counts.split == split}
+        if len(parts) / 2 < len(having) < len(parts):
+            lacking = next(part for part in parts if part not in having)
+            return f"part {lacking} has no items of split {split}, which most parts have; a rank needs every part"
+    return None
