@@ -12,9 +12,10 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import progress
 from evaluators.benchmark import load_benchmark
+from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.plan.selection import shape_listed
 from evaluators.task import Prompt, load_task, tasks_for
-from leaderboard.verify.keys import dataset_name, key_of_dataset, secret_keys, write_key
+from leaderboard.verify.keys import dataset_name, secret_keys, write_key
 from schemas.documents.dataset import Manifest
 from schemas.files.key_secret import read_key_secret
 from schemas.folders.dataset_folder import read_manifest

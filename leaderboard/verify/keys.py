@@ -27,14 +27,11 @@ from evaluators.benchmark import benchmarks
 from evaluators.runs.measure.answer_keys import (
     KeyHashes,
     MadeKey,
-    answer_key,
     has_known_requests,
     item_hashes_in,
     key_name,
+    key_of_dataset,
 )
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
-from evaluators.task import load_task, prompt_of
 from leaderboard.verify.entries import Match
 from schemas.documents.board import AnswerKey, KeyPart
 from schemas.documents.dataset import Manifest
@@ -210,27 +207,6 @@ def secret_keys(keys: Path) -> Iterator[tuple[Path, str]]:
 def dataset_name(signature: Signature) -> str:
     """Return the name of the folder with the keys of a dataset."""
     return f"{signature.dataset}@{signature.dataset_version}"
-
-
-def key_of_dataset(
-    folder: Path, manifest: Manifest, *, config: str, task: str, prompt: str, secret: KeySecret | None = None
-) -> MadeKey:
-    """Return the answer key of a config or suite of a dataset under a prompt.
-
-    Without a secret, anybody can make the same key; where the right answers are not public, the board gives its own.
-
-    Raises:
-        ConfigError: the prompt shows more examples than the dataset has.
-        DataError: the data files are damaged.
-    """
-    loaded = load_task(task)
-    whole = select(folder, manifest, config)
-    limited = None
-    if loaded.default_limit is not None:
-        support = loaded.support_splits
-        by_default = select(folder, manifest, config, limit=loaded.default_limit, support=support)
-        limited = by_default if by_default.n_items < whole.n_items else None
-    return answer_key(Plan(whole, loaded, prompt_of(loaded, prompt)), secret, limited)
 
 
 class KeyCheck:

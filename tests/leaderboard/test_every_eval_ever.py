@@ -18,7 +18,8 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from leaderboard.verify.keys import key_of_dataset, write_key
+from evaluators.runs.measure.answer_keys import key_of_dataset
+from leaderboard.verify.keys import write_key
 from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset

@@ -14,11 +14,12 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import GenerateRequest, Response
 from evaluators.models.parity import tolerance_for
+from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.task import load_task
 from leaderboard.commands.accept import accept
 from leaderboard.verify.comparisons import _agree, rerun
 from leaderboard.verify.entries import Root
-from leaderboard.verify.keys import KeyBook, key_of_dataset, write_key
+from leaderboard.verify.keys import KeyBook, write_key
 from leaderboard.verify.loading import load
 from leaderboard.verify.submissions import place_for
 from schemas.documents.record import Record

@@ -13,8 +13,9 @@ import pytest
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
+from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.baseline_gate import GateCheck
-from leaderboard.verify.keys import KeyCheck, KnownKey, key_of_dataset
+from leaderboard.verify.keys import KeyCheck, KnownKey
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import StoredParts, read_parts, read_result

@@ -6,6 +6,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,10 +16,11 @@ import pyarrow as pa
 from evaluators.backend import Response
 from evaluators.runs.measure.recording import records_of
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import SelectedPart, Selection
+from evaluators.runs.plan.selection import SelectedPart, Selection, select
 from evaluators.task import load_task, prompt_of
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import AnswerKey, KeyExtent, KeyPart
+from schemas.documents.dataset import Manifest
 from schemas.documents.result import Signature
 from schemas.files.key_secret import KeySecret
 from schemas.files.record_columns import RecordColumns
@@ -66,18 +68,26 @@ class KeyHashes(NamedTuple):
         )
 
 
-def answer_key(plan: Plan, secret: KeySecret | None = None, limited: Selection | None = None) -> MadeKey:
-    """Return the answer key of a plan that asks about all items of a config or suite.
+def key_of_dataset(
+    folder: Path, manifest: Manifest, *, config: str, task: str, prompt: str, secret: KeySecret | None = None
+) -> MadeKey:
+    """Return the answer key of a config or suite of a dataset under a prompt.
 
-    The key is made from the items alone, by the code that would ask about them; no answer is needed.
+    The key is made from the items alone, by the code that would ask about them; no answer is needed. Without a secret,
+    anybody can make the same key; where the right answers are not public, the board gives its own.
 
-    Args:
-        plan: The plan.
-        secret: Secret of the board, if the right answers are not public; None for a key that anybody can make.
-        limited: The items that are asked by default; None if all are.
+    Raises:
+        ConfigError: the prompt shows more examples than the dataset has.
+        DataError: the data files are damaged.
     """
-    content = plan.selection.manifest.content_sha256
-    return key_of_parts(plan.signature, content, _unanswered(plan), secret, limited)
+    loaded = load_task(task)
+    whole = select(folder, manifest, config)
+    limited = None
+    if loaded.default_limit is not None:
+        by_default = select(folder, manifest, config, limit=loaded.default_limit, support=loaded.support_splits)
+        limited = by_default if by_default.n_items < whole.n_items else None
+    plan = Plan(whole, loaded, prompt_of(loaded, prompt))
+    return key_of_parts(plan.signature, manifest.content_sha256, _unanswered(plan), secret, limited)
 
 
 def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
