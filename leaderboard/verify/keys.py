@@ -52,8 +52,8 @@ class KnownKey:
     key: AnswerKey
     origin: str
     """Path of the key, or of the dataset, for messages."""
-    items_source: Path | bytes
-    """File of the item hashes, or its contents."""
+    items: bytes
+    """Contents of the file of item hashes."""
     secret: KeySecret | None = None
     """Secret under which the key was made; None if it was made without one, or if the board does not have it."""
 
@@ -74,18 +74,8 @@ class KnownKey:
 
     @cached_property
     def index_by_hash(self) -> dict[bytes, int]:
-        """The index of each item by its hash.
-
-        Raises:
-            DataError: the file is missing or is not the one that the key names.
-        """
-        content = self.items_source
-        if isinstance(content, Path):
-            check_readable(content)
-            if sha256_file(content) != self.key.items_file_sha256:
-                raise DataError(f"{content}: is not the file that {self.origin} names; make the keys again")
-            content = content.read_bytes()
-        return {hashed.tobytes(): index for index, hashed in enumerate(item_hashes_in(content))}
+        """The index of each item by its hash."""
+        return {hashed.tobytes(): index for index, hashed in enumerate(item_hashes_in(self.items))}
 
 
 class KeyBook:
@@ -137,8 +127,12 @@ class KeyBook:
         if path is None or not path.is_file():
             return None
         key = contract.read(path, AnswerKey)
+        items = path.with_name(key.items_path)
+        check_readable(items)
+        if sha256_file(items) != key.items_file_sha256:
+            raise DataError(f"{items}: is not the file that {path} names; make the keys again")
         secret = self._secret if self._secret is not None and self._secret.id == key.secret_id else None
-        return KnownKey(key, str(path), path.with_name(key.items_path), secret)
+        return KnownKey(key, str(path), items.read_bytes(), secret)
 
     def _made(self, signature: Signature, memory: Memory) -> KnownKey | None:
         dataset = dataset_of(signature, self._datasets)
