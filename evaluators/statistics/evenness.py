@@ -68,6 +68,32 @@ def squares(right: FloatArray, n: FloatArray) -> FloatArray:
     return ratio(right_across, n_across)
 
 
+def times_noise(right: FloatArray, n: FloatArray) -> FloatArray:
+    """Return an unbiased estimate of each group's accuracy times the variance of the accuracy that is observed.
+
+    As both would share their luck in the observed accuracy, each fold's square is multiplied by the other folds, and
+    the product of three folds, which has no noise, is taken off.
+
+    Args:
+        right: Number of right answers, shape (..., N_FOLDS, n_groups).
+        n: Number of answers, of the same shape.
+
+    Returns:
+        Shape (..., n_groups); nan for a group with answers in fewer than three folds.
+    """
+    all_right, all_n = right.sum(axis=-2, keepdims=True), n.sum(axis=-2, keepdims=True)
+    cube = ratio(_of_three_folds(right), _of_three_folds(n))[..., None, :]
+    of_folds = right**2 * ratio(all_right - right, all_n - n) - n**2 * cube
+    return ratio(of_folds.sum(axis=-2), all_n[..., 0, :] ** 2)
+
+
+def _of_three_folds(sums: FloatArray) -> FloatArray:
+    """Return the sum of the products of three different folds, times six."""
+    first, second, third = (np.asarray((sums**power).sum(axis=-2)) for power in (1, 2, 3))
+    products_of_three: FloatArray = first**3 - 3 * first * second + 2 * third
+    return products_of_three
+
+
 def products(right: FloatArray, n: FloatArray) -> FloatArray:
     """Return unbiased estimates of the products of two groups' accuracies, and of their squares.
 

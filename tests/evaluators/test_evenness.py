@@ -71,8 +71,9 @@ def test_measures_of_labels_by_hand() -> None:
     # 1/12 less than 1/4. That is the noise of the difference, and a quarter of it that of the mean.
     uneven_folds = FoldSums(np.array([[4.0, 2], [0, 2], [4, 2], [0, 2]]), np.full((N_FOLDS, 2), 4.0))
     assert cobias(uneven_folds) == pytest.approx(-1 / 12)
-    assert gini(uneven_folds) == pytest.approx(-1 / 48 / 0.25)
-    assert rsd(uneven_folds) == pytest.approx(-1 / 48 / 0.25)
+    # The mean has a noise of 1/48, a twelfth of its square, so that 1 over its square is a quarter too large by chance.
+    assert gini(uneven_folds) == pytest.approx(-1 / 48 / 0.25 / (1 + 3 / 12))
+    assert rsd(uneven_folds) == gini(uneven_folds)
 
 
 def test_a_class_with_one_item_is_left_out() -> None:
@@ -128,8 +129,15 @@ def test_families_are_as_even_as_they_truly_are(accuracy: float, spread: float) 
     assert evenness(sums, ddof=1).mean() == pytest.approx(expected, abs=0.005)
 
 
+UNLIKE_CLASSES = [
+    *(((30, 30), 0.0), ((30, 30), 0.1), ((20,) * 8, 0.0)),
+    # Where small classes are better or worse, the spread and the mean are wrong by chance together.
+    *(((20, 40, 60), 0.1), ((10, 20, 50, 100), 0.2), ((100, 50, 20, 10), 0.2)),
+]
+
+
 @pytest.mark.parametrize("measure", ["rsd", "cobias", "gini"])
-@pytest.mark.parametrize(("sizes", "spread"), [((30, 30), 0.0), ((30, 30), 0.1), ((20, 40, 60), 0.1), ((20,) * 8, 0.0)])
+@pytest.mark.parametrize(("sizes", "spread"), UNLIKE_CLASSES)
 def test_classes_are_as_even_as_they_truly_are(measure: str, sizes: tuple[int, ...], spread: float) -> None:
     rng = np.random.default_rng(4)
     k, places = len(sizes), np.arange(len(sizes)) - (len(sizes) - 1) / 2
@@ -149,4 +157,4 @@ def test_classes_are_as_even_as_they_truly_are(measure: str, sizes: tuple[int, .
         "cobias": 2 * true.var(ddof=1),
         "gini": true.var() / true.mean() ** 2,
     }
-    assert found.mean() == pytest.approx(expected[measure], abs=0.01)
+    assert found.mean() == pytest.approx(expected[measure], abs=0.01, rel=0.015)

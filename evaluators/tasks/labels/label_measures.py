@@ -15,7 +15,7 @@ from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.statistics import class_accuracies
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.cluster_sums import ratio
-from evaluators.statistics.evenness import N_FOLDS, squares
+from evaluators.statistics.evenness import N_FOLDS, squares, times_noise
 from evaluators.statistics.record_tables import mean
 
 _ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))
@@ -147,12 +147,7 @@ def rsd(sums: FoldSums) -> FloatArray:
     An even model is at 0 on average, by chance as often below as above.
     """
     classes = _Classes.of(sums)
-    shares, noise = classes.shares, classes.noise
-    overall = (shares * classes.accuracies).sum(axis=-1)
-    around = ((classes.accuracies - overall[..., None]) ** 2 * (shares > 0)).sum(axis=-1)
-    # The noise of a class with a share w of the items is in its own accuracy and, w times, in the accuracy of all.
-    of_classes = (noise * (1 - 2 * shares)).sum(axis=-1) + classes.n * (shares**2 * noise).sum(axis=-1)
-    return ratio(around - of_classes, classes.n * overall**2)
+    return _relative_spread(sums, classes, classes.shares)
 
 
 def cobias(sums: FoldSums) -> FloatArray:
@@ -173,7 +168,42 @@ def gini(sums: FoldSums) -> FloatArray:
     and nan where :func:`gini_paper` is. An even model is at 0 on average, by chance as often below as above.
     """
     classes = _Classes.of(sums)
-    return np.where(classes.n > 1, ratio(classes.variance, classes.mean**2), np.nan)
+    weights = np.nan_to_num(ratio((classes.shares > 0).astype(np.float64), classes.n[..., None]))
+    return np.where(classes.n > 1, _relative_spread(sums, classes, weights), np.nan)
+
+
+def _relative_spread(sums: FoldSums, classes: _Classes, weights: FloatArray) -> FloatArray:
+    """Return the mean squared distance of the class accuracies from their weighted mean, over its square, shape (...,).
+
+    The quotient of two estimates is biased: a mean that is too low moves it further than one that is too high, and the
+    spread and the mean share their luck if small classes are better or worse than large ones. Both biases are taken out
+    by an expansion of second order, whose terms have estimates without bias.
+
+    Args:
+        sums: The sums of the classes.
+        classes: The classes in them.
+        weights: Weight of each class, shape (..., k), with the sum 1; 0 for a class that does not count.
+
+    References:
+        Cochran 1977, "Sampling Techniques", section 6.8. With classes of 10, 20, 50 and 100 items the plain quotient is
+        up to .035 off, and this one .007 (tests/bench/bench_evenness.py).
+    """
+    accuracies, noise, n = classes.accuracies, classes.noise, classes.n
+    average = (weights * accuracies).sum(axis=-1)
+    around = ((accuracies - average[..., None]) ** 2 * (weights > 0)).sum(axis=-1)
+    # The noise of a class is in its own accuracy and, by its weight, in the mean.
+    in_spread = (1 - 2 * weights + n[..., None] * weights**2) * (weights > 0)
+    spread = ratio(around - (in_spread * noise).sum(axis=-1), n)
+    # Twice the sum over classes of the noise in the mean times the slope of the spread.
+    own = np.nan_to_num(times_noise(sums.right, sums.n_items)) * in_spread
+    of_others = (n[..., None] * weights - 1) * (average[..., None] - weights * accuracies)
+    of_others -= weights * (accuracies.sum(axis=-1, keepdims=True) - accuracies)
+    covariance = ratio(2 * (weights * (own + noise * of_others)).sum(axis=-1), n)
+    # The estimate of a noise can be below 0.
+    noise_of_mean = np.maximum(ratio((weights**2 * noise).sum(axis=-1), average**2), 0.0)
+    value: FloatArray = ratio(spread, average**2) / (1 + 3 * noise_of_mean)
+    value += ratio(2 * covariance, average**3) / (1 + 6 * noise_of_mean)
+    return value
 
 
 def rsd_paper(sums: ClassSums) -> FloatArray:

@@ -31,8 +31,9 @@ from evaluators.tasks.labels.label_measures import (
 
 _VERSION = "1.1"
 """Values are the same as in 1.0, whose results use one unit name for the tasks of a suite and the items of a task."""
-_VERSION_OF_FOLDS = "2.0"
-"""Of measures that were the paper's formula in 1.1, which has a name of its own since."""
+_VERSION_OF_FOLDS = {"rsd": "2.1", "cobias": "2.0", "gini": "2.1"}
+"""Of measures that were the paper's formula in 1.1, which has a name of its own since; 2.0 of ``rsd`` and
+``gini`` was a plain quotient."""
 SOFTMAX = "softmax"
 METHODS = {calibration.name: calibration.label for calibration in calibrations()}
 """Heading of each calibration."""
@@ -123,7 +124,7 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
     """Return the metric of a variant of a measure."""
     kind = MEASURES[variant.measure]
     method = next((method for method in calibrations() if method.name == variant.calibration), None)
-    version = _VERSION_OF_FOLDS if is_of_folds(variant.measure) else _VERSION
+    version = _VERSION_OF_FOLDS.get(variant.measure, _VERSION)
     return MetricDefinition[LabelTable](
         name=variant.name,
         version=version if method is None else f"{version}+{method.name}.{method.version}",
