@@ -14,6 +14,7 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, Column, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import printable
+from evaluators.adapter_set import base_identity
 from evaluators.backend import GenerateRequest, check_model_id, choice_sha256, model_identity
 from evaluators.runs.ask.importing import BACKEND
 from evaluators.task import Task, load_task, prompt_of
@@ -52,7 +53,7 @@ def check_claims(path: Path, result: Result, *, is_foreign: bool) -> None:
     for fault in chain(_faults_of_model(result.model, is_foreign=is_foreign), _faults_of_signature(result.signature)):
         raise DataError(f"{path}: {fault}")
     if (adapters := read_adapters(path.parent, result)) is not None:
-        for fault in _faults_of_adapters(adapters, result.signature):
+        for fault in _faults_of_adapters(adapters, result.signature, result.model):
             raise DataError(f"{path.with_name(ADAPTERS)}: {fault}")
 
 
@@ -127,7 +128,7 @@ def _faults_of_signature(signature: Signature) -> Iterator[str]:
         yield f"prompt '{prompt.id}' shows no examples, but the signature names some; run it again"
 
 
-def _faults_of_adapters(adapters: Adapters, signature: Signature) -> Iterator[str]:
+def _faults_of_adapters(adapters: Adapters, signature: Signature, model: Model) -> Iterator[str]:
     if not load_task(signature.task).trains_adapters:
         yield f"task {signature.task} trains no adapters; run the model without"
     data, asked = adapters.data, (signature.dataset, signature.dataset_version, signature.task)
@@ -136,6 +137,13 @@ def _faults_of_adapters(adapters: Adapters, signature: Signature) -> Iterator[st
             f"was trained on {data.name} {data.version} for task {data.task}, the result is on {' '.join(asked)}; "
             "train adapters on that dataset and run the model again"
         )
+    base = adapters.base
+    for name, trained_with, answered_with in (
+        ("model", base.identity_sha256, base_identity((model.identity or {}).get("model") or "")),
+        ("chat template", base.chat_template_sha256, model.chat_template_sha256),
+    ):
+        if trained_with != answered_with:
+            yield f"was trained for another {name} than the one that answered; train adapters for that one"
 
 
 def check_training(path: Path, records: RecordColumns, task: Task, trained: frozenset[str]) -> None:
