@@ -38,7 +38,7 @@ from schemas.documents.result import (
     name_with_group,
     same_interval,
 )
-from schemas.documents.run_files import FittedCorrection, text_sha256
+from schemas.documents.run_files import text_sha256
 from schemas.files.record_columns import RecordColumns, Tally
 from schemas.files.record_hashes import answers_sha256, items_sha256, joined_sha256
 from schemas.folders.run_folder import (
@@ -277,33 +277,26 @@ def _differing_corrections(folder: Path, result: Result) -> Iterator[str]:
     Metrics are computed with the stored corrections, so that weights chosen by hand would give a model any correction
     that it likes, and agree with its metrics.
     """
-    stored = read_corrections(folder, result)
-    if stored is None:
+    document = read_corrections(folder, result)
+    if document is None:
         return
     signature = result.signature
     inputs = MetricInputs(trained=trained_items(folder, result))
     parts = read_parts(folder, result, recount=False)
-    corrections = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts)).corrections
-    fitted = {(correction.config, correction.calibration): correction for correction in corrections}
-    for correction in stored.corrections:
-        difference = _difference(correction, fitted.pop((correction.config, correction.calibration), None))
-        if difference is not None:
-            yield difference
-    for correction in fitted.values():
-        yield f"{correction.calibration} of config {correction.config} can be fitted and is not stored"
-
-
-def _difference(stored: FittedCorrection, fitted: FittedCorrection | None) -> str | None:
-    """Return a sentence about the difference of a correction; None if there is none."""
-    name = f"{stored.calibration} of config {stored.config}"
-    if fitted is None:
-        return f"{name} cannot be fitted"
-    if stored.reason is not None or fitted.reason is not None:
-        return None if stored.reason == fitted.reason else f"{name}: {fitted.reason or 'weights can be fitted'}"
-    if stored.version != fitted.version:
-        return f"{name} is of version {stored.version}, and the present one is {fitted.version}"
-    if (stored.labels, stored.n_items) != (fitted.labels, fitted.n_items):
-        return f"{name} is fitted on {fitted.n_items} items, and {stored.n_items} were told"
-    pairs = zip(stored.weights, fitted.weights, strict=True)
-    distance = max(abs(math.log(weight) - math.log(other)) for weight, other in pairs)
-    return f"a weight of {name} differs by the factor {math.exp(distance):.4g}" if distance > _SAME else None
+    computed = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts)).corrections
+    stored, fitted = (
+        {(correction.config, correction.calibration): correction for correction in corrections}
+        for corrections in (document.corrections, computed)
+    )
+    for key in {**stored, **fitted}:
+        name, theirs, ours = f"{key[1]} of config {key[0]}", stored.get(key), fitted.get(key)
+        if theirs is None or ours is None:
+            yield f"{name} cannot be fitted" if ours is None else f"{name} can be fitted and is not stored"
+            continue
+        for field in ("reason", "version", "labels", "n_items") if theirs.reason is None else ("reason",):
+            if getattr(theirs, field) != getattr(ours, field):
+                yield f"{name}: {field} is {getattr(theirs, field)}, the records give {getattr(ours, field)}"
+        pairs = zip(theirs.weights, ours.weights, strict=False)
+        distance = max((abs(math.log(weight) - math.log(other)) for weight, other in pairs), default=0.0)
+        if distance > _SAME:
+            yield f"a weight of {name} differs by the factor {math.exp(distance):.4g}"
