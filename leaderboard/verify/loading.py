@@ -16,7 +16,7 @@ from biasboard.ground.memory import Memory, machine_memory
 from evaluators.task import load_task
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
 from leaderboard.verify.intake import FAULTS
-from leaderboard.verify.isolation import Stopped, end_for_lack_of_memory, isolated
+from leaderboard.verify.isolation import DEFAULT_LIMITS, Limits, Stopped, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.submissions import acceptances, read_register
 from leaderboard.verify.verification_memory import remembered_entry, verify_and_remember
@@ -31,6 +31,8 @@ _MOST_WITHOUT_METRICS = 32_768
 """Largest number of bytes of a result without metrics; a larger one need not be read to know that it has some."""
 
 
+Located: TypeAlias = tuple[Path, Root]
+"""Path of a ``result.json``, and the folder in which it was searched."""
 Outcome: TypeAlias = Entry | LeftOut
 
 
@@ -84,19 +86,13 @@ def _measures_nothing(path: Path) -> bool:
 
 
 def verified_outcomes(
-    results: Sequence[tuple[Path, Root]],
+    results: Sequence[Located],
     keys: KeyBook,
     memory: Memory | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
-) -> list[Entry | LeftOut]:
-    """Verify some results as :func:`load` does.
-
-    Args:
-        results: Path of each ``result.json``, and the root that it was found in.
-        keys: As for :func:`load`, like the other arguments.
-        memory: See there.
-        progress: See there.
+) -> list[Outcome]:
+    """Verify some results as :func:`load` does, from the same arguments.
 
     Returns:
         The entry of each result with the decision about it, or the reason why it is left out, in the same order.
@@ -132,23 +128,28 @@ def _decided(entry: Entry, path: Path, decisions: Mapping[str, Acceptance]) -> E
     return entry
 
 
-def _verified_now(results: Sequence[tuple[Path, Root]], memory: Memory, keys: KeyBook) -> Iterator[Outcome]:
-    outcome = partial(verified_outcome, memory=memory, keys=keys)
+def _verified_now(results: Sequence[Located], memory: Memory, keys: KeyBook) -> Iterator[Outcome]:
     is_foreign = any(root.origin == "accepted" for _, root in results)
     if not is_foreign and (len(results) < 2 or sum(map(_n_bytes, results)) < _MUCH_TO_READ):
-        yield from map(outcome, results)
-        return
-    n_workers = min(os.cpu_count() or 1, len(results))
-    for (path, root), ended in zip(results, isolated(outcome, results, n_workers=n_workers), strict=True):
-        place = root.place(path)
-        yield LeftOut(place, root.origin, f"{place}: {ended.reason}") if isinstance(ended, Stopped) else ended
+        return (verified_outcome(result, memory, keys) for result in results)
+    return verified_apart(results, memory, keys, n_workers=os.cpu_count() or 1)
 
 
-def _n_bytes(result: tuple[Path, Root]) -> int:
+def _n_bytes(result: Located) -> int:
     return sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(result[0].parent))
 
 
-def verified_outcome(result: tuple[Path, Root], memory: Memory, keys: KeyBook) -> Outcome:
+def verified_apart(
+    results: Sequence[Located], memory: Memory, keys: KeyBook, limits: Limits = DEFAULT_LIMITS, *, n_workers: int
+) -> Iterator[Outcome]:
+    """Yield the outcome of each result, verified in a process with limits, whose failure harms no other."""
+    work = partial(verified_outcome, memory=memory, keys=keys)
+    outcomes = isolated(work, results, limits, n_workers=max(1, min(n_workers, len(results))))
+    for result, outcome in zip(results, outcomes, strict=True):
+        yield _left_out(result, f"{result[0]}: {outcome.reason}") if isinstance(outcome, Stopped) else outcome
+
+
+def verified_outcome(result: Located, memory: Memory, keys: KeyBook) -> Outcome:
     """Verify one result, and return why it is left out if anything is wrong with it."""
     path, root = result
     try:
@@ -163,5 +164,10 @@ def verified_outcome(result: tuple[Path, Root], memory: Memory, keys: KeyBook) -
     except MemoryError:
         end_for_lack_of_memory()
         reason = f"{path}: checking it takes more memory than there is; run the model again"
+    return _left_out(result, reason)
+
+
+def _left_out(result: Located, reason: str) -> LeftOut:
+    path, root = result
     # Pages must not depend on the location of the folders.
     return LeftOut(root.place(path), root.origin, reason.replace(f"{root.folder}{os.sep}", ""))

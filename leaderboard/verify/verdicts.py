@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,9 +15,9 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, label_of, model_label
 from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, Searched, check_own_file, results_at, strange_files
-from leaderboard.verify.isolation import Limits, Stopped, isolated
+from leaderboard.verify.isolation import Limits
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.loading import Outcome, verified_outcome
+from leaderboard.verify.loading import Outcome, verified_apart
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
 from leaderboard.verify.submissions import RESULTS, appearance, changes, place_for, read_submission
 from schemas.documents.board import Rerun
@@ -114,8 +114,7 @@ def judge(
             keys.find(contract.read(path, Result).signature, memory)
     there = [] if against is None or not against.is_dir() else find_runs(against)
     valid: list[Path] = []
-    work = partial(verified_outcome, memory=memory, keys=keys)
-    outcomes = isolated(work, pieces, _LIMITS, n_workers=max(1, min(_N_WORKERS, len(pieces))))
+    outcomes = verified_apart(pieces, memory, keys, _LIMITS, n_workers=_N_WORKERS)
     n_done = itertools.count(1)
     for searched in results.values():
         if searched.problem is not None:
@@ -135,10 +134,8 @@ def judge(
         yield verdict
 
 
-def _verdict(path: Path, outcome: Outcome | Stopped, others: Iterable[Path]) -> Verdict:
+def _verdict(path: Path, outcome: Outcome, others: Iterable[Path]) -> Verdict:
     folder = path.parent
-    if isinstance(outcome, Stopped):
-        return Verdict(place=str(folder), reason=f"{folder}: {outcome.reason}")
     if isinstance(outcome, LeftOut):
         return Verdict(place=str(folder), reason=outcome.reason)
     try:
