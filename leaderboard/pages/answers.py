@@ -86,8 +86,7 @@ def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: st
     withheld = why_withheld(entry, manifest)
     groups = []
     # Where right answers are secret, it must not be told either which items a model answered right.
-    for kind, n in () if entry.match.is_held_out else entry.examples.totals:
-        records = entry.examples.of(kind)
+    for kind, n, records in () if entry.match.is_held_out else entry.examples.of_kinds:
         views = () if withheld else tuple(_view(record, fold=warning is not None) for record in records)
         groups.append(ExampleGroup(_KINDS[kind], n, tuple(record.item_id for record in records), views))
     downloads = () if withheld else tuple(_downloads(entry, stem))

@@ -35,25 +35,13 @@ PER_KIND = 5
 """Largest number of examples of each kind."""
 
 
-class Example(NamedTuple):
-    """A record to show, and its kind."""
-
-    kind: Kind
-    record: Record
-
-
 class Examples(NamedTuple):
     """The examples of a result."""
 
-    chosen: tuple[Example, ...] = ()
-    totals: tuple[tuple[Kind, int], ...] = ()
-    """Number of records of each kind that occurs, in the order of ``KINDS``."""
+    of_kinds: tuple[tuple[Kind, int, tuple[Record, ...]], ...] = ()
+    """Each kind that occurs, in the order of ``KINDS``, with the number of its records and those to show."""
     hides_prompts: bool = False
     """True if a record holds no prompt, because the licence of the dataset forbids showing its texts."""
-
-    def of(self, kind: Kind) -> tuple[Record, ...]:
-        """Return the examples of a kind."""
-        return tuple(example.record for example in self.chosen if example.kind == kind)
 
 
 class ExampleChoice:
@@ -88,11 +76,12 @@ class ExampleChoice:
     @property
     def chosen(self) -> Examples:
         """The examples chosen among all records so far."""
-        return Examples(
-            chosen=tuple(Example(kind, record) for kind, found in self._best.items() for _, record in found),
-            totals=tuple((kind, n) for kind, n in self._totals.items() if n),
-            hides_prompts=self._hides_prompts,
+        of_kinds = (
+            (kind, self._totals[kind], tuple(record for _, record in best))
+            for kind, best in self._best.items()
+            if self._totals[kind]
         )
+        return Examples(tuple(of_kinds), self._hides_prompts)
 
 
 def kinds_of(records: RecordColumns, task: str) -> list[Kind]:

@@ -18,7 +18,7 @@ from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.statistics.jackknife import Deviations
-from leaderboard.verify.entries import Entry, Example, Examples, Kind, Match, Root
+from leaderboard.verify.entries import Entry, Examples, Kind, Match, Root
 from leaderboard.verify.intake import MOST_RESULT_BYTES, check_files, check_own_file, files_of
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.sketches import Sketch
@@ -105,8 +105,9 @@ def _as_json(entry: Entry) -> JsonValue:
         "coverage": _rows(entry.coverage),
         "standing": None if entry.standing is None else _STANDING.dump_python(entry.standing, mode="json"),
         "rescored": list(entry.rescored),
-        "examples": [[example.kind, contract.dump(example.record)] for example in entry.examples.chosen],
-        "totals": [[kind, n] for kind, n in entry.examples.totals],
+        "examples": [
+            [kind, n, [contract.dump(record) for record in records]] for kind, n, records in entry.examples.of_kinds
+        ],
         "hides_prompts": entry.examples.hides_prompts,
     }
 
@@ -135,10 +136,10 @@ def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
         rescored=tuple(stored["rescored"]),
         folder=path.parent,
         examples=Examples(
-            chosen=tuple(
-                Example(kind, contract.load(record, Record, where="memory")) for kind, record in stored["examples"]
+            tuple(
+                (cast(Kind, kind), n, tuple(contract.load(record, Record, where="memory") for record in records))
+                for kind, n, records in stored["examples"]
             ),
-            totals=tuple((cast(Kind, kind), n) for kind, n in stored["totals"]),
             hides_prompts=stored["hides_prompts"],
         ),
     )
