@@ -23,7 +23,7 @@ from evaluators.scorer import TextScorer
 from evaluators.task import load_task, prompt_of
 from evaluators.text_scores import read_scores
 from leaderboard.verify.entries import Root
-from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, results_in
+from leaderboard.verify.intake import FAULTS, read_untrusted, results_in
 from leaderboard.verify.isolation import Stopped, end_for_lack_of_memory, isolated
 from leaderboard.verify.keys import KeyBook, dataset_of
 from leaderboard.verify.submissions import hides_prompts, place_for
@@ -194,8 +194,7 @@ class CompleteRuns:
             try:
                 if searched.problem is not None:
                     raise DataError(searched.problem)
-                check_own_file(searched.path, MOST_RESULT_BYTES)
-                result = read_result(searched.path.parent)
+                result = read_untrusted(searched.path)
             except FAULTS as error:
                 self._unreadable = self._unreadable or f"; {error}"
                 continue

@@ -25,6 +25,7 @@ from schemas.folders.run_folder import (
     SUMS,
     FileOfRun,
     TableOfRun,
+    read_result,
 )
 
 FAULTS = (BiasboardError, OSError, ValueError, ArithmeticError, LookupError, RecursionError)
@@ -123,12 +124,16 @@ def files_of(result: Result) -> dict[str, FileOfRun]:
     return {name: file for name, file in files.items() if file is not None}
 
 
-def check_files(path: Path, result: Result) -> None:
-    """Check the files beside a ``result.json`` before they are opened, and what tables say of their columns and size.
+def read_untrusted(path: Path) -> Result:
+    """Read a ``result.json`` that a stranger may have written, after a check that it and the files beside it are sound.
+
+    Of these files, only what tables say of their columns and size is read.
 
     Raises:
-        DataError: as from :func:`check_own_file`.
+        DataError: the result is invalid, or a file is none of its folder, too large or of other columns.
     """
+    check_own_file(path, MOST_RESULT_BYTES)
+    result = read_result(path.parent)
     for file in files_of(result).values():
         own = path.parent / file.path
         # A missing file, or one outside the folder, is reported by the code that reads it.
@@ -150,6 +155,7 @@ def check_files(path: Path, result: Result) -> None:
                 f"{own}: its {file.n_rows:,} rows take {n_bytes:,} bytes, more than the {most:,} of any result of such "
                 "a size"
             )
+    return result
 
 
 def strange_files(path: Path) -> tuple[str, ...]:

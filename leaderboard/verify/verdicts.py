@@ -14,7 +14,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, label_of, model_label
-from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, Searched, check_own_file, results_at, strange_files
+from leaderboard.verify.intake import FAULTS, Searched, read_untrusted, results_at, strange_files
 from leaderboard.verify.isolation import Limits
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import Outcome, verified_apart
@@ -22,8 +22,7 @@ from leaderboard.verify.sketches import Sketch, SketchMaker, asked
 from leaderboard.verify.submissions import RESULTS, appearance, changes, place_for, read_submission
 from schemas.documents.board import Rerun
 from schemas.documents.result import Result, metric_key
-from schemas.files import contract
-from schemas.folders.run_folder import RESULT, find_runs, read_parts, read_result
+from schemas.folders.run_folder import RESULT, find_runs, read_parts
 
 REPORTED = "its numbers rest on claims"
 """Beginning of a warning about a result that gets no rank, whatever its numbers are."""
@@ -110,8 +109,7 @@ def judge(
     for path, _ in pieces:
         # Processes with limits build no dataset. A result that cannot be read is named when it is verified.
         with suppress(*FAULTS):
-            check_own_file(path, MOST_RESULT_BYTES)
-            keys.find(contract.read(path, Result).signature, memory)
+            keys.find(read_untrusted(path).signature, memory)
     there = [] if against is None or not against.is_dir() else find_runs(against)
     valid: list[Path] = []
     outcomes = verified_apart(pieces, memory, keys, _LIMITS, n_workers=_N_WORKERS)
@@ -200,7 +198,7 @@ def _are_alike(entry: Entry, other: Path, theirs: Result) -> bool:
 def _result_in(folder: Path) -> Result | None:
     """Return a result; None if it cannot be read, which is said where it is verified itself."""
     try:
-        return read_result(folder)
+        return read_untrusted(folder / RESULT)
     except FAULTS:
         return None
 

@@ -24,7 +24,7 @@ from evaluators.task import load_task
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.verify.checks import brings_options, check_claims, check_records, check_training
 from leaderboard.verify.entries import Entry, ExampleChoice, Root
-from leaderboard.verify.intake import MOST_RESULT_BYTES, check_files, check_own_file
+from leaderboard.verify.intake import read_untrusted
 from leaderboard.verify.keys import KeyBook, KeyCheck
 from leaderboard.verify.sketches import SketchMaker
 from schemas.documents.result import (
@@ -48,7 +48,6 @@ from schemas.folders.run_folder import (
     StoredParts,
     read_corrections,
     read_parts,
-    read_result,
     read_sums,
 )
 
@@ -74,9 +73,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
             metrics do not follow from its records.
     """
     folder, is_foreign = path.parent, root.origin == "accepted"
-    check_own_file(path, MOST_RESULT_BYTES)
-    result = read_result(folder)
-    check_files(path, result)
+    result = read_untrusted(path)
     check_claims(path, result, is_foreign=is_foreign)
     signature, task = result.signature, load_task(result.signature.task)
     scores = read_scores(folder, result.scores)

@@ -12,14 +12,13 @@ import numpy.typing as npt
 from pydantic import TypeAdapter
 
 from biasboard.ground.columns import FloatArray
-from biasboard.ground.errors import BiasboardError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.baseline_gate import Standing
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.verify.entries import Entry, Examples, Kind, Match, Root
-from leaderboard.verify.intake import MOST_RESULT_BYTES, check_files, check_own_file, files_of
+from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, files_of, read_untrusted
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.sketches import Sketch
 from leaderboard.verify.verification import verified_entry
@@ -27,7 +26,7 @@ from schemas.documents.base import Document, as_row, from_values
 from schemas.documents.record import Record
 from schemas.documents.result import Metric, Result, SplitCounts, metric_key
 from schemas.files import contract
-from schemas.folders.run_folder import path_of, read_result
+from schemas.folders.run_folder import path_of
 
 _VERIFIED = "verified result"
 
@@ -45,11 +44,9 @@ def remembered_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> E
         The verified result; None if it is not remembered or cannot be read.
     """
     try:
-        check_own_file(path, MOST_RESULT_BYTES)
-        result = read_result(path.parent)
-        check_files(path, result)
+        result = read_untrusted(path)
         stored = memory.get(_VERIFIED, _hashes(path, result) | _key_hash(result, keys, memory))
-    except (BiasboardError, OSError, ValueError):
+    except FAULTS:
         return None
     return None if stored is None else _entry(stored, result, path, root)
 
