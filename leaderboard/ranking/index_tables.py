@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluators.benchmark import Source, load_benchmark
@@ -12,8 +12,8 @@ from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
-from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
-from leaderboard.ranking.revisions import model_rows
+from leaderboard.ranking.rank_ranges import Comparison, RankRange
+from leaderboard.ranking.revisions import Contender, rankings
 from leaderboard.ranking.unranked import MIN_ANSWERED, why_unranked
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Result
@@ -270,24 +270,11 @@ def _row_order(row: IndexRow) -> tuple[bool, float, str, str]:
 
 def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
     ranked = [row for row in rows if row.unranked is None and row.primary.value is not None]
-    models = model_rows([row.entries[0] for row in ranked])
-    candidates = [
-        Candidate(
-            name=row.model.identity_sha256,
-            worst=row.worst,
-            best=row.worst if row.bounds is None else row.bounds.best,
-            deviations=row.indices[0].deviations,
-            model=models[row.model.identity_sha256].model,
-            is_counted=models[row.model.identity_sha256].is_counted,
-        )
-        for row in ranked
-    ]
-    answered = [
-        replace(candidate, worst=row.primary.value or 0.0, best=row.primary.value or 0.0)
-        for candidate, row in zip(candidates, ranked, strict=True)
-    ]
     ideal = rows[0].indices[0].definition.ideal
-    ranking, of_answers = rank(candidates, ideal=ideal), rank(answered, ideal=ideal)
+    ranking, of_answers = rankings(
+        Contender(row.entries[0], row.primary.value or 0.0, ideal, row.bounds, row.indices[0].deviations)
+        for row in ranked
+    )
     labels = {row.model.identity_sha256: row.label for row in rows}
     shown = [
         IndexRow(
