@@ -1,4 +1,4 @@
-"""Prepares results for submission, and keeps what submitters say and what maintainers decide about them."""
+"""Prepares results, finds what a pull request changes, and keeps what submitters say and maintainers decide."""
 
 from __future__ import annotations
 
