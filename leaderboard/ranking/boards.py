@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,8 +14,8 @@ from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.index_tables import Indices, index_tables
-from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
-from leaderboard.ranking.revisions import model_rows
+from leaderboard.ranking.rank_ranges import Comparison, RankRange
+from leaderboard.ranking.revisions import Contender, rankings
 from leaderboard.ranking.table_columns import Undefined, choose, undefined
 from leaderboard.ranking.unranked import MIN_ANSWERED, why_unranked
 from leaderboard.verify.entries import Entry, Match, model_label
@@ -40,7 +40,7 @@ class Row:
     @property
     def bounds(self) -> Bounds | None:
         """The values of the primary metric with missing answers at their worst and best; None if none are missing."""
-        return bounds_of(self.entry.primary, self.entry.missing_share) if _lacks_answers(self.entry) else None
+        return _bounds(self.entry)
 
     @property
     def is_imported(self) -> bool:
@@ -213,8 +213,7 @@ def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
     judged = [(entry, gates.why_shut(entry) if is_ranking else None) for entry in ordered]
     reasons = [_why_unranked(entry) or shut for entry, shut in judged]
     ranked = [entry for (entry, _), reason in zip(judged, reasons, strict=True) if reason is None]
-    ranking = _rank(ranked)
-    of_answers = _rank(ranked, with_missing=False) if any(map(_lacks_answers, ranked)) else NO_RANKING
+    ranking, of_answers = rankings(_contenders(ranked))
     names = {id(entry): _identity(entry) for entry in ranked}
     rows = [
         Row(
@@ -223,7 +222,7 @@ def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
             unranked=reason,
             shut=shut,
             chance=ranking.chances.get(names.get(id(entry), "")),
-            rank_of_answers=of_answers.ranges.get(names.get(id(entry), "")) if _lacks_answers(entry) else None,
+            rank_of_answers=None if _bounds(entry) is None else of_answers.ranges.get(names.get(id(entry), "")),
         )
         for (entry, shut), reason in zip(judged, reasons, strict=True)
     ]
@@ -279,33 +278,18 @@ def _unranked_order(metric: str | None, entry: Entry) -> tuple[float, str, str, 
     return (math.inf if value is None else -float(value), model_label(entry), _identity(entry), entry.place)
 
 
-def _lacks_answers(entry: Entry) -> bool:
-    return entry.primary is not None and bool(entry.primary.n_excluded or entry.missing_share)
+def _bounds(entry: Entry) -> Bounds | None:
+    """Return the values of the primary metric with missing answers at their worst and best; None if none is missing."""
+    lacks_answers = entry.primary is not None and (entry.primary.n_excluded or entry.missing_share)
+    return bounds_of(entry.primary, entry.missing_share) if lacks_answers else None
 
 
-def _rank(entries: Sequence[Entry], *, with_missing: bool = True) -> Ranking:
-    candidates = []
-    ideal = None
-    models = model_rows(entries)
+def _contenders(entries: Sequence[Entry]) -> Iterator[Contender]:
     for entry in entries:
         primary = entry.primary
-        if primary is None or primary.value is None or primary.ideal is None:
-            continue
-        ideal = primary.ideal
-        bounds = bounds_of(primary, entry.missing_share) if with_missing else None
-        candidates.append(
-            Candidate(
-                name=_identity(entry),
-                worst=primary.value if bounds is None else bounds.worst,
-                best=primary.value if bounds is None else bounds.best,
-                deviations=entry.deviations.get(primary.name),
-                model=models[_identity(entry)].model,
-                is_counted=models[_identity(entry)].is_counted,
-            )
-        )
-    if ideal is None:
-        return NO_RANKING
-    return rank(candidates, ideal=ideal)
+        if primary is not None and primary.value is not None and primary.ideal is not None:
+            deviations = entry.deviations.get(primary.name)
+            yield Contender(entry, primary.value, primary.ideal, _bounds(entry), deviations)
 
 
 def _row_order(entry: Entry) -> tuple[bool, float, str, str, str]:
