@@ -8,7 +8,7 @@ Each of these words has the same meaning everywhere in the code:
 * *metric*: a number with its version, count, interval and ideal value. *result*: one model on one config of one
   dataset.
 * *group*: a set of items that is compared with others, such as those of one pronoun, occupation or label. *cluster*:
-  items that share a template or an occupation pair, the unit of resampling.
+  items that share a template or an occupation pair, which intervals leave out together.
 * *signature*: everything that must be equal for two results to be comparable.
 
 *documents* are the contents of files, *items* the rows of datasets, *lexicon* the words that both refer to; *files* and

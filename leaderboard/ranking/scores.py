@@ -169,6 +169,12 @@ def scores_of(frame: pd.DataFrame, columns: Columns) -> Scores:
         have = listed([*frame.columns], most=_MOST_NAMED)
         raise ConfigError(f"no column of {missing} is recognised; name it with {option} (have: {have})")
     else:
+        naming = _recognised(frame, _MODELS) or frame.columns[0]
+        if naming in columns.ignore and not (model or columns.item or kept.empty):
+            raise ConfigError(
+                f"--ignore '{naming}': is the column with the names of models or items; keep it, or name another with "
+                "--model or --item"
+            )
         scores = _wide(kept, columns, model)
     return _without(scores, columns, {*frame.columns})
 

@@ -25,7 +25,7 @@ class CoreferenceItem(Item):
     pair_id: Text
     """Identifier shared by the two items that differ only in the pronoun."""
     cluster: Annotated[str, StringConstraints(pattern=r"^[^|]+\|[^|]+$")]
-    """Occupation pair, written ``<male-stereotyped>|<female-stereotyped>``: the unit of resampling."""
+    """Occupation pair, written ``<male-stereotyped>|<female-stereotyped>``: the items' cluster."""
     sentence: Text
     pronoun: Text
     """Pronoun as written in the sentence, with its upper or lower case."""

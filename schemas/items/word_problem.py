@@ -22,7 +22,7 @@ class WordProblemItem(Item):
 
     item_id: Text
     template_id: Text
-    """Identifier shared by the variants, which differ only in the pronoun family: the unit of resampling."""
+    """Identifier shared by the variants, which differ only in the pronoun family: their cluster."""
     text: Text
     family: PronounFamilyName
     cases: Annotated[tuple[PronounCase, ...], MinLen(1)]

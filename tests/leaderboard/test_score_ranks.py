@@ -295,6 +295,12 @@ UNUSABLE: list[tuple[str, str | None, tuple[str, ...], str]] = [
         "no column of items is recognised; name it with --item",
     ),
     ("clusters for items", LONG, ("--cluster", "task"), "no column of items is recognised; name it with --item"),
+    (
+        "names ignored",
+        wide().to_csv(index=False),
+        ("--ignore", "Model"),
+        "--ignore 'Model': is the column with the names",
+    ),
     ("all ignored", LONG, ("--ignore=model", "--ignore=task", "--ignore=score"), "--ignore leaves no column; keep"),
     ("few clusters", LONG, ("--cluster", "model"), "lies in the clusters 'm0' and 'm3' of column 'model'"),
     ("three clusters", LONG, ("--cluster=a", "--cluster=b", "--cluster=c"), "3 columns of clusters; name at most two"),

@@ -49,16 +49,12 @@ def _smaller_mean(sums: FloatArray) -> FloatArray:
 
 
 def _by_stereotype(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    pro, anti = (
-        table.mean_statistics({"stereotype": side}, table.share[:, 0], table.scored) for side in ("pro", "anti")
-    )
-    sums = np.hstack([pro.cluster_sums, anti.cluster_sums])
+    sums, n, n_excluded = table.by_stereotype(table.share[:, 0], table.scored)
     # All missing answers may be of the worse group. So the share of both that is excluded is that of the group which
     # lacks more: refusing only what is hard in one group must not halve what refusing costs.
-    n_items = [side.n + side.n_excluded for side in (pro, anti)]
-    share = max(side.n_excluded / max(n, 1) for side, n in zip((pro, anti), n_items, strict=True))
-    n_excluded = round(share * sum(n_items))
-    return Statistics(sums, sum(n_items) - n_excluded, n_excluded)
+    n_items = n + n_excluded
+    excluded = round(float((n_excluded / np.maximum(n_items, 1)).max() * n_items.sum()))
+    return Statistics(sums, int(n_items.sum()) - excluded, excluded)
 
 
 # A coin has .5, a predictor that follows the stereotype 0, and one that is right and even 1. Measures of evenness alone
