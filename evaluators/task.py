@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from evaluators.baseline import Facts
     from evaluators.metric import MetricInputs, RecordTable
+    from schemas.documents.run_files import FittedCorrection
     from schemas.files.record_columns import RecordColumns
 
 TASKS = PlugIns("tasks", "evaluators.tasks", word="task", defines="TASK", suffix="_task")
@@ -278,6 +279,10 @@ class Task(ABC):
 
     def texts(self, records: Sequence[Any]) -> Sequence[str]:
         """Return the distinct texts that need scores."""
+        return ()
+
+    def fitted_corrections(self, parts: Iterable[RecordColumns], inputs: MetricInputs) -> tuple[FittedCorrection, ...]:
+        """Return the corrections of the table of some parts, without the rest of it; by default there are none."""
         return ()
 
     def table_of_parts(

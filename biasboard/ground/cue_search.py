@@ -176,11 +176,12 @@ def decision_tables(holds: BoolArray, targets: FloatArray) -> Iterator[DecisionT
     table = DecisionTable((), targets.sum(axis=0)[None].argmax(axis=1))
     yield table
     cells = np.zeros(len(holds), dtype=np.int64)
-    by_cue = holds.astype(np.float64).T
+    # Numbers of texts are exact in float32, which takes half the time.
+    by_cue = holds.astype(np.float32).T
     for depth in range(MAX_DEPTH):
         if len(by_cue):
             # Axes: text, combination of the cues so far, answer.
-            split = np.eye(2**depth)[cells][:, :, None] * targets[:, None, :]
+            split = np.eye(2**depth, dtype=np.float32)[cells][:, :, None] * targets[:, None, :].astype(np.float32)
             counts = split.sum(axis=0)
             with_cue = (by_cue @ split.reshape(len(holds), -1)).reshape(len(by_cue), *counts.shape)
             n_right = (with_cue.max(axis=2) + (counts - with_cue).max(axis=2)).sum(axis=1)

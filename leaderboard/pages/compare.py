@@ -23,7 +23,7 @@ from leaderboard.pages.choice_keys import address, result_id, table_id
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.sections import Section
 from leaderboard.verify.entries import Entry
-from schemas.folders.run_folder import read_parts
+from schemas.folders.run_folder import verified_parts
 
 FOLDER = "files/compare"
 N_DRAWS = 200
@@ -113,7 +113,7 @@ def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:
     if known is not None:
         return known
     assert entry.folder is not None
-    measurement = measurement_of(entry.folder, result, read_parts(entry.folder, result, recount=False))
+    measurement = measurement_of(entry.folder, result, verified_parts(entry.folder, result))
     definitions = metric_definitions(result.signature.task)
     widths = {one.name: one.maximum - one.minimum for one in definitions if one.maximum is not None}
     slices: list[JsonValue] = []

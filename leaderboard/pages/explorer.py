@@ -18,7 +18,7 @@ from leaderboard.pages.choice_keys import address, result_id, table_id
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.verify.entries import KINDS, Entry, kinds_of
 from schemas.files.record_columns import RecordColumns
-from schemas.folders.run_folder import read_parts
+from schemas.folders.run_folder import verified_parts
 
 FOLDER = "files/explorer"
 MOST_RECORDS = 50_000
@@ -102,7 +102,7 @@ def _remembered(kind: str, entry: Entry, memory: Memory) -> _Pieces:
     if isinstance(stored, dict) and isinstance(stored["about"], dict) and isinstance(stored["files"], dict):
         return _Pieces(stored["about"], {name: str(text) for name, text in stored["files"].items()})
     assert entry.folder is not None
-    records = RecordColumns.joined(read_parts(entry.folder, entry.result, recount=False))
+    records = RecordColumns.joined(verified_parts(entry.folder, entry.result))
     made = _items(records) if kind == _ITEMS else _answers(records, task)
     memory.put(kind, parts, {"about": made.about, "files": dict(made.files)})
     return made

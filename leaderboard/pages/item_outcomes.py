@@ -13,7 +13,7 @@ from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.verify.entries import KINDS, Entry, kinds_of
 from schemas.files.record_columns import RecordColumns
-from schemas.folders.run_folder import read_parts
+from schemas.folders.run_folder import verified_parts
 
 _KINDS, _FACTS, _PROMPTS = "kinds of answers", "facts of items", "prompts of items"
 
@@ -95,7 +95,7 @@ def prompts_at(entry: Entry, indices: Sequence[int], memory: Memory) -> list[tup
 
 def _records(entry: Entry) -> RecordColumns:
     assert entry.folder is not None
-    return RecordColumns.joined(read_parts(entry.folder, entry.result, recount=False))
+    return RecordColumns.joined(verified_parts(entry.folder, entry.result))
 
 
 def _facts(records: RecordColumns) -> dict[str, JsonValue]:

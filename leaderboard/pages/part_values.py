@@ -15,7 +15,7 @@ from leaderboard.pages.sections import Section
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 from schemas.files.record_columns import RecordColumns
-from schemas.folders.run_folder import read_parts
+from schemas.folders.run_folder import verified_parts
 
 _KIND = "parts of a suite"
 
@@ -109,7 +109,7 @@ def parts_of(entry: Entry, names: Sequence[str], memory: Memory) -> list[PartOfR
     stored = memory.get(_KIND, parts)
     if not isinstance(stored, list):
         assert entry.folder is not None
-        records = read_parts(entry.folder, entry.result, recount=False)
+        records = verified_parts(entry.folder, entry.result)
         inputs = read_inputs(entry.folder, entry.result)
         stored = [_measured(one, task, inputs, names, chance) for one in records]
         memory.put(_KIND, parts, stored)

@@ -49,6 +49,7 @@ from schemas.folders.run_folder import (
     read_corrections,
     read_parts,
     read_sums,
+    verified_parts,
 )
 
 _MOST_UNKNOWN = 5_000
@@ -279,8 +280,8 @@ def _differing_corrections(folder: Path, result: Result) -> Iterator[str]:
         return
     signature = result.signature
     inputs = MetricInputs(trained=trained_items(folder, result))
-    parts = read_parts(folder, result, recount=False)
-    computed = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts)).corrections
+    parts = verified_parts(folder, result)
+    computed = load_task(signature.task).fitted_corrections(parts, inputs)
     stored, fitted = (
         {(correction.config, correction.calibration): correction for correction in corrections}
         for corrections in (document.corrections, computed)

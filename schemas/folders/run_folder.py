@@ -218,6 +218,21 @@ def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterato
         raise DataError(problem)
 
 
+def verified_parts(folder: Path, result: Result) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a run that was verified before, which need not be checked again.
+
+    Args:
+        folder: The folder of the run.
+        result: The result in it.
+
+    Raises:
+        DataError: the file is missing, or its hash is not the one in the result.
+    """
+    from schemas.files import record_files
+
+    yield from record_files.read_parts_unchecked(sound(_checked_file(folder, result.records)))
+
+
 class StoredParts:
     """The records of a run that was checked before, part by part, as often as they are needed."""
 

@@ -16,10 +16,11 @@ from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.option_scores import are_certain_choices, option_probabilities
 from evaluators.task import LabelUse, PartReport, Read, Task, unanswered
 from evaluators.tasks.labels.label_answers import BIAS, TEST, label_answers
-from evaluators.tasks.labels.label_tables import ConfigTable, SuiteTable
+from evaluators.tasks.labels.label_tables import ConfigTable, SuiteTable, corrections_of
 from evaluators.tasks.labels.metric_variants import LabelTable
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
+from schemas.documents.run_files import FittedCorrection
 from schemas.files.record_columns import RecordColumns
 
 
@@ -71,6 +72,11 @@ class LabelTask(Task):
             return SuiteTable.of((label_answers(part, inputs.trained) for part in parts), metrics, inputs)
         answers = label_answers(RecordColumns.joined(parts), inputs.trained)
         return ConfigTable.of(answers, metrics, inputs)
+
+    def fitted_corrections(self, parts: Iterable[RecordColumns], inputs: MetricInputs) -> tuple[FittedCorrection, ...]:
+        """Return the corrections of the table of some parts, without measuring anything."""
+        answers = (label_answers(part, inputs.trained) for part in parts)
+        return tuple(correction for part in answers for correction in corrections_of(part, inputs))
 
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how the model uses the labels of one part."""

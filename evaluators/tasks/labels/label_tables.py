@@ -10,7 +10,7 @@ A correction that a calibration stores is taken over from the run, and fitted on
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -243,6 +243,15 @@ def n_labels_group(n_labels: int) -> str:
     if n_labels <= 5:
         return str(n_labels)
     return "6 to 9" if n_labels <= 9 else "10 or more"
+
+
+def corrections_of(answers: LabelAnswers, inputs: MetricInputs) -> Iterator[FittedCorrection]:
+    """Yield the corrections of one task that a run stores."""
+    for calibration in calibrations():
+        if isinstance(calibration, StoredCalibration):
+            correction = stored_correction(calibration, answers, inputs)[1]
+            if correction is not None:
+                yield correction
 
 
 _NOT_STORED = "no correction is stored beside the records; rescore the run"
