@@ -129,6 +129,15 @@ class Gate(NamedTuple):
     task: str
 
 
+class RankingMetric(NamedTuple):
+    """A metric that ranks the models of a config."""
+
+    metric: str
+    missing: str | None = None
+    """Metric whose units say how many answers are missing, if the units of this one do not: an occupation counts
+    however few of its items were answered. None if its own do."""
+
+
 class AnswerFile(NamedTuple):
     """A file of published answers."""
 
@@ -194,6 +203,8 @@ class Benchmark:
     name: str
     primary_metric: str | None = None
     """Metric that ranks the models of each config; None if single configs have no ranking."""
+    other_rankings: tuple[RankingMetric, ...] = ()
+    """Metrics by which readers may have the models ranked instead, in the order in which they are offered."""
     unranked_order: str | None = None
     """Metric by which rows are sorted, the largest value first, on items for which no metric can rank models."""
     indices: tuple[IndexDefinition, ...] = ()
@@ -224,6 +235,11 @@ class Benchmark:
         """Return the baseline with a name; None if the benchmark has no such baseline."""
         listed = next((baseline for baseline in self.baselines if baseline.name == name), None)
         return listed or self.baseline_with_parameter(name)
+
+    @property
+    def rankings(self) -> tuple[RankingMetric, ...]:
+        """The metrics that rank the models of a config, the primary one first; empty if none does."""
+        return () if self.primary_metric is None else (RankingMetric(self.primary_metric), *self.other_rankings)
 
     def gate(self, task: str) -> Gate | None:
         """Return the gate of a task; None if the task has none."""

@@ -259,7 +259,7 @@ def check_plug_ins() -> None:
     item_shapes()
     for benchmark in benchmarks():
         named = {part.metric for index in benchmark.indices for part in index.parts}
-        named |= set() if benchmark.primary_metric is None else {benchmark.primary_metric}
+        named |= {name for ranking in benchmark.rankings for name in ranking if name is not None}
         if unknown := sorted(named - _metric_names()):
             raise ConfigError(f"benchmark '{benchmark.name}' names metrics that do not exist: {', '.join(unknown)}")
     pages_of_benchmarks()

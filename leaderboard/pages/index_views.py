@@ -20,8 +20,6 @@ from leaderboard.pages.series import Series, series_chart
 from leaderboard.pages.table_rows import (
     Columns,
     Line,
-    bounded,
-    bounded_columns,
     metric_columns,
     metric_fields,
     placed,
@@ -260,7 +258,7 @@ def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPl
 
 def index_columns(table: IndexTable) -> Columns:
     """Return the columns of the export of an index table."""
-    columns = placed_columns() | bounded_columns()
+    columns = placed_columns()
     first = table.rows[0]
     for index in first.indices:
         columns |= metric_columns(index.metric.name)
@@ -282,8 +280,7 @@ def index_lines(table: IndexTable) -> list[Line]:
     """Return the export rows of an index table."""
     lines: list[Line] = []
     for row in table.rows:
-        line = placed(row.model, row.rank, row.unranked, row.shut)
-        line |= bounded(row.bounds, row.chance)
+        line = placed(row.model, row)
         for index in row.indices:
             line |= metric_fields(index.metric, prefix=index.metric.name)
             for metric, part in zip(index.parts, index.definition.parts, strict=True):

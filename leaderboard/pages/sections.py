@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from biasboard.ground.plain_text import listed
@@ -73,6 +73,16 @@ class Picture(NamedTuple):
         return self.chart.alt
 
 
+class Placing(NamedTuple):
+    """Where a metric places a result in a table."""
+
+    by: str | None
+    """Name of the metric; None if none ranks."""
+    place: int
+    """Number of the row, from 0."""
+    row: Row
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A table and its address on a page."""
@@ -101,6 +111,20 @@ class Section:
     def variants(self) -> tuple[Column, ...]:
         """The columns with variants of metrics, which the page folds away."""
         return tuple(column for column in self.table.columns if column.metric in self.pages.variants)
+
+    @property
+    def choices(self) -> tuple[Section, ...]:
+        """This section and the same one ranked by each other metric that readers can choose."""
+        return (self, *(replace(self, table=other) for other in self.table.others))
+
+    @property
+    def placed_rows(self) -> tuple[tuple[Row, tuple[Placing, ...]], ...]:
+        """The rows, each with where every choice of metric places its result."""
+        placings: dict[int, list[Placing]] = {}
+        for choice in self.choices:
+            for place, row in enumerate(choice.table.rows):
+                placings.setdefault(id(row.entry), []).append(Placing(choice.table.primary, place, row))
+        return tuple((row, tuple(placings[id(row.entry)])) for row in self.table.rows)
 
     @property
     def headlines(self) -> tuple[Column, ...]:
@@ -200,10 +224,10 @@ class Section:
         names = [row.entry.result.model.id for row in self.table.rows if row.rank is None and not row.entry.is_baseline]
         return named_without_rank(names)
 
-    def gap_note(self, row: Row, column: Column) -> str:
-        """Return words on what missing answers could change, for the cell of the ranking metric; else empty."""
-        is_ranking = column.metric == self.table.primary and not column.group
-        return bounds_note(row.bounds) if is_ranking else ""
+    def gap_note(self, placings: Sequence[Placing], column: Column) -> str:
+        """Return words on what missing answers could change, for the cell of a metric that ranks; else empty."""
+        bounds = (placing.row.bounds for placing in placings if placing.by == column.metric and not column.group)
+        return bounds_note(next(bounds, None))
 
     def example(self, column: Column) -> Metric | None:
         """Return one metric of a column, for the version and ideal value that all its cells share."""

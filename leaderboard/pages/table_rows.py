@@ -10,8 +10,8 @@ from typing import TypeAlias
 from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.ranking.boards import Board, ResultTable, Row
-from leaderboard.ranking.bounds import Bounds
-from leaderboard.ranking.rank_ranges import Comparison, RankRange
+from leaderboard.ranking.index_tables import IndexRow
+from leaderboard.ranking.rank_ranges import Comparison
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.result import Metric, Model
 
@@ -22,19 +22,19 @@ Kind: TypeAlias = type[str] | type[int] | type[float] | type[bool]
 Columns: TypeAlias = Mapping[str, Kind]
 """Type of the values of each column, which may all be None in one table."""
 
-_PLACED: Columns = {
-    "model": str,
-    "revision": str,
-    "precision": str,
-    "backend": str,
-    "endpoint": str,
+_MODEL: Columns = {"model": str, "revision": str, "precision": str, "backend": str, "endpoint": str}
+_RANKED: Columns = {
     "rank_best": int,
     "rank_worst": int,
     "n_ranked": int,
+    "rank_best_of_answers": int,
+    "rank_worst_of_answers": int,
+    "ranked_by_worst": float,
+    "best_with_missing": float,
+    "chance_of_first": float,
     "unranked_reason": str,
-    "no_better_than_baselines_reason": str,
 }
-_BOUNDED: Columns = {"ranked_by_worst": float, "best_with_missing": float, "chance_of_first": float}
+_NO_BETTER = "no_better_than_baselines_reason"
 _COUNTED: Columns = {
     "n_items": int,
     "n_scored": int,
@@ -129,7 +129,10 @@ def to_json(lines: Sequence[Line], **about: JsonValue) -> str:
 
 def table_columns(table: ResultTable) -> Columns:
     """Return the columns of the export of a table of results."""
-    columns = placed_columns() | {"origin": str, "provenance": str} | bounded_columns()
+    columns = placed_columns() | {"ranked_by": str}
+    for other in table.others:
+        columns |= {f"{name}_by_{other.primary}": kind for name, kind in _RANKED.items()}
+    columns |= {"origin": str, "provenance": str}
     for column in table.columns:
         columns |= metric_columns(column.key)
     return {**columns, **_COUNTED}
@@ -137,51 +140,50 @@ def table_columns(table: ResultTable) -> Columns:
 
 def table_lines(table: ResultTable) -> list[Line]:
     """Return the export rows of a table of results."""
-    return [_row_line(table, row) for row in table.rows]
+    others = [(other.primary, {id(row.entry): row for row in other.rows}) for other in table.others]
+    return [
+        _row_line(table, row, {str(name): by_entry[id(row.entry)] for name, by_entry in others}) for row in table.rows
+    ]
 
 
-def placed(model: Model, rank: RankRange | None, unranked: str | None, shut: str | None) -> dict[str, Scalar]:
+def placed(model: Model, row: Row | IndexRow) -> dict[str, Scalar]:
     """Return the fields of an export row that describe the model and its rank."""
-    return {
+    told: dict[str, Scalar] = {
         "model": model.id,
         "revision": model.revision,
         "precision": model.precision,
         "backend": model.backend,
         "endpoint": model.endpoint,
-        "rank_best": rank.best if rank else None,
-        "rank_worst": rank.worst if rank else None,
-        "n_ranked": rank.n_ranked if rank else None,
-        "unranked_reason": unranked,
-        "no_better_than_baselines_reason": shut,
     }
+    return told | _ranked(row) | {_NO_BETTER: row.shut}
 
 
 def placed_columns() -> dict[str, Kind]:
     """Return the columns that :func:`placed` fills."""
-    return dict(_PLACED)
+    return {**_MODEL, **_RANKED, _NO_BETTER: str}
 
 
-def bounded_columns() -> dict[str, Kind]:
-    """Return the columns that :func:`bounded` fills."""
-    return dict(_BOUNDED)
-
-
-def bounded(bounds: Bounds | None, chance: float | None) -> dict[str, Scalar]:
-    """Return the fields of an export row on missing answers and on the first rank."""
+def _ranked(row: Row | IndexRow) -> dict[str, Scalar]:
+    rank, of_answers, bounds = row.rank, row.rank_of_answers, row.bounds
     return {
+        "rank_best": None if rank is None else rank.best,
+        "rank_worst": None if rank is None else rank.worst,
+        "n_ranked": None if rank is None else rank.n_ranked,
+        "rank_best_of_answers": None if of_answers is None else of_answers.best,
+        "rank_worst_of_answers": None if of_answers is None else of_answers.worst,
         "ranked_by_worst": None if bounds is None else bounds.worst,
         "best_with_missing": None if bounds is None else bounds.best,
-        "chance_of_first": chance,
+        "chance_of_first": row.chance,
+        "unranked_reason": row.unranked,
     }
 
 
-def _row_line(table: ResultTable, row: Row) -> Line:
+def _row_line(table: ResultTable, row: Row, others: Mapping[str, Row]) -> Line:
     result = row.entry.result
-    line = placed(result.model, row.rank, row.unranked, row.shut) | {
-        "origin": row.entry.origin,
-        "provenance": row.entry.provenance,
-    }
-    line |= bounded(row.bounds, row.chance)
+    line = placed(result.model, row) | {"ranked_by": table.primary}
+    for metric, other in others.items():
+        line |= {f"{name}_by_{metric}": value for name, value in _ranked(other).items()}
+    line |= {"origin": row.entry.origin, "provenance": row.entry.provenance}
     for column in table.columns:
         line |= metric_fields(column.of(row.entry), prefix=column.key)
     counts = result.counts

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import NamedTuple
 
 from biasboard.ground import strict_json
-from evaluators.benchmark import load_benchmark
+from evaluators.benchmark import RankingMetric, load_benchmark
 from leaderboard.benchmark_pages import Column
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.index_tables import Indices, index_tables
-from leaderboard.ranking.rank_ranges import Comparison, RankRange
+from leaderboard.ranking.rank_ranges import Comparison, Ranking, RankRange
 from leaderboard.ranking.revisions import Contender, rankings
 from leaderboard.ranking.table_columns import Undefined, choose, undefined
 from leaderboard.ranking.unranked import MIN_ANSWERED, why_unranked
@@ -36,11 +36,8 @@ class Row:
     """Share of drawn tables in which the model is the nearest to the ideal; None without a rank or a second model."""
     rank_of_answers: RankRange | None = None
     """Rank range if missing answers are left out; None without missing answers or without a rank."""
-
-    @property
-    def bounds(self) -> Bounds | None:
-        """The values of the primary metric with missing answers at their worst and best; None if none are missing."""
-        return _bounds(self.entry)
+    bounds: Bounds | None = None
+    """The values of the ranking metric with missing answers at their worst and best; None if none are missing."""
 
     @property
     def is_imported(self) -> bool:
@@ -74,6 +71,8 @@ class ResultTable:
     """Comparisons of all pairs of ranked models, which are named by ``model_label``."""
     detectable: float | None
     """Difference between two ranked models that is detected with a probability of 80 %; None if unknown."""
+    others: tuple[ResultTable, ...] = ()
+    """The same results ranked by each other metric that the benchmark offers; empty if no result has a rank."""
 
     @property
     def is_whole(self) -> bool:
@@ -207,28 +206,15 @@ def _table_order(table: ResultTable) -> tuple[str, str, tuple[int, ...], str, st
 def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
     signature = entries[0].result.signature
     benchmark = load_benchmark(signature.benchmark)
+    primary, *others = benchmark.rankings or (None,)
     # On items without a right answer no model can be ranked, and none can fall short of a baseline.
-    is_ranking = not all(map(_is_undefined, entries))
-    ordered = sorted(entries, key=_row_order if is_ranking else partial(_unranked_order, benchmark.unranked_order))
-    judged = [(entry, gates.why_shut(entry) if is_ranking else None) for entry in ordered]
-    reasons = [_why_unranked(entry) or shut for entry, shut in judged]
-    ranked = [entry for (entry, _), reason in zip(judged, reasons, strict=True) if reason is None]
-    ranking, of_answers = rankings(_contenders(ranked))
-    names = {id(entry): _identity(entry) for entry in ranked}
-    rows = [
-        Row(
-            entry=entry,
-            rank=ranking.ranges.get(names.get(id(entry), "")),
-            unranked=reason,
-            shut=shut,
-            chance=ranking.chances.get(names.get(id(entry), "")),
-            rank_of_answers=None if _bounds(entry) is None else of_answers.ranges.get(names.get(id(entry), "")),
-        )
-        for (entry, shut), reason in zip(judged, reasons, strict=True)
-    ]
-    rows.sort(key=lambda row: row.is_below)
+    is_ranking = not all(_is_undefined(entry.primary) for entry in entries)
+    shut = {id(entry): gates.why_shut(entry) if is_ranking else None for entry in entries}
+    rows, ranking = _ranked_rows(entries, shut, primary)
+    if not is_ranking:
+        rows.sort(key=lambda row: _unranked_order(benchmark.unranked_order, row.entry))
     labels = {_identity(entry): model_label(entry) for entry in entries}
-    return ResultTable(
+    table = ResultTable(
         signature=signature,
         signature_sha256=entries[0].result.signature_sha256,
         columns=choose(signature.benchmark, entries),
@@ -239,38 +225,116 @@ def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
         comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
         detectable=ranking.detectable,
     )
+    return replace(table, others=tuple(_ranked_by(other, table, shut, labels) for other in others if table.ranked))
+
+
+def _ranked_by(
+    by: RankingMetric, table: ResultTable, shut: Mapping[int, str | None], labels: Mapping[str, str]
+) -> ResultTable:
+    """Return a table whose results another metric ranks."""
+    rows, ranking = _ranked_rows([row.entry for row in table.rows], shut, by)
+    return replace(
+        table,
+        primary=by.metric,
+        rows=tuple(rows),
+        comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
+        detectable=ranking.detectable,
+    )
+
+
+class _Measured(NamedTuple):
+    """A result and its value of a metric that ranks."""
+
+    entry: Entry
+    metric: Metric | None
+    bounds: Bounds | None
+    """The values with missing answers at their worst and best; None if none are missing."""
+
+    @property
+    def order(self) -> tuple[bool, float, str, str, str]:
+        """The sort key: nearest to the ideal first, with missing answers at their worst, and unknown values last."""
+        distance = _distance(self.metric, self.bounds)
+        name = model_label(self.entry), _identity(self.entry), self.entry.place
+        return distance is None, distance or 0.0, *name
+
+
+def _distance(metric: Metric | None, bounds: Bounds | None) -> float | None:
+    if metric is None or metric.value is None or metric.ideal is None:
+        return None
+    return abs((metric.value if bounds is None else bounds.worst) - metric.ideal)
+
+
+def _measured(entry: Entry, by: RankingMetric | None) -> _Measured:
+    metric = None if by is None else entry.metric(by.metric)
+    counting = None if by is None or by.missing is None else entry.metric(by.missing)
+    total = 0 if counting is None else counting.n + counting.n_excluded
+    share = counting.n_excluded / total if counting is not None and total else entry.missing_share
+    # What a metric excludes of a result that answers everything, no answer could have changed: WinoBias has pairs that
+    # differ in more than the pronoun.
+    counts = entry.result.counts
+    lacks_answers = counts.scored < counts.items and metric is not None and bool(metric.n_excluded or share)
+    return _Measured(entry, metric, bounds_of(metric, share) if lacks_answers else None)
+
+
+def _ranked_rows(
+    entries: Sequence[Entry], shut: Mapping[int, str | None], by: RankingMetric | None
+) -> tuple[list[Row], Ranking]:
+    """Return the rows of a table, those below the line last, and the ranking behind their ranks.
+
+    Args:
+        entries: Results with one signature.
+        shut: Why each result does not pass the gates of its benchmark, by its ``id``; None if it passes.
+        by: Metric that ranks.
+    """
+    ordered = sorted((_measured(entry, by) for entry in entries), key=lambda measured: measured.order)
+    reasons = [_why_unranked(measured) or shut[id(measured.entry)] for measured in ordered]
+    ranked = [measured for measured, reason in zip(ordered, reasons, strict=True) if reason is None]
+    ranking, of_answers = rankings(_contenders(ranked))
+    names = {id(measured.entry): _identity(measured.entry) for measured in ranked}
+    rows = []
+    for measured, reason in zip(ordered, reasons, strict=True):
+        name = names.get(id(measured.entry), "")
+        row = Row(
+            entry=measured.entry,
+            rank=ranking.ranges.get(name),
+            unranked=reason,
+            shut=shut[id(measured.entry)],
+            chance=ranking.chances.get(name),
+            rank_of_answers=None if measured.bounds is None else of_answers.ranges.get(name),
+            bounds=measured.bounds,
+        )
+        rows.append(row)
+    return sorted(rows, key=lambda row: row.is_below), ranking
 
 
 def _identity(entry: Entry) -> str:
     return entry.result.model.identity_sha256
 
 
-def _why_unranked(entry: Entry) -> str | None:
+def _why_unranked(measured: _Measured) -> str | None:
+    entry, metric = measured.entry, measured.metric
     signature = entry.result.signature
     retired = load_benchmark(signature.benchmark).retired.get(f"{signature.dataset}@{signature.dataset_version}")
     if retired is not None and not entry.is_baseline:
         return f"{signature.dataset} {signature.dataset_version} is retired: {retired}"
     if (reason := why_unranked(entry)) is not None:
         return reason
-    primary = entry.primary
-    if primary is None:
-        benchmark = entry.result.signature.benchmark
-        if load_benchmark(benchmark).indices:
+    if metric is None:
+        if load_benchmark(signature.benchmark).indices:
             return "models are ranked by the index of all configs, not by one config"
-        return f"benchmark {benchmark} has no metric that ranks models"
-    if primary.value is None:
-        return primary.reason
+        return f"benchmark {signature.benchmark} has no metric that ranks models"
+    if metric.value is None:
+        return metric.reason
     # A pair is lost if either of its items has no answer, so few missing items can exclude many pairs.
-    total = primary.n + primary.n_excluded
-    if primary.n < MIN_ANSWERED * total:
-        return f"{primary.n} of {total} {primary.unit} could be scored; a rank needs at least half"
+    total = metric.n + metric.n_excluded
+    if metric.n < MIN_ANSWERED * total:
+        return f"{metric.n} of {total} {metric.unit} could be scored; a rank needs at least half"
     return None
 
 
-def _is_undefined(entry: Entry) -> bool:
+def _is_undefined(metric: Metric | None) -> bool:
     """Return True if the primary metric is undefined on the items, whatever the answers."""
-    primary = entry.primary
-    return primary is not None and primary.value is None and not primary.n + primary.n_excluded
+    return metric is not None and metric.value is None and not metric.n + metric.n_excluded
 
 
 def _unranked_order(metric: str | None, entry: Entry) -> tuple[float, str, str, str]:
@@ -278,34 +342,7 @@ def _unranked_order(metric: str | None, entry: Entry) -> tuple[float, str, str, 
     return (math.inf if value is None else -float(value), model_label(entry), _identity(entry), entry.place)
 
 
-def _bounds(entry: Entry) -> Bounds | None:
-    """Return the values of the primary metric with missing answers at their worst and best; None if none is missing."""
-    lacks_answers = entry.primary is not None and (entry.primary.n_excluded or entry.missing_share)
-    return bounds_of(entry.primary, entry.missing_share) if lacks_answers else None
-
-
-def _contenders(entries: Sequence[Entry]) -> Iterator[Contender]:
-    for entry in entries:
-        primary = entry.primary
-        if primary is not None and primary.value is not None and primary.ideal is not None:
-            deviations = entry.deviations.get(primary.name)
-            yield Contender(entry, primary.value, primary.ideal, _bounds(entry), deviations)
-
-
-def _row_order(entry: Entry) -> tuple[bool, float, str, str, str]:
-    return (*distance_at_worst(entry.primary, entry.missing_share), model_label(entry), _identity(entry), entry.place)
-
-
-def distance_at_worst(metric: Metric | None, missing_share: float = 0.0) -> tuple[bool, float]:
-    """Return a sort key as :func:`distance_to_ideal` does, with missing answers counted at their worst."""
-    bounds = bounds_of(metric, missing_share)
-    if bounds is None or metric is None or metric.ideal is None:
-        return distance_to_ideal(metric)
-    return False, abs(bounds.worst - metric.ideal)
-
-
-def distance_to_ideal(metric: Metric | None) -> tuple[bool, float]:
-    """Return a sort key: True if the distance to the ideal is unknown, and the distance."""
-    if metric is None or metric.value is None or metric.ideal is None:
-        return True, 0.0
-    return False, abs(metric.value - metric.ideal)
+def _contenders(ranked: Iterable[_Measured]) -> Iterator[Contender]:
+    for entry, metric, bounds in ranked:
+        if metric is not None and metric.value is not None and metric.ideal is not None:
+            yield Contender(entry, metric.value, metric.ideal, bounds, entry.deviations.get(metric.name))

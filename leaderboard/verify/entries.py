@@ -166,7 +166,7 @@ class Entry:
     n_recomputed: int
     """Number of stored metrics that were compared with recomputed ones."""
     deviations: Mapping[str, Deviations]
-    """Deviations of the primary metric and of the metrics that an index averages, by name, without those that have
+    """Deviations of the metrics that rank and of those that an index averages, by name, without those that have
     none."""
     by_part: Mapping[str, FloatArray] = field(default_factory=dict)
     """Values in each part of a suite, for the metrics that are compared over sets of examples."""

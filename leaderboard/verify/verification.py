@@ -123,8 +123,8 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         raise DataError(f"{folder / CORRECTIONS}: {difference}; rescore the run")
     metrics = {metric_key(metric): metric for metric in computed}
     benchmark = load_benchmark(signature.benchmark)
-    primary = metrics.get(key_of(benchmark.primary_metric or "", {}))
-    deviating = [primary.name] if primary is not None and primary.value is not None else []
+    ranking = [metrics.get(key_of(ranking.metric, {})) for ranking in benchmark.rankings]
+    deviating = [metric.name for metric in ranking if metric is not None and metric.value is not None]
     versions = {(metric.name, metric.version) for metric in computed}
     items_hash = joined_sha256(items)
     return Entry(

@@ -204,6 +204,37 @@ def test_a_click_sorts_both_ways_with_unknowns_last(browser: Browser, address: s
     page.context.close()
 
 
+def test_a_choice_of_the_ranking_metric_holds_for_the_page_and_its_address(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html").page
+    select = page.get_by_label("Rank by")
+    table = page.locator(".bb-board", has=select).locator(".bb-table")
+    models, ranks = table.locator("tbody th a"), table.locator(".bb-rank > [data-bb-by]:visible")
+    first = models.all_inner_texts()
+    assert first.index("acme/large") < first.index("baseline/uniform")
+    select.select_option("UCerF")
+    by_ucerf = models.all_inner_texts()
+    # A coin is as even as can be, and has no rank; a model below the line stays there.
+    assert by_ucerf.index("baseline/uniform") < by_ucerf.index("acme/large")
+    assert by_ucerf[-1] == first[-1] == "acme/silent"
+    assert page.locator("p[data-bb-by]:visible").inner_text().count("told apart by UCerF") == 1
+    assert "first: UCerF." in table.locator("caption").inner_text()
+    assert len(ranks.all_inner_texts()) == len(by_ucerf)
+    assert "?rank-by=ucerf#" in page.url
+    again = visit(browser, page.url).page
+    assert again.get_by_label("Rank by").input_value() == "ucerf"
+    assert (
+        again.locator(".bb-board", has=again.get_by_label("Rank by")).locator("tbody th a").all_inner_texts()
+        == by_ucerf
+    )
+    select.select_option("Worst-group accuracy")
+    assert models.all_inner_texts() == first
+    assert "?" not in page.url
+    wrong = visit(browser, address + "benchmarks/synthbias.html?rank-by=nonsense").page
+    assert wrong.get_by_label("Rank by").input_value() == "worst_group_accuracy"
+    for opened in (page, again, wrong):
+        opened.context.close()
+
+
 def test_a_long_table_is_whole_after_sorting(browser: Browser, address: str) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html").page
     table = page.locator(".bb-table").nth(1)

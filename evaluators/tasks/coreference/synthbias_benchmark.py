@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.baseline import UNIFORM, Baseline, choosing, evenly, probability_in
-from evaluators.benchmark import Benchmark, Gate
+from evaluators.benchmark import Benchmark, Gate, RankingMetric
 from evaluators.tasks.coreference.coreference_table import FRAME
 from evaluators.tasks.coreference.coreference_task import sentence_in
 from schemas.lexicon.coreference_cues import CueText, best_cue
@@ -92,6 +92,12 @@ def _soft_stereotype(name: str) -> Baseline | None:
 BENCHMARK = Benchmark(
     name="synthbias",
     primary_metric="worst_group_accuracy",
+    # The measures of the paper's tables. The last two are those of evenness alone, which are ideal for a coin.
+    other_rankings=(
+        RankingMetric("accuracy"),
+        RankingMetric("equalized_odds", missing="worst_group_accuracy"),
+        RankingMetric("ucerf"),
+    ),
     # What a model takes a pronoun to suggest where nothing is right is its lean, and no merit.
     unranked_order="pro_rate",
     gates=(Gate("accuracy", "coreference"),),

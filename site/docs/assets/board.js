@@ -74,6 +74,38 @@
     board.querySelector("[data-bb-count]").textContent = count;
   }
 
+  // Shows what holds for one choice of the ranking metric, on the whole page, and puts the rows in its order. The rows
+  // below the line stay there: which models pass the gate does not depend on the metric that ranks.
+  function rankBy(choice) {
+    for (const part of document.querySelectorAll("[data-bb-by]")) {
+      part.hidden = part.dataset.bbBy !== choice;
+    }
+    for (const select of rankings) {
+      select.value = choice;
+      const table = select.closest("[data-bb-board]").querySelector("table");
+      const shown = (row) => row.querySelector(".bb-rank > [data-bb-by]:not([hidden])");
+      for (const header of table.querySelectorAll("[aria-sort]")) {
+        header.removeAttribute("aria-sort");
+      }
+      for (const body of table.querySelectorAll("tbody:not(.bb-line)")) {
+        const rows = Array.from(body.rows);
+        for (const row of rows) {
+          row.cells[0].dataset.sort = shown(row).dataset.sort;
+        }
+        place(body, rows.sort((first, second) => shown(first).dataset.bbPlace - shown(second).dataset.bbPlace));
+      }
+    }
+  }
+
+  // The address keeps the choice, and leads to the table in which it was made.
+  function keep(select) {
+    const address = new URL(location.href);
+    const isFirst = select.selectedIndex === 0;
+    address.search = isFirst ? "" : new URLSearchParams({ "rank-by": select.value }).toString();
+    address.hash = select.dataset.bbRankBy;
+    history.replaceState(null, "", address);
+  }
+
   async function copy(button) {
     const text = button.parentElement.querySelector("code").textContent;
     try {
@@ -99,6 +131,17 @@
       controls.hidden = false;
       controls.addEventListener("input", () => filter(board));
     }
+  }
+  const rankings = document.querySelectorAll("[data-bb-rank-by]");
+  for (const select of rankings) {
+    select.addEventListener("change", () => {
+      rankBy(select.value);
+      keep(select);
+    });
+  }
+  const asked = new URLSearchParams(location.search).get("rank-by");
+  if (Array.from(rankings[0]?.options ?? []).some((option) => option.value === asked)) {
+    rankBy(asked);
   }
   for (const button of document.querySelectorAll("[data-bb-copy]")) {
     button.hidden = false;
