@@ -141,6 +141,8 @@ class TestPage:
             # 200 draws know the standard error to 5 %, and count the noise of single items somewhat too often.
             half = stats.t.ppf(0.975, small.n_clusters - 1) * (large - small).variance ** 0.5
             assert 0.85 * half - 2e-3 <= (number(high) - number(low)) / 2 <= 1.25 * half + 2e-3
+        note = page.locator("[data-bb-note]").inner_text()
+        assert f"Of {len(told)} intervals between equal models, {len(told) / 20:.1f} leave out 0 by chance" in note
         page.context.close()
 
     def test_the_address_brings_a_choice_back_and_a_third_model_joins(self, browser: Browser, address: str) -> None:

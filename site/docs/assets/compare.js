@@ -122,7 +122,7 @@
     status.textContent = `${rows.length} ${rows.length === 1 ? "row" : "rows"}; ${n_apart} of ${n} intervals leave out 0`;
     root.querySelector("[data-bb-note]").textContent =
       `95 % intervals, from the standard deviation of ${listed.n_draws} paired draws. Of ${n} intervals ` +
-      `between equal models, about ${Math.max(1, Math.round(n / 20))} would leave out 0 by chance; ranks of the board are corrected for that, and this page is not.`;
+      `between equal models, ${(n / 20).toFixed(n < 200 ? 1 : 0)} leave out 0 by chance on average; ranks of the board are corrected for that, and this page is not.`;
     box.hidden = false;
   }
 
