@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from leaderboard.ranking.unranked import why_unranked
-from leaderboard.verify.entries import Entry, Match, model_label
+from leaderboard.verify.entries import Entry, Match, claimed_identity, model_label
 from leaderboard.verify.sketches import Asked, asked, first_alike
 
 
@@ -59,9 +59,7 @@ def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
         others = [claim for claim in claims[entry.result.model.identity_sha256] if _name(claim) != _name(entry)]
         is_settled = first.origin == "local" or first.acceptance is not None
         if others and not (is_settled and _name(first) == _name(entry)):
-            reason = (
-                f"claims the identity of {model_label(others[0])} in {others[0].place}; a maintainer has to settle it"
-            )
+            reason = claimed_identity(others[0].result.model, others[0].place)
             entry = replace(entry, match=Match("unknown", reason))
         checked.append(entry)
     return checked

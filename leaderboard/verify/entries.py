@@ -293,6 +293,15 @@ def label_of(model: Model) -> str:
     return model.id if not details else f"{model.id} ({', '.join(details)})"
 
 
+def claimed_identity(model: Model, place: object) -> str:
+    """Return the words about a result with the identity of a model that has another name elsewhere."""
+    name = shlex.quote(model.id)
+    return (
+        f"claims the identity of {label_of(model)} in {place}; run it again with --name {name} if it is that model, or "
+        "have a maintainer settle it"
+    )
+
+
 LEAST_REPRODUCED = 50
 """Smallest number of items that must be asked again: of a result with 6 % invented answers, 50 find one in 95 %."""
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, label_of, model_label
+from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, claimed_identity, label_of, model_label
 from leaderboard.verify.intake import FAULTS, Searched, read_untrusted, results_at, strange_files
 from leaderboard.verify.isolation import Limits
 from leaderboard.verify.keys import KeyBook
@@ -175,7 +175,7 @@ def rivalries(entry: Entry, folder: Path, others: Iterable[Path]) -> Iterator[st
         name = label_of(theirs.model)
         is_same_model = ours.model.identity_sha256 == theirs.model.identity_sha256
         if is_same_model and (ours.model.id, ours.model.revision) != (theirs.model.id, theirs.model.revision):
-            raise DataError(f"claims the identity of {name} in {other}; a maintainer has to settle it")
+            raise DataError(claimed_identity(theirs.model, other))
         if ours.model.id != theirs.model.id and appearance(ours.model.id) == appearance(theirs.model.id):
             raise DataError(
                 f"its id {ours.model.id} looks like that of {name} in {other}; give the same id, or a clearly other one"

@@ -244,6 +244,7 @@ def test_the_identity_of_a_model_belongs_to_one_name(places: Places, tmp_path: P
     apart = {entry.place: entry.match.reason or "" for entry in found.apart}
     assert set(apart) == ({"aaa"} if is_accepted else {"aaa", "honest"})
     assert "claims the identity of acme/honest (1) in honest" in apart["aaa"]
+    assert "run it again with --name acme/honest if it is that model" in apart["aaa"]
 
 
 @pytest.mark.slow
