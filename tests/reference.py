@@ -34,7 +34,6 @@ SHARED = "options-of-models-and-backends"
 OPENING = """\
 ---
 title: Reference
-hide: [navigation]
 ---
 
 <!-- Written by `make reference`: change the help text in the code, not this page. -->

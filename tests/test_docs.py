@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 import typer
+import yaml
 from markdown.extensions.toc import slugify
 
 from evaluators.backend import BACKENDS
@@ -145,6 +146,23 @@ def test_links_between_the_pages_lead_to_a_heading() -> None:
             if anchor not in anchors(pages[target or name]):
                 wrong.append(f"{name}: {target}#{anchor}")
     assert wrong == []
+
+
+def test_the_site_has_six_entries_and_the_last_lists_each_of_its_pages() -> None:
+    nav = yaml.safe_load((REPOSITORY / "site/mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    assert [next(iter(entry)) for entry in nav] == ["Board", "Benchmarks", "Models", "Compare", "Answers", "Docs"]
+    (landing, *groups) = nav[-1]["Docs"]
+    pages = [(title, page) for group in groups for entries in group.values() for (title, page) in map(only, entries)]
+    handwritten = {path.name for path in (REPOSITORY / "site/docs").glob("*.md")}
+    assert {page for _, page in pages} >= handwritten - {"index.md", *landing.values()}
+    text = (REPOSITORY / "site/docs" / next(iter(landing.values()))).read_text(encoding="utf-8")
+    assert re.findall(r"^- \[(.*?)\]\((.*?)\): ", text, flags=re.MULTILINE) == pages
+
+
+def only(entry: dict[str, str]) -> tuple[str, str]:
+    """The title and the page of an entry of the navigation."""
+    (item,) = entry.items()
+    return item
 
 
 def anchors(page: str) -> set[str]:
