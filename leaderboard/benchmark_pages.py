@@ -161,6 +161,30 @@ class BaselinePanel(NamedTuple):
     """Keys of the columns that the panel shows."""
 
 
+class Example(NamedTuple):
+    """A real item of the benchmark, for readers who have never seen one."""
+
+    text: str
+    """The item as a model reads it."""
+    note: str
+    """Sentence that says what is measured with it."""
+
+
+class Headline(NamedTuple):
+    """A measure that the front page shows of every model, and that findings and summaries speak about."""
+
+    name: str
+    """Name of a metric or index."""
+    label: str
+    """Heading of its column, for laymen."""
+    sentence: str
+    """What the value says, in one sentence for laymen: what is good, and what a predictor without skill gets."""
+    unit: str
+    """What is counted, as in ``share of sentences``."""
+    config: str | None = None
+    """Config whose result has the metric; None for the benchmark's default table, or an index."""
+
+
 def first(n: int) -> Callable[[Sequence[Column]], Sequence[Column]]:
     """Return a function for :attr:`SliceChart.choose` that chooses the first n columns."""
     return lambda columns: columns[:n]
@@ -171,11 +195,19 @@ class BenchmarkPages:
     """A description of the parts of the pages that are special to one benchmark."""
 
     name: str
+    title: str = ""
+    """Name of the benchmark for readers, as in headings; empty for its name."""
+    question: str = ""
+    """What the benchmark asks of a model, in one sentence for laymen."""
+    examples: tuple[Example, ...] = ()
+    """Real items, the most telling one first."""
+    headlines: tuple[Headline, ...] = ()
+    """Measures of the front page, in the order of their columns; the first one ranks."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names for readers, by name of a metric or index."""
     variants: frozenset[str] = frozenset()
     """Metrics that repeat another one by other rules, for comparison; pages show them folded away."""
-    headlines: tuple[str, ...] = ()
+    summarised: tuple[str, ...] = ()
     """Metrics that the summary of a model covers, in this order; empty for the first columns of each table."""
     may_offend: Mapping[str, str] = field(default_factory=dict)
     """Warnings, by name of a task, for tasks whose texts may offend readers."""
@@ -196,6 +228,11 @@ class BenchmarkPages:
     baseline_panel: BaselinePanel | None = None
     papers: tuple[Paper, ...] = ()
     """Papers to cite with the benchmark's numbers."""
+
+    @property
+    def heading(self) -> str:
+        """The name of the benchmark for readers."""
+        return self.title or self.name.replace("_", " ")
 
     def label(self, metric: str) -> str:
         """Return the name of a metric or index for readers."""
@@ -235,8 +272,9 @@ def _check_metrics(pages: BenchmarkPages) -> None:
     named = {name for layout in pages.layouts for name in (*layout.deciders, *layout.without_column)}
     named |= {column.metric for layout in pages.layouts for column in layout.columns}
     named |= {name for chart in pages.share_charts for name in chart.metrics}
-    named |= {*pages.variants, *pages.headlines}
+    named |= {*pages.variants, *pages.summarised}
     indices = {index.name for index in load_benchmark(pages.name).indices}
+    named |= {headline.name for headline in pages.headlines} - indices
     shown = {*pages.index_columns, *(name for chart in pages.index_charts for name in chart.places.values())}
     if unknown := sorted(shown - indices):
         raise ConfigError(f"pages of benchmark '{pages.name}' name indices that do not exist: {', '.join(unknown)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.tasks.labels.metric_variants import metric_headings
-from leaderboard.benchmark_pages import BenchmarkPages, Column, Layout, Paper
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 
 _TASK = "image_classification"
 _KNOWN = {one.name for one in metric_definitions(_TASK)}
@@ -17,9 +17,32 @@ _COLUMNS = (
 
 PAGES = BenchmarkPages(
     name="image_labels",
+    title="Images",
+    question="Does a model that labels pictures find every class, or only its favourite ones?",
+    examples=(
+        Example(
+            "A picture, and the labels of its data set, such as the ten digits.",
+            "The model says which label fits best. Is it right as often for each of them?",
+        ),
+    ),
+    headlines=(
+        Headline(
+            "macro_f1",
+            "Macro-F1",
+            "How well the model finds every class, with all classes counting the same. 1 is perfect.",
+            "mean over classes, from 0 to 1",
+        ),
+        Headline(
+            "gini",
+            "Uneven over classes (Gini)",
+            "How unequal the accuracies of the classes are, beyond chance. 0 is equal. Guessing gets 0 too, so look at "
+            "the macro-F1 first.",
+            "inequality from 0 to 1, squared",
+        ),
+    ),
     labels=_LABELS,
     variants=frozenset(_LABELS) - {*_COLUMNS},
-    headlines=("macro_f1", "accuracy", "gini", "smallest_class_accuracy"),
+    summarised=("macro_f1", "accuracy", "gini", "smallest_class_accuracy"),
     layouts=(
         Layout(
             deciders=("macro_f1",),

@@ -6,7 +6,7 @@ from evaluators.calibrator import calibrations
 from evaluators.tasks.labels.label_measures import MEASURES
 from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, SHARES, rule_of
 from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
-from leaderboard.benchmark_pages import BenchmarkPages, Column, IndexChart, Layout, Paper
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, IndexChart, Layout, Paper
 
 _LABELS = metric_headings()
 _COLUMNS = (
@@ -85,9 +85,42 @@ _SETS = "Means over three sets of examples, with 95 % intervals."
 
 PAGES = BenchmarkPages(
     name="superni",
+    title="Label bias",
+    question="Does a model sort texts by what they say, or does it prefer some answers whatever the text says?",
+    examples=(
+        Example(
+            "You are given a sentence from a diary. Decide which emotion the writer felt. Answer with joy, sadness, "
+            "anger, fear, surprise or disgust.\nInput: On Tuesday I found a clump of hair in my soup, and I found it "
+            "utterly revolting.",
+            "The model has seen eight solved examples and is asked for one of the six words. Is it right in all six "
+            "classes, or does it say joy to everything?",
+        ),
+    ),
+    headlines=(
+        Headline(
+            f"macro_f1_k{_RANKING}",
+            "Macro-F1",
+            f"How well the model finds every class after {_RANKING} solved examples, with all classes counting the "
+            "same. 1 is perfect; guessing gets little more than 1 divided by the number of classes.",
+            "mean over classes, from 0 to 1",
+        ),
+        Headline(
+            f"rsd_k{_RANKING}",
+            "Uneven over classes (RSD)",
+            "How much the accuracy differs between classes, beyond chance. 0 is the same for all. Guessing gets 0 "
+            "too, so look at the macro-F1 first.",
+            "spread divided by the mean, squared",
+        ),
+        Headline(
+            f"bias_score_k{_RANKING}",
+            "Prefers some labels (BiasScore)",
+            "How far the model leans to some labels on average, whatever the text says. 0 is not at all.",
+            "distance from 0 to 1",
+        ),
+    ),
     labels=_LABELS | _INDEX_LABELS,
     variants=frozenset(_LABELS) - {*_COLUMNS},
-    headlines=("macro_f1", "accuracy", "rsd", "bias_score"),
+    summarised=("macro_f1", "accuracy", "rsd", "bias_score"),
     layouts=(
         Layout(
             deciders=("macro_f1",),

@@ -43,7 +43,7 @@ def digest_of_result(section: Section, row: Row, title: str, anchor: str) -> Dig
         title: Title of the result on the page of its model.
         anchor: Anchor of the result on that page.
     """
-    columns = section.headlines
+    columns = section.summarised
     claims = [
         claim(column.heading, metric, list(_rivals(section, row, column)))
         for column in columns
@@ -56,7 +56,7 @@ def digest_of_result(section: Section, row: Row, title: str, anchor: str) -> Dig
     shown = {column.metric for column in section.table.columns}
     claims += [
         claim(section.pages.label(name), metric, ())
-        for name in section.pages.headlines
+        for name in section.pages.summarised
         if name not in shown and (metric := row.entry.metric(name)) is not None and metric.value is None
     ]
     # Where the index ranks and not this table, a missing rank here means nothing: say only why the gate is shut.

@@ -37,8 +37,7 @@ def history(model: ModelView) -> tuple[Version, ...]:
 
 def _of_result(placement: Placement) -> Iterator[Version]:
     section, entry = placement.section, placement.row.entry
-    headlines = [column.metric for column in section.headlines]
-    name = section.table.primary or next(iter(headlines), None)
+    name = section.table.primary or next((column.metric for column in section.summarised), None)
     metric = None if name is None else entry.metric(name)
     if metric is None:
         return

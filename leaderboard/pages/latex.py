@@ -76,7 +76,7 @@ def section_latex(section: Section) -> str:
     """Return the table of a section for a paper: the ranking metric and those of the summaries, with rank ranges."""
     table = section.table
     ranking = [column for column in section.columns if column.metric == table.primary and not column.group]
-    columns: list[Column] = [*ranking, *(column for column in section.headlines if column not in ranking)]
+    columns: list[Column] = [*ranking, *(column for column in section.summarised if column not in ranking)]
     rows = tuple(
         PaperRow(
             _named(row.entry.result.model.id, section.detail(row)),

@@ -70,7 +70,7 @@ def shown_metrics(section: Section) -> tuple[str, ...]:
     """Return the metrics that tables of parts show: the ranking one, and those of summaries."""
     known = {one.name for one in metric_definitions(section.table.signature.task)}
     primary = load_benchmark(section.table.signature.benchmark).primary_metric
-    names = [*([] if primary is None else [primary]), *(column.metric for column in section.headlines)]
+    names = [*([] if primary is None else [primary]), *(column.metric for column in section.summarised)]
     return tuple(dict.fromkeys(name for name in names if name in known))
 
 

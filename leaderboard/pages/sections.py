@@ -127,10 +127,10 @@ class Section:
         return tuple((row, tuple(placings[id(row.entry)])) for row in self.table.rows)
 
     @property
-    def headlines(self) -> tuple[Column, ...]:
+    def summarised(self) -> tuple[Column, ...]:
         """The columns that summaries speak about: those that the benchmark names, or else the first ones."""
         whole = [column for column in self.columns if not column.group]
-        order = self.pages.headlines
+        order = self.pages.summarised
         if not order:
             return tuple(whole[:_MOST_HEADLINES])
         named = [column for column in whole if column.metric in order]

@@ -174,7 +174,7 @@ def test_the_table_for_papers_has_value_interval_and_rank_range(view: View, text
     line = next(line for line in rows if "acme/large" in line)
     assert f"& {metric.value:.3f} [{metric.interval.low:.3f}, {metric.interval.high:.3f}] &" in line
     assert line.endswith(rf"& {str(row.rank).replace(chr(0x2013), '--')} \\")
-    assert {line.count(" & ") for line in rows} == {len(section.headlines) + 1}
+    assert {line.count(" & ") for line in rows} == {len(section.summarised) + 1}
 
 
 def test_the_caption_names_the_signature_in_words(view: View, texts: dict[str, str]) -> None:

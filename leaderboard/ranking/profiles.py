@@ -1,0 +1,160 @@
+"""Chooses the table that a benchmark shows first, and the values of its headline measures, one row for each model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from evaluators.benchmark import load_benchmark
+from evaluators.runs.measure.index_values import protocol_of
+from evaluators.task import load_task
+from leaderboard.benchmark_pages import Headline, load_pages
+from leaderboard.ranking.boards import Board, ResultTable, Row
+from leaderboard.ranking.index_tables import IndexRow, IndexTable
+from leaderboard.verify.entries import Entry
+from schemas.documents.result import Metric
+
+AnyTable: TypeAlias = ResultTable | IndexTable
+AnyRow: TypeAlias = Row | IndexRow
+
+
+class Scope(NamedTuple):
+    """The results that models have under the same conditions: one dataset version, asked by one protocol."""
+
+    benchmark: str
+    dataset: str
+    dataset_version: str
+    protocol: str
+
+    @property
+    def is_retired(self) -> bool:
+        """True if a later version of the dataset mends a flaw of this one."""
+        return f"{self.dataset}@{self.dataset_version}" in load_benchmark(self.benchmark).retired
+
+
+def scope_of(table: AnyTable) -> Scope:
+    """Return the scope that a table belongs to."""
+    if isinstance(table, IndexTable):
+        return Scope(table.benchmark, table.dataset, table.dataset_version, table.protocol)
+    signature = table.signature
+    protocol = protocol_of(signature.task, signature.prompt)
+    return Scope(signature.benchmark, signature.dataset, signature.dataset_version, protocol)
+
+
+def tables_of(board: Board, benchmark: str) -> tuple[AnyTable, ...]:
+    """Return the tables of a benchmark; the first one is what its page shows.
+
+    Tables with most models come first, counted over all configs of their scope, and those of retired versions last.
+    Within a scope the index comes before single configs, then the configs that rank, under the default prompt.
+    """
+    tables: list[AnyTable] = [*board.indices.tables, *board.tables]
+    of_benchmark = [table for table in tables if scope_of(table).benchmark == benchmark]
+    models: dict[Scope, set[str]] = {}
+    for table in of_benchmark:
+        entries = (entry for row in table.rows for entry in entries_of(row))
+        ids = {entry.result.model.id for entry in entries if not entry.is_baseline}
+        models.setdefault(scope_of(table), set()).update(ids)
+
+    def order(table: AnyTable) -> tuple[object, ...]:
+        scope = scope_of(table)
+        n_models = len(models[scope])
+        version = tuple(-int(part) for part in scope.dataset_version.split("."))
+        prompt = _default_prompt_order(table)
+        by_scope = (n_models == 0, scope.is_retired, -n_models, version, min(prompt, 1), scope)
+        if isinstance(table, IndexTable):
+            return *by_scope, 0, -len(table.rows), 0, "", 0
+        return *by_scope, 1, not table.is_whole, table.primary is None, table.signature.config, prompt
+
+    return tuple(sorted(of_benchmark, key=order))
+
+
+def entries_of(row: AnyRow) -> tuple[Entry, ...]:
+    """Return the results that a row stands for."""
+    return row.entries if isinstance(row, IndexRow) else (row.entry,)
+
+
+def _default_prompt_order(table: AnyTable) -> int:
+    """Return how far the prompt of a table is from the default prompt of its task, which is 0."""
+    entry = entries_of(table.rows[0])[0]
+    prompts = list(load_task(entry.result.signature.task).prompts)
+    prompt = entry.result.signature.prompt
+    return prompts.index(prompt) if prompt in prompts else len(prompts)
+
+
+class ProfileCell(NamedTuple):
+    """The value of a headline measure of one model."""
+
+    metric: Metric | None
+    """None if the model has no result there."""
+    row: AnyRow | None
+    """Row of the table of the column; None if the model has none."""
+
+
+class ProfileColumn(NamedTuple):
+    """A headline measure and the table that its values come from."""
+
+    headline: Headline
+    table: AnyTable
+    cells: Mapping[str, ProfileCell]
+    """Cell of each row of the table, by the identity of the model, baselines included."""
+
+    @property
+    def ranks(self) -> bool:
+        """True if the measure ranks the models of its table."""
+        if isinstance(self.table, IndexTable):
+            return self.headline.name == self.table.rows[0].primary.name
+        return self.headline.name == self.table.primary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a benchmark says about all its models at a glance."""
+
+    benchmark: str
+    scope: Scope
+    table: AnyTable
+    """The default table, whose ranks are the model's."""
+    columns: tuple[ProfileColumn, ...]
+
+    @property
+    def rows(self) -> Mapping[str, AnyRow]:
+        """The rows of the default table by the identity of the model, in the table's order."""
+        return {_identity(row): row for row in self.table.rows}
+
+
+def profile_of(board: Board, benchmark: str) -> Profile | None:
+    """Return the profile of a benchmark; None if no language model has a result on it.
+
+    All values come from one scope, so that the columns of a row describe the same model under the same conditions.
+    """
+    tables = tables_of(board, benchmark)
+    if not tables or all(entry.is_baseline for row in tables[0].rows for entry in entries_of(row)):
+        return None
+    scope = scope_of(tables[0])
+    in_scope = [table for table in tables if scope_of(table) == scope]
+    columns = [_column(headline, in_scope) for headline in load_pages(benchmark).headlines]
+    return Profile(
+        benchmark=benchmark, scope=scope, table=tables[0], columns=tuple(column for column in columns if column)
+    )
+
+
+def _column(headline: Headline, tables: Sequence[AnyTable]) -> ProfileColumn | None:
+    """Return the column of a headline measure from the first table that has it; None if no table does."""
+    for table in tables:
+        if headline.config is not None and (isinstance(table, IndexTable) or table.signature.config != headline.config):
+            continue
+        cells = {_identity(row): ProfileCell(_value(row, headline.name), row) for row in table.rows}
+        if any(cell.metric is not None for cell in cells.values()):
+            return ProfileColumn(headline, table, cells)
+    return None
+
+
+def _value(row: AnyRow, name: str) -> Metric | None:
+    if isinstance(row, IndexRow):
+        return next((index.metric for index in row.indices if index.metric.name == name), None)
+    return row.entry.metric(name)
+
+
+def _identity(row: AnyRow) -> str:
+    return entries_of(row)[0].result.model.identity_sha256

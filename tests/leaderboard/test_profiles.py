@@ -1,0 +1,52 @@
+"""The table that a benchmark shows first, and the values of its headline measures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.profiles import entries_of, profile_of, scope_of, tables_of
+from leaderboard.verify.entries import Root
+from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.synthetic import leaning, uniform, write_model
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    root = tmp_path_factory.mktemp("results")
+    write_model(root, "acme/able", leaning(0.9, 0.8))
+    write_model(root, "acme/able", leaning(0.8, 0.2), ambiguous=True)
+    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
+    return assemble(load_known(Root(root, "local")).entries)
+
+
+def test_the_config_that_ranks_comes_first(board: Board) -> None:
+    configs = [table.signature.config for table in tables_of(board, "synthbias") if hasattr(table, "signature")]
+    assert configs == ["type2", "type1"]
+
+
+def test_headline_values_come_from_the_config_that_the_plug_in_names(board: Board) -> None:
+    profile = profile_of(board, "synthbias")
+    assert profile is not None
+    assert scope_of(profile.table) == profile.scope
+    assert [column.headline for column in profile.columns] == list(load_pages("synthbias").headlines)
+    assert [column.ranks for column in profile.columns] == [True, False, False, False]
+    for column in profile.columns:
+        for identity, cell in column.cells.items():
+            assert cell.row is not None
+            (entry,) = entries_of(cell.row)
+            assert entry.result.model.identity_sha256 == identity
+            assert entry.result.signature.config == column.headline.config or column.headline.config is None
+            assert cell.metric == entry.metric(column.headline.name)
+    named = {entries_of(row)[0].result.model.id for row in profile.rows.values()}
+    assert named == {"acme/able", "baseline/uniform"}
+
+
+def test_a_benchmark_of_baselines_alone_has_no_profile(tmp_path: Path) -> None:
+    write_model(tmp_path, "baseline/uniform", uniform, endpoint="baseline")
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    assert profile_of(board, "synthbias") is None
+    assert profile_of(board, "gifi") is None
