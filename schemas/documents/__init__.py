@@ -10,6 +10,7 @@
     run_files      the other files of a run: scores of texts, sums, corrections
     adapters       adapters.json of LoRA adapters;  reweighting: a file of fitted rules
     board          submissions, the register, answer keys
+    model_facts    a file about one model
       |
     item_shape   finds the kinds of dataset rows (schemas/items)
 

@@ -26,6 +26,7 @@ from schemas.documents.base import Document, adapter_of, from_values, shown, to_
 from schemas.documents.board import AnswerKey, Register, ScoringRequest, Submission
 from schemas.documents.dataset import Manifest, Reject
 from schemas.documents.item_shape import item_shapes
+from schemas.documents.model_facts import ModelFacts
 from schemas.documents.record import Record
 from schemas.documents.result import Result
 from schemas.documents.reweighting import Reweighting
@@ -48,6 +49,7 @@ _FILES: Mapping[type[Document], str] = {
     Submission: "submission",
     ScoringRequest: "scoring_request",
     Reweighting: "reweighting",
+    ModelFacts: "model_facts",
 }
 _EXTENDED = (Manifest, Result, AnswerKey, Register)
 """JSON documents to which optional fields were added later. These are left out while they have their defaults, so that

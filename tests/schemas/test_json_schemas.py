@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from schemas.documents.base import Document
+from schemas.documents.model_facts import FactSource, ModelFacts
 from schemas.documents.run_files import ClusterSums, TextScore
 from schemas.files import contract
 from schemas.json_schemas import json_schema
@@ -48,6 +49,25 @@ DOCUMENTS: tuple[Document, ...] = (
     examples.record(),
     examples.failed_record(),
     examples.result(),
+    ModelFacts(
+        id="acme/small-1b",
+        short_name="Small 1B",
+        family="Small",
+        maker="Acme",
+        parameters=1_000_000_000,
+        open_weights=True,
+        kind="base",
+        licence="MIT",
+        address="https://models.example/small-1b",
+        unknown={"released": "no page says so"},
+        sources=(
+            FactSource(
+                facts=("parameters", "open_weights", "kind", "licence"),
+                address="https://models.example/small-1b",
+                looked_at="2026-01-31",
+            ),
+        ),
+    ),
     TextScore(kind="embedding", scorer="minilm-1", text_sha256=examples.HASH, values=(0.6, 0.8)),
     ClusterSums(
         metric="accuracy",

@@ -1,0 +1,134 @@
+"""Facts about models: the files that come with the board, and what is said about faulty ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import leaderboard
+from biasboard.ground.errors import DataError
+from leaderboard import model_facts
+from leaderboard.model_facts import display_name, facts_of, file_name
+
+SOUND = """
+id = "acme/small-1b"
+short_name = "Small 1B"
+family = "Small"
+maker = "Acme"
+parameters = 1_000_000_000
+open_weights = true
+kind = "base"
+licence = "MIT"
+released = 2026-01-31
+address = "https://models.example/small-1b"
+
+[[sources]]
+facts = ["parameters", "open_weights", "kind", "licence", "released"]
+address = "https://models.example/small-1b"
+looked_at = 2026-02-01
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose files are the only ones about models."""
+    monkeypatch.setattr(leaderboard, "__path__", [str(tmp_path)])
+    model_facts._by_id.cache_clear()
+    (tmp_path / "models").mkdir()
+    yield tmp_path / "models"
+    model_facts._by_id.cache_clear()
+
+
+PUBLISHED = (
+    *("HuggingFaceH4/zephyr-7b", "anthropic/claude-3-haiku-20240307", "google/gemini-1.5-flash"),
+    *("google/gemini-1.5-pro", "google/gemma-2-9b", "gpt2", "lmsys/vicuna-7b", "meta-llama/Llama-2-7b"),
+    *("meta-llama/Llama-3-8B", "microsoft/Phi-3-mini-4k-instruct", "mistralai/Mistral-7B", "openai/gpt-3.5-turbo"),
+    *("openai/gpt-4", "openai/gpt-4o-2024-08-06", "openai/gpt-4o-mini"),
+)
+"""Ids under which the answers of the paper arXiv:2506.15568 are imported."""
+
+
+@pytest.mark.parametrize(
+    "model_id", [*PUBLISHED, "raincandy-u/TinyStories-656K", "HuggingFaceTB/SmolLM2-135M-Instruct"]
+)
+def test_each_model_of_the_board_has_facts(model_id: str) -> None:
+    facts = facts_of(model_id)
+    assert facts is not None
+    assert facts.sources
+
+
+def test_two_models_do_not_share_a_short_name() -> None:
+    by_id = model_facts._by_id()
+    models = {facts.id: facts for facts in by_id.values()}
+    assert len({facts.short_name for facts in models.values()}) == len(models)
+
+
+def test_no_fact_is_guessed_where_the_published_name_leaves_it_open() -> None:
+    llama = facts_of("meta-llama/Llama-3-8B")
+    assert llama is not None
+    assert llama.kind is None
+    assert "base or the tuned" in llama.unknown["kind"]
+
+
+def test_a_file_is_found_by_its_folder_under_each_id_of_the_model(folder: Path) -> None:
+    (folder / "acme__small-1b.toml").write_text(SOUND.replace("short_name", 'other_ids = ["x/small"]\nshort_name'))
+    facts = facts_of("x/small")
+    assert facts is not None
+    assert (facts.id, facts.parameters, facts.released) == ("acme/small-1b", 1_000_000_000, "2026-01-31")
+    assert display_name("x/small") == display_name("acme/small-1b") == "Small 1B"
+
+
+def test_a_model_without_a_file_is_called_by_its_id_without_the_maker(folder: Path) -> None:
+    assert facts_of("acme/unknown-2b") is None
+    assert (display_name("acme/unknown-2b"), display_name("uniform")) == ("unknown-2b", "uniform")
+
+
+BAD = {
+    "no TOML": ("id = ", "not a TOML file"),
+    "an unknown field": (f"size = 3\n{SOUND}", "field 'size' is not in schemas/documents/model_facts.schema.json"),
+    "a missing field": (SOUND.replace('maker = "Acme"\n', ""), "field 'maker' is missing; add it"),
+    "another kind": (SOUND.replace('"base"', '"tuned"'), "kind: 'tuned' is not allowed; have: base, instruction-tuned"),
+    "a size in words": (SOUND.replace("1_000_000_000", '"1B"'), "parameters: '1B' is not of type integer"),
+    "a fact without a source": (SOUND.replace('"kind", ', ""), "kind: has no source; name a page that states it"),
+    "an unknown without a reason": (
+        SOUND.replace('kind = "base"\n', ""),
+        "kind: is missing; give it with a source, or",
+    ),
+    "a fact that is known and unknown": (
+        f'{SOUND}\n[unknown]\nkind = "nobody says"\n',
+        "unknown.kind: kind is given as well; remove one of them",
+    ),
+    "an address of no web page": (
+        SOUND.replace('"https://models.example/small-1b"', '"javascript:alert(1)"', 1),
+        "address: 'javascript:alert(1)' does not match",
+    ),
+    "a line break in a name": (SOUND.replace("Small 1B", "Small\\n1B"), "short_name: 'Small\\n1B' does not match"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BAD.values(), ids=BAD)
+def test_a_faulty_file_gets_one_clear_line(folder: Path, text: str, words: str) -> None:
+    path = folder / "acme__small-1b.toml"
+    path.write_text(text)
+    with pytest.raises(DataError) as caught:
+        facts_of("acme/small-1b")
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert words in message
+    assert "\n" not in message
+
+
+def test_a_file_under_another_name_says_its_right_one(folder: Path) -> None:
+    (folder / "small.toml").write_text(SOUND)
+    with pytest.raises(DataError, match=f"rename it to {file_name('acme/small-1b')}"):
+        facts_of("acme/small-1b")
+
+
+def test_two_files_about_one_model_are_named(folder: Path) -> None:
+    (folder / "acme__small-1b.toml").write_text(SOUND)
+    other = SOUND.replace("acme/small-1b", "x/small").replace("short_name", 'other_ids = ["acme/small-1b"]\nshort_name')
+    (folder / "x__small.toml").write_text(other)
+    with pytest.raises(DataError, match=r"acme/small-1b is in .*acme__small-1b.toml too; keep it in one of them"):
+        facts_of("x/small")
