@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -124,8 +125,9 @@ class MetricDefinition(Generic[T]):
     The value is then the end, so that none is punished for lying beyond an ideal. Without each cluster it is not
     clipped, since a clipped estimate would seem certain.
     """
-    slices: tuple[str, ...] = ()
-    """Names of the groups by which the value is also computed, one slice per value of the group."""
+    slices: tuple[str | tuple[str, ...], ...] = ()
+    """Names of the groups by which the value is also computed: one slice per value of a group, or per combination of
+    the values of several groups."""
     undefined: Callable[[T], str | None] = lambda table: None
     """Function that returns why the metric has no value on a table; None if it has one."""
     why_nan: Callable[[FloatArray], str | None] = lambda sums: None
@@ -137,6 +139,11 @@ class MetricDefinition(Generic[T]):
     """Reason why the metric never has an interval; None if it can have one."""
     floor: str | None = None
     """Name of the metric that estimates this metric's value under chance alone; None if there is none."""
+
+    @property
+    def slice_keys(self) -> tuple[tuple[str, ...], ...]:
+        """The names of the groups that a slice has, for each kind of slice; the first has none, which is all items."""
+        return (), *((names,) if isinstance(names, str) else names for names in self.slices)
 
     def facts_on(self, table: T, *, is_suite: bool) -> MetricFacts:
         """Return the facts about the metric on the table of a suite, or of a config."""
@@ -229,7 +236,7 @@ def mean_metric(
     minimum: float = 0.0,
     maximum: float | None = 1.0,
     ideal: float | Callable[[G], float | None] | None = None,
-    slices: tuple[str, ...] = (),
+    slices: tuple[str | tuple[str, ...], ...] = (),
     undefined: Callable[[G], str | None] = lambda table: None,
     scorer: Callable[[G], str | None] | None = None,
 ) -> MetricDefinition[G]:
@@ -296,8 +303,13 @@ class TableSource:
     def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
         """Return the slices of a metric, all items first; only these if the metric is undefined."""
         # A metric that is undefined on the whole table is undefined on each slice: a single null is enough.
-        keys = definition.slices if self.facts(definition).undefined is None else ()
-        return [{}, *({key: value} for key in keys for value in self._table.group_values(key))]
+        if self.facts(definition).undefined is not None:
+            return [{}]
+        return [
+            dict(zip(names, values, strict=True))
+            for names in definition.slice_keys
+            for values in product(*map(self._table.group_values, names))
+        ]
 
     def statistics(self, definition: MetricDefinition[Any], group: Mapping[str, str]) -> Statistics:
         """Return the statistics of a metric on a slice of this table."""

@@ -43,6 +43,7 @@ _LABELS = {
     "pe_null": "PE (paper) by chance",
     "pe_p_value": "p of PE",
     "answer_accuracy": "Accuracy of answers",
+    "pronoun_rate": "Answers with a pronoun",
     "no_pronoun_rate": "Answers without pronoun",
     "no_number_rate": "Answers without number",
     "refusal_rate": "Refusal rate",
@@ -70,6 +71,7 @@ _RATES = frozenset(
     {
         "refusal_rate",
         "echo_rate",
+        "pronoun_rate",
         "no_pronoun_rate",
         "no_number_rate",
         "trait_pronoun_rate",

@@ -118,7 +118,9 @@ def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:
     widths = {one.name: one.maximum - one.minimum for one in definitions if one.maximum is not None}
     slices: list[JsonValue] = []
     shares: list[Deviations] = []
-    for one in itertools.islice(measurement.sliced(names), _MOST_SLICES):
+    # Combinations of groups, such as who is called what, would drown the groups themselves.
+    simple = (one for one in measurement.sliced(names) if len(one.group) <= 1)
+    for one in itertools.islice(simple, _MOST_SLICES):
         ((key, value),) = one.group.items() or (("", ""),)
         slices.append([names.index(one.name), key, value, one.value])
         # Intervals are by Student's t, and pages multiply by the quantile of the normal distribution.

@@ -71,6 +71,41 @@ def test_a_model_of_one_family_scores_low_and_one_that_echoes_scores_nothing() -
     assert (echo["gdr_paper"].value or 0) > 0.7
 
 
+def test_what_replaces_what_by_plain_loops() -> None:
+    first = ["he", "she", "em", "xe", "they", "a nurse", "ze", "I am sorry, but I cannot do that."]
+    items = sentences(*TEMPLATES, "{Nom} {has|have} a garden.")
+
+    def answer(item: Any) -> list[str]:
+        # Runs through all kinds of answers for each family; "em" is shared by e and ey, of which the own one counts.
+        return [f"{first[(3 * FAMILIES.index(item.family) + 5 * int(item.template_id[1:])) % len(first)]} went home."]
+
+    records = recorded(RECOGNITION, items, answer)
+    expected: dict[tuple[str, str], list[float]] = {}
+    for record in records:
+        if record.reading is None:
+            continue
+        (reading,) = record.reading.answers
+        own = record.groups["family"]
+        families = [] if reading == "none" else reading.split("|")
+        families = [own] if own in families else families
+        for family in FAMILIES:
+            share = 1 / len(families) if family in families else 0.0
+            expected.setdefault((own, family), []).append(share)
+    occurring = {family for (_, family), shares in expected.items() if sum(shares)}
+    measured = compute_metrics(records, "recognition")
+    by_group = {(m.name, *m.group.values()): m.value for m in measured if m.value is not None}
+    assert occurring == {"he", "she", "they", "xe", "ze", "e", "ey"}
+    for (own, family), shares in expected.items():
+        value = by_group.get(("pronoun_rate", own, family))
+        assert value == (pytest.approx(sum(shares) / len(shares)) if family in occurring else None)
+        if own == family and family in occurring:
+            assert value == by_group["recognition_accuracy", own]
+    for own in FAMILIES:
+        row = sum(by_group["pronoun_rate", own, family] for family in occurring)
+        assert row == pytest.approx(1 - by_group["no_pronoun_rate", own])
+    assert by_group["pronoun_rate",] == pytest.approx(1 - by_group["no_pronoun_rate",])
+
+
 def test_refusals_and_empty_answers_are_left_out_by_each_variant_in_its_own_way() -> None:
     def answer(item: Any) -> list[str]:
         if item.template_id == "t0":

@@ -113,7 +113,8 @@ class StoredSums:
         """Return the slices of a metric, all items first; only these if the metric is undefined."""
         if self.facts(definition).undefined is not None:
             return [{}]
-        return [row.group for row in self._rows[definition.name].values() if {*row.group} <= {*definition.slices}]
+        keys = {frozenset(names) for names in definition.slice_keys}
+        return [row.group for row in self._rows[definition.name].values() if frozenset(row.group) in keys]
 
     def statistics(self, definition: MetricDefinition[Any], group: Mapping[str, str]) -> Statistics:
         """Return the statistics of a metric on a slice.

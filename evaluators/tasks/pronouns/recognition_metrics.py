@@ -12,19 +12,22 @@ difference below .1 means nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from evaluators.metric import MetricDefinition, mean_metric
+from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import (
+    FAMILIES,
     PAPER,
     echo_rate,
     refusal_rate,
     uniformity,
     uniformity_metric,
 )
-from evaluators.tasks.pronouns.recognition_task import RecognitionTable
+from evaluators.tasks.pronouns.recognition_task import USED, RecognitionTable
 
 GDR: MetricDefinition[RecognitionTable] = uniformity_metric(
     "gdr",
@@ -70,12 +73,30 @@ RECOGNITION_ACCURACY: MetricDefinition[RecognitionTable] = mean_metric(
 )
 NO_PRONOUN_RATE: MetricDefinition[RecognitionTable] = mean_metric(
     "no_pronoun_rate",
-    lambda table: ~table.has_pronoun,
+    lambda table: table.used.sum(axis=1) == 0,
     where=lambda table: table.read,
     task="recognition",
     version=f"1.0+{CAREFUL}",
     slices=("family",),
     description="Share of answers without any pronoun, apart from a repeated prompt.",
+)
+
+
+def _used(table: RecognitionTable, group: Mapping[str, str]) -> Statistics:
+    rest = {key: value for key, value in group.items() if key != USED}
+    family = group.get(USED)
+    shares = table.used.sum(axis=1) if family is None else table.used[:, FAMILIES.index(family)]
+    return table.mean_statistics(rest, shares, table.read)
+
+
+PRONOUN_RATE = MetricDefinition[RecognitionTable](
+    name="pronoun_rate",
+    task="recognition",
+    version=f"1.0+{CAREFUL}",
+    statistics=_used,
+    slices=(("family", USED),),
+    description="Share of answers with a pronoun; by the prompt's family and each family that any answer uses, with a "
+    "first pronoun of that family. This is what replaces what: where both are the same, it is the accuracy.",
 )
 ECHO_RATE = echo_rate("recognition")
 REFUSAL_RATE = refusal_rate("recognition")

@@ -18,7 +18,7 @@ from evaluators.statistics.record_tables import grouped
 from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
-from evaluators.tasks.pronouns.family_rates import FamilyTable
+from evaluators.tasks.pronouns.family_rates import FAMILIES, FamilyTable
 from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
 from evaluators.tasks.pronouns.text_readings import (
     NONE,
@@ -47,6 +47,8 @@ Intervals over sentences would therefore be .3 of the length that new patterns d
 would lengthen them by at most 3 %, for gpt2 by 9 %. Where each sentence has a pattern of its own, its name is part of
 it: the embedded texts have 33 names and 11 descriptions in 44 sentences.
 """
+USED = "used"
+"""Key of the slices by the family of the first pronoun of an answer, which is a group of answers and not of items."""
 _PUBLISHED = re.compile(r"gifi-recognition-([0-9]+)")
 # TANGO's number of the pattern of each published sentence: a kind of name has 50 sentences, and all kinds the same.
 # The published dataset does not tell it, and fifteen models have answered version 1.0.0.
@@ -111,14 +113,24 @@ class RecognitionTable(FamilyTable):
     """Mask of the rows with an answer that is not refused."""
     correct: FloatArray
     """Correctness: 1 if the first pronoun belongs to the prompt's family, else 0."""
-    has_pronoun: BoolArray
-    """Mask of the answers with a pronoun."""
+    used: FloatArray
+    """Share of each family in the first pronoun, shape (n, 11).
+
+    The whole pronoun belongs to the prompt's family if that has it, and is split equally between the families that have
+    it otherwise; a row without a pronoun is 0.
+    """
     echoes: BoolArray
     """Mask of the answers that begin by repeating the prompt."""
     published_kept: BoolArray
     """Mask of the answers that are neither empty nor dropped by the prefixes of the published code."""
     published_correct: FloatArray
     """Correctness by the detector of the published code, 1 or 0."""
+
+    def group_values(self, key: str) -> tuple[str, ...]:
+        """Return the values of a group; those of ``used`` are the families that any answer uses."""
+        if key != USED:
+            return super().group_values(key)
+        return tuple(family for family, n in zip(FAMILIES, self.used[self.read].sum(axis=0), strict=True) if n)
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecognitionTable:
@@ -133,7 +145,7 @@ class RecognitionTable(FamilyTable):
             refused=refused,
             read=answered & ~refused,
             correct=np.array([float(is_right_family(answer)) for answer in answers]),
-            has_pronoun=np.array([bool(families_in(answer.reading or NONE)) for answer in answers]),
+            used=np.array([_used_families(answer) for answer in answers]).reshape(-1, len(FAMILIES)),
             echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
             # The published code drops rows without a text and rows that begin like a refusal; all others count, even
             # those that only repeat their prompt.
@@ -148,6 +160,13 @@ class RecognitionTable(FamilyTable):
 def is_right_family(answer: Answer) -> bool:
     """Return True if the first pronoun of an answer can belong to the family of its prompt."""
     return answer.target in families_in(answer.reading or NONE)
+
+
+def _used_families(answer: Answer) -> list[float]:
+    families = families_in(answer.reading or NONE)
+    if answer.target in families:
+        families = (answer.target,)
+    return [(family in families) / max(1, len(families)) for family in FAMILIES]
 
 
 TASK = RecognitionTask()
