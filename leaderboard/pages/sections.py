@@ -21,6 +21,8 @@ from schemas.documents.result import Metric
 
 _MOST_NAMES = 3
 _MOST_HEADLINES = 4
+_LIMITS = re.compile(r" --(?:limit|part|split) \S+")
+"""Options of a command that decide which items of a config are asked."""
 SUMMARY_ROWS = 10
 """Number of models from each table that the front page shows."""
 
@@ -185,12 +187,23 @@ class Section:
         sentences += filter(None, [self.solved_note])
         listed = load_benchmark(signature.benchmark).baselines
         if not self.n_baselines and listed and not any(row.entry.is_imported for row in self.table.rows):
-            sentences.append(
-                "No baseline was scored with this prompt; it takes: biasboard run --dataset "
-                f"out/datasets/{signature.dataset} --config {signature.config} --prompt {signature.prompt} "
-                "--backend baseline --model all"
-            )
+            sentences.append(self._without_baselines)
         return tuple(sentences)
+
+    @property
+    def _without_baselines(self) -> str:
+        """The sentence on a table without baselines, with the command that adds them under its very conditions."""
+        signature = self.table.signature
+        dataset = f"{signature.dataset} {signature.dataset_version}"
+        if f"{signature.dataset}@{signature.dataset_version}" in load_benchmark(signature.benchmark).retired:
+            return f"No useless predictor was scored on {dataset}, which is retired."
+        commands = (row.entry.command for row in self.table.rows)
+        limits = "" if self.table.is_whole else "".join(_LIMITS.findall(next(filter(None, commands), "")))
+        return (
+            f"No useless predictor was scored under these conditions. With {dataset} in out/datasets, this does it: "
+            f"biasboard run --dataset out/datasets/{signature.dataset} --config {signature.config}{limits} "
+            f"--prompt {signature.prompt} --backend baseline --model all"
+        )
 
     @property
     def ranking_note(self) -> str:

@@ -17,7 +17,7 @@ from leaderboard.ranking.index_tables import Indices, index_tables
 from leaderboard.ranking.rank_ranges import Comparison, Ranking, RankRange
 from leaderboard.ranking.revisions import Contender, rankings
 from leaderboard.ranking.table_columns import Undefined, choose, undefined
-from leaderboard.ranking.unranked import MIN_ANSWERED, why_unranked
+from leaderboard.ranking.unranked import BY_INDEX, MIN_ANSWERED, reasons_of, why_unranked
 from leaderboard.verify.entries import Entry, Match, model_label
 from schemas.documents.result import Metric, Signature
 
@@ -48,6 +48,11 @@ class Row:
     def is_below(self) -> bool:
         """True if the row is below the line: a model that achieves no more than a baseline."""
         return self.shut is not None and not self.entry.is_baseline
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What the row says about its missing rank."""
+        return () if self.entry.is_baseline else reasons_of(self.unranked, self.shut)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +326,7 @@ def _why_unranked(measured: _Measured) -> str | None:
         return reason
     if metric is None:
         if load_benchmark(signature.benchmark).indices:
-            return "models are ranked by the index of all configs, not by one config"
+            return BY_INDEX
         return f"benchmark {signature.benchmark} has no metric that ranks models"
     if metric.value is None:
         return metric.reason

@@ -37,12 +37,16 @@ class Gates:
             entries: All results on the board.
         """
         self._deciding: dict[_Model, dict[Gate, list[Entry]]] = {}
+        self._limited: set[tuple[_Model, Gate]] = set()
         for entry in sorted(entries, key=lambda entry: (-entry.result.signature.n_items, entry.place)):
             signature = entry.result.signature
             gate = load_benchmark(signature.benchmark).gate(signature.task)
-            # A slice decides about nothing else: a short trial run must not shut the gate of a whole one.
-            if gate is not None and entry.standing is not None and entry.match.extent == "whole":
+            if gate is None or entry.standing is None:
+                continue
+            if entry.match.extent == "whole":
                 self._deciding.setdefault(_model_of(entry), {}).setdefault(gate, []).append(entry)
+            else:  # It decides about nothing else: a short trial run must not shut the gate of a whole one.
+                self._limited.add((_model_of(entry), gate))
 
     def why_shut(self, entry: Entry) -> str | None:
         """Return why a result does not pass the gates of its benchmark; None if it passes or there are none."""
@@ -53,7 +57,9 @@ class Gates:
         for gate in gates:
             if gate not in deciding:
                 name = gate.metric.replace("_", " ")
-                return f"these items have no right answers, and the model has no result with {name} under this prompt"
+                lacks = f"these items have no right answers, and the model has no result with {name} under this prompt"
+                is_limited = (_model_of(entry), gate) in self._limited
+                return f"{lacks} but a limited run; repeat that one without --limit" if is_limited else lacks
         for other in (entry for gate in gates for entry in deciding[gate]):
             # A result that could not be ranked itself, for example because much of it was refused, opens no gate.
             reason = None if other.standing is None else other.standing.reason or why_unranked(other)

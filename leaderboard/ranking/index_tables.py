@@ -14,7 +14,7 @@ from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Comparison, RankRange
 from leaderboard.ranking.revisions import Contender, rankings
-from leaderboard.ranking.unranked import MIN_ANSWERED, why_unranked
+from leaderboard.ranking.unranked import MIN_ANSWERED, reasons_of, why_unranked
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Result
 from schemas.documents.run_files import Scorer
@@ -54,6 +54,11 @@ class IndexRow:
     def is_below(self) -> bool:
         """True if the row is below the line: a model that achieves no more than a baseline."""
         return self.shut is not None and not self.is_baseline
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What the row says about its missing rank."""
+        return () if self.is_baseline else reasons_of(self.unranked, self.shut)
 
     @property
     def shut_parts(self) -> frozenset[str]:

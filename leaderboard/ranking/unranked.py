@@ -11,6 +11,22 @@ What is missing widens its rank range; of less than half, a range would say noth
 """
 
 
+BY_INDEX = "models are ranked by the index of all configs, not by one config"
+"""Reason of every row of a table that stands in an index."""
+
+
+def reasons_of(unranked: str | None, shut: str | None) -> tuple[str, ...]:
+    """Return what a row says about its missing rank: why it has none, and why it is below the line if that differs.
+
+    That an index ranks is said once above the table, and not in each of its rows.
+
+    Args:
+        unranked: Reason why the row has no rank; None if it has one.
+        shut: Reason why the model is not shown to achieve more than a baseline; None if it is.
+    """
+    return tuple(reason for reason in dict.fromkeys((unranked, shut)) if reason not in (None, BY_INDEX))
+
+
 def why_unranked(entry: Entry) -> str | None:
     """Return why a result cannot be ranked, regardless of its metrics; None if it can be."""
     if entry.is_baseline:

@@ -262,10 +262,8 @@ class KeyCheck:
                 f"{self._where}: the signature names {signature.n_items} items of {name}, which has {ours.n_items} "
                 "others; run the model again"
             )
-        reason = f"asks {signature.n_items:,} of {ours.n_items:,} items; only whole configs are ranked"
-        if limited is not None:
-            reason += f", or the {limited.n_items:,} items that a run without --limit, --split and --part asks"
-        return Match("slice", reason)
+        asked = f"{signature.n_items:,} of {ours.n_items:,} items"
+        return Match("slice", f"a limited run, of {asked}: repeat its command without --limit, --split and --part")
 
     def add(self, records: RecordColumns, facts_sha256: str | None) -> None:
         """Compare the records of the next part.

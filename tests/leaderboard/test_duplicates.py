@@ -255,4 +255,6 @@ def test_a_trial_run_shuts_no_gate(places: Places, tmp_path: Path) -> None:
     assert Gates([*entries, trial]).why_shut(entries[0]) is None
     without_answers = replace(entries[0], standing=None)
     assert Gates([*entries, trial]).why_shut(without_answers) is None
-    assert "no result with accuracy" in (Gates([trial]).why_shut(without_answers) or "")
+    assert (Gates([trial]).why_shut(without_answers) or "").endswith(
+        "has no result with accuracy under this prompt but a limited run; repeat that one without --limit"
+    )

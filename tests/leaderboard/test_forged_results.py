@@ -30,6 +30,8 @@ from tests.leaderboard.forging import (
     with_exchange,
 )
 
+LIMITED = "a limited run, of 100 of 200 items: repeat its command without --limit, --split and --part"
+
 
 def easier(record: Record) -> Record:
     def change(exchange: Exchange) -> Exchange:
@@ -119,10 +121,10 @@ def test_fewer_items_are_a_slice_without_a_rank(places: Places, tmp_path: Path) 
         lambda records: records[:100],
         of_result=lambda result: signed(result, n_items=100, items_sha256="1" * 64),
     )
-    assert "asks 100 of 200 items; only whole configs are ranked" in verdict(folder, places).warnings
+    assert LIMITED in verdict(folder, places).warnings
     (table,) = board(tmp_path / "results", places).tables
     assert not table.is_whole
-    assert table.rows[0].unranked == "asks 100 of 200 items; only whole configs are ranked"
+    assert table.rows[0].unranked == LIMITED
 
 
 @pytest.mark.slow

@@ -136,6 +136,5 @@ def test_other_items_of_the_same_number_are_refused(out: Path, tmp_path: Path) -
     match = KeyCheck("records", sliced, known).match
     assert match.extent == "slice"
     assert match.reason == (
-        "asks 1,500 of 2,572 items; only whole configs are ranked, or the 2,190 items that a run without --limit, "
-        "--split and --part asks"
+        "a limited run, of 1,500 of 2,572 items: repeat its command without --limit, --split and --part"
     )
