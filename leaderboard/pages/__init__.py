@@ -13,13 +13,14 @@
   *history* (values over versions), *definitions* (what a metric is).
 * Page of a model: *model_views*, with *digests* and *summaries* (what it does well and badly, in sentences), *answers*
   (examples), *badges*.
+* List of the models: *model_list*, whose facts come from ``leaderboard/models``.
 * Page of a dataset: *dataset_views*, *rendered_cards*, *item_errors* (which items models miss).
 * Pages of a suite: *suites*, *part_values* (measured), *part_texts*, *part_files* (loaded when a part is chosen).
 * Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers) with
   *item_outcomes*; *choice_keys* names results in their addresses.
 * What is new: *news*, a page and a feed. What replaces the markers of hand-written pages: *marker_blocks*.
 * Files: *table_rows* (the rows and columns of every table for download) and *table_files* (the same as JSON, CSV and
-  Parquet), *listings* (tables, models and data of the site), *latex*, *citations* (BibTeX).
+  Parquet), *listings* (tables and data of the site), *latex*, *citations* (BibTeX).
 * Drawing and text: *plots* and *series* (SVG), *markup* (numbers, intervals, escaped text), *addresses* (of pages).
 
 *serving* shows the built site on this machine.

@@ -1,10 +1,9 @@
-"""Exports the lists of the site: its tables, its models, and the data that they were asked about."""
+"""Exports the lists of the site: its tables, and the data that they were asked about."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.sections import Section
 from leaderboard.pages.table_rows import Columns, Line
 from schemas.documents.dataset import Manifest
@@ -21,7 +20,6 @@ BENCHMARK_COLUMNS: Columns = {
     "signature": str,
     "signature_sha256": str,
 }
-MODEL_COLUMNS: Columns = {"model": str, "backend": str, "n_results": int, "status": str, "baseline": bool}
 DATA_COLUMNS: Columns = {
     "dataset": str,
     "version": str,
@@ -49,17 +47,6 @@ def benchmark_line(section: Section) -> Line:
         "n_baselines": section.n_baselines,
         "signature": str(signature),
         "signature_sha256": section.table.signature_sha256,
-    }
-
-
-def model_line(model: ModelView) -> Line:
-    """Return the export row of one model in the list of models."""
-    return {
-        "model": model.id,
-        "backend": model.backends,
-        "n_results": len(model.placements),
-        "status": model.status,
-        "baseline": model.is_baseline,
     }
 
 

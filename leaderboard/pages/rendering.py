@@ -15,6 +15,7 @@ from biasboard.ground.memory import Memory
 from biasboard.ground.plain_text import visible
 from biasboard.ground.progress import Report, silent
 from leaderboard.benchmark_pages import load_pages
+from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_rows
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.answers import rule
@@ -30,12 +31,11 @@ from leaderboard.pages.latex import index_latex, section_latex
 from leaderboard.pages.listings import (
     BENCHMARK_COLUMNS,
     DATA_COLUMNS,
-    MODEL_COLUMNS,
     benchmark_line,
     data_lines,
-    model_line,
 )
 from leaderboard.pages.marker_blocks import make_blocks
+from leaderboard.pages.model_list import MODEL_COLUMNS, listed_models, model_line, size_text
 from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
 from leaderboard.pages.sections import Files, Section, make_sections
@@ -179,18 +179,21 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "count": lambda n: f"{n:,}",
         "compare_link": compare_link,
+        "display_name": display_name,
         "explorer_link": explorer_link,
         "front_matter": markup.front_matter,
         "ideal": lambda value: f"{value:g}",
         "interval": _interval,
         "known": _known,
         "number": markup.number,
+        "size_text": size_text,
         "outside_text": markup.outside_text,
         "metric_number": markup.metric_number,
         "plain_markdown": markup.plain_markdown,
         "sort_key": markup.sort_key,
         "whisker": markup.whisker,
     }
+    environment.globals["facts_of"] = facts_of
     environment.globals["suite_page"] = suite_page
     environment.globals["dataset_page"] = dataset_page
     return environment
@@ -261,7 +264,7 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
     """Return the pages of which there is one each."""
     pages = {
         "benchmarks/index.md": render("benchmarks.md.j2", sections=view.sections, files=_files("benchmarks")),
-        "models/index.md": render("models.md.j2", models=view.models, files=_files("models")),
+        "models/index.md": render("models.md.j2", models=listed_models(view.models), files=_files("models")),
         "audit.md": render(
             "audit.md.j2",
             lines=table_rows.audit_lines(view.board, view.left_out),
@@ -321,7 +324,7 @@ def tables_of(view: View) -> Iterator[Table]:
     yield Table(_files("benchmarks"), BENCHMARK_COLUMNS, [benchmark_line(section) for section in view.sections])
     if view.news:
         yield Table(_files("news"), NEWS_COLUMNS, news_lines(view.news))
-    yield Table(_files("models"), MODEL_COLUMNS, [model_line(model) for model in view.models])
+    yield Table(_files("models"), MODEL_COLUMNS, [model_line(model) for model in listed_models(view.models)])
 
 
 def _exports(view: View, report: Report) -> dict[str, str]:

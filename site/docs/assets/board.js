@@ -126,7 +126,7 @@
     for (const button of board.querySelectorAll("thead button")) {
       button.addEventListener("click", () => sortBy(board.querySelector("table"), button.closest("th")));
     }
-    const controls = board.querySelector(".bb-controls");
+    const controls = board.querySelector(".bb-controls:not(.bb-filters)");
     if (controls !== null) {
       controls.hidden = false;
       controls.addEventListener("input", () => filter(board));

@@ -1,0 +1,117 @@
+"""Prepares the list of all models: facts about each, and which results it has."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.model_facts import display_name, facts_of, file_name
+from leaderboard.pages.markup import slug
+from leaderboard.pages.model_views import ModelView
+from leaderboard.pages.table_rows import Columns, Line
+from leaderboard.verify.entries import Provenance
+from schemas.documents.model_facts import ModelFacts
+
+MODEL_COLUMNS: Columns = {
+    "model": str,
+    "name": str,
+    "family": str,
+    "maker": str,
+    "parameters": int,
+    "open_weights": bool,
+    "kind": str,
+    "licence": str,
+    "released": str,
+    "benchmarks": str,
+    "n_results": int,
+    "vouching": str,
+    "backend": str,
+    "status": str,
+    "baseline": bool,
+}
+
+
+class BenchmarkLink(NamedTuple):
+    """A benchmark that a model has results of."""
+
+    title: str
+    page: str
+
+
+class ListedModel(NamedTuple):
+    """A row of the list."""
+
+    view: ModelView
+    facts: ModelFacts | None
+    """None if no file is about the model."""
+    benchmarks: tuple[BenchmarkLink, ...]
+    vouching: tuple[Provenance, ...]
+    """How far its results are vouched for, the strongest first."""
+
+    @property
+    def name(self) -> str:
+        """The short name of the model."""
+        return display_name(self.view.id)
+
+    @property
+    def file(self) -> str:
+        """The file that the facts are in or belong in, relative to the repository."""
+        return f"leaderboard/models/{file_name(self.facts.id if self.facts else self.view.id)}"
+
+    def why_unknown(self, fact: str) -> str:
+        """Return why a fact is unknown."""
+        if self.facts is None:
+            return f"nobody has added {self.file}"
+        return {str(name): reason for name, reason in self.facts.unknown.items()}.get(fact, "")
+
+
+def listed_models(models: Sequence[ModelView]) -> tuple[ListedModel, ...]:
+    """Return a row for each model, sorted by name."""
+    return tuple(sorted(map(_listed, models), key=lambda listed: (listed.name.casefold(), listed.view.id)))
+
+
+def _listed(model: ModelView) -> ListedModel:
+    names = sorted({placement.section.table.signature.benchmark for placement in model.placements})
+    found = {placement.row.entry.provenance for placement in model.placements}
+    return ListedModel(
+        view=model,
+        facts=facts_of(model.id),
+        benchmarks=tuple(BenchmarkLink(load_pages(name).heading, f"benchmarks/{slug(name)}.html") for name in names),
+        vouching=tuple(level for level in typing.get_args(Provenance) if level in found),
+    )
+
+
+def size_text(parameters: int) -> str:
+    """Return a number of parameters as people say it.
+
+    >>> size_text(656_000), size_text(135_000_000), size_text(3_800_000_000), size_text(70_000_000_000)
+    ('656 K', '135 M', '3.8 B', '70 B')
+    """
+    for unit, size in (("B", 10**9), ("M", 10**6), ("K", 10**3)):
+        if parameters >= size:
+            return f"{parameters / size:.3g} {unit}"
+    return str(parameters)
+
+
+def model_line(listed: ListedModel) -> Line:
+    """Return the export row of one model."""
+    model, facts = listed.view, listed.facts
+    return {
+        "model": model.id,
+        "name": listed.name,
+        "family": facts.family if facts else None,
+        "maker": facts.maker if facts else None,
+        "parameters": facts.parameters if facts else None,
+        "open_weights": facts.open_weights if facts else None,
+        "kind": facts.kind if facts else None,
+        "licence": facts.licence if facts else None,
+        "released": facts.released if facts else None,
+        "benchmarks": ", ".join(benchmark.title for benchmark in listed.benchmarks),
+        "n_results": len(model.placements),
+        "vouching": ", ".join(listed.vouching),
+        "backend": model.backends,
+        "status": model.status,
+        "baseline": model.is_baseline,
+    }

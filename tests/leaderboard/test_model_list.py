@@ -1,0 +1,162 @@
+"""The list of models, and the filters by facts about them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from leaderboard.model_facts import facts_of
+from leaderboard.pages.model_list import listed_models
+from leaderboard.pages.rendering import View, _environment, generate, make_view
+from leaderboard.ranking.boards import assemble
+from leaderboard.verify.entries import Root
+from tests.commands import REPOSITORY
+from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.synthetic import leaning, uniform, write_model
+
+MODELS = ("gpt2", "microsoft/Phi-3-mini-4k-instruct", "openai/gpt-4o-2024-08-06", "acme/small-1b")
+"""Base and open, tuned and open, tuned and closed with an unknown size, and one without facts."""
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+    root = tmp_path_factory.mktemp("runs")
+    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
+    for strength, model_id in enumerate(MODELS):
+        write_model(root, model_id, leaning(1.0 + strength, 0.5))
+    return make_view(assemble(load_known(Root(root, "local")).entries), (), ())
+
+
+@pytest.fixture(scope="module")
+def texts(view: View) -> dict[str, str]:
+    return generate(view, {})
+
+
+def row_of(page: str, model_id: str) -> str:
+    (row,) = (row for row in page.split("<tr ") if f'title="{model_id}"' in row)
+    return row
+
+
+@pytest.mark.slow
+def test_a_row_shows_the_facts_of_its_model_and_links_its_benchmarks(texts: dict[str, str]) -> None:
+    row = row_of(texts["models/index.md"], "gpt2")
+    cells = [re.sub("<.*?>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
+    expected = ["GPT-2", "OpenAI", "124 M", "open", "base", "Modified MIT License", "2019-02"]
+    assert cells == [*expected, "Gender and occupation", "recomputed"]
+    assert 'href="../benchmarks/synthbias.html"' in row
+    assert 'data-open="yes" data-kind="base" data-size="124000000" data-date="2019-02"' in row
+
+
+@pytest.mark.slow
+def test_what_no_source_says_is_unknown_with_its_reason(texts: dict[str, str]) -> None:
+    page = texts["models/index.md"]
+    closed = row_of(page, "openai/gpt-4o-2024-08-06")
+    assert 'data-open="no" data-kind="tuned" data-size="" data-date="2024-08-06"' in closed
+    assert 'title="the maker has not published it">unknown' in closed
+    unlisted = row_of(page, "acme/small-1b")
+    assert 'data-open="unknown" data-kind="unknown" data-size="" data-date=""' in unlisted
+    assert unlisted.count(">unknown<") == 6
+    assert "No facts yet about small-1b: add <code>leaderboard/models/acme__small-1b.toml</code>" in page
+
+
+@pytest.mark.slow
+def test_every_source_of_a_listed_model_is_named(texts: dict[str, str]) -> None:
+    page = texts["models/index.md"]
+    for model_id in MODELS[:3]:
+        facts = facts_of(model_id)
+        assert facts is not None
+        for source in facts.sources:
+            assert f'<a href="{source.address}">' in page
+            assert source.looked_at in page
+
+
+@pytest.mark.slow
+def test_useless_predictors_are_no_rows_of_the_list(texts: dict[str, str]) -> None:
+    page = texts["models/index.md"]
+    assert "uniform" not in page[page.index("<table") : page.index("</table>")]
+    assert "1 useless predictor, which shows what no skill gets" in page
+
+
+@pytest.mark.slow
+def test_the_list_is_exported_with_unknowns_left_empty(view: View, texts: dict[str, str]) -> None:
+    lines = {line["model"]: line for line in csv.DictReader(io.StringIO(texts["files/models.csv"]))}
+    assert set(lines) == {*MODELS, "baseline/uniform"}
+    assert (lines["gpt2"]["parameters"], lines["gpt2"]["kind"]) == ("124000000", "base")
+    assert (lines["acme/small-1b"]["parameters"], lines["acme/small-1b"]["licence"]) == ("", "")
+    assert [listed.name for listed in listed_models(view.models)] == sorted(
+        (listed.name for listed in listed_models(view.models)), key=str.casefold
+    )
+
+
+@pytest.fixture
+def filtered(browser: Browser) -> Page:
+    """A page with the filters and a row for each model, and a row of a useless predictor."""
+    source = (
+        '{% import "filters.html.j2" as f %}<div data-bb-board>{{ f.controls() }}<table data-bb-filters><tbody>'
+        "{% for id, vouching in rows %}<tr {{ f.facts(id, vouching) }}><th>{{ id | display_name }}</th></tr>"
+        "{% endfor %}<tr><th>uniform</th></tr></tbody></table></div>"
+    )
+    rows = list(zip(MODELS, ("reproduced recomputed", "recomputed", "reported", "recomputed"), strict=True))
+    html = _environment().from_string(source).render(rows=rows)
+    page = browser.new_page()
+    page.route("http://board.example/**", lambda route: route.fulfill(body=html, content_type="text/html"))
+    return page
+
+
+def opened(page: Page, query: str = "") -> Page:
+    page.goto(f"http://board.example/models{query}")
+    page.add_script_tag(path=REPOSITORY / "site" / "docs" / "assets" / "filters.js")
+    return page
+
+
+def shown(page: Page) -> list[str]:
+    return page.locator("tr:visible th").all_inner_texts()
+
+
+CHOICES = {
+    ("open", "yes"): ["GPT-2", "Phi-3 mini"],
+    ("open", "no"): ["GPT-4o"],
+    ("open", "unknown"): ["small-1b"],
+    ("kind", "base"): ["GPT-2"],
+    ("kind", "tuned"): ["Phi-3 mini", "GPT-4o"],
+    ("size", "0-1e9"): ["GPT-2"],
+    ("size", "1e9-1e10"): ["Phi-3 mini"],
+    ("size", "1e10-"): [],
+    ("size", "unknown"): ["GPT-4o", "small-1b"],
+    ("date", "2024"): ["Phi-3 mini", "GPT-4o"],
+    ("date", "unknown"): ["small-1b"],
+    ("vouching", "recomputed"): ["GPT-2", "Phi-3 mini", "small-1b"],
+    ("vouching", "reproduced"): ["GPT-2"],
+}
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_each_filter_keeps_the_models_it_names_and_useless_predictors(filtered: Page) -> None:
+    page = opened(filtered)
+    assert page.locator("[data-bb-shown]").inner_text() == "4 models"
+    for (facet, value), names in CHOICES.items():
+        page.locator(f"[data-bb-facet={facet}]").select_option(value)
+        assert shown(page) == [*names, "uniform"], (facet, value)
+        assert page.locator("[data-bb-shown]").inner_text() == f"{len(names)} of 4 models"
+        page.get_by_text("Show all").click()
+        assert len(shown(page)) == 5
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_filters_add_up_and_the_address_restores_them(filtered: Page) -> None:
+    page = opened(filtered)
+    page.locator("[data-bb-facet=kind]").select_option("tuned")
+    page.locator("[data-bb-facet=find]").fill("phi")
+    assert shown(page) == ["Phi-3 mini", "uniform"]
+    address = page.url
+    assert address.endswith("/models?find=phi&kind=tuned")
+    opened(page, "?find=phi&kind=tuned&open=nonsense")
+    assert shown(page) == ["Phi-3 mini", "uniform"]
+    assert page.locator("[data-bb-facet=kind]").input_value() == "tuned"
+    assert page.url == address
