@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -70,6 +72,9 @@ def check_installed() -> None:
 def svg_of(whole: Mapping[str, JsonValue]) -> str:
     """Return the SVG of a Vega-Lite specification, without adding any style.
 
+    What a picture in a page does not show is left out, which is half of it: empty paths, roles, and the font of each
+    label, which the whole picture has instead.
+
     Raises:
         MissingExtraError: the extra ``site`` is not installed.
         ConfigError: the specification cannot be drawn.
@@ -79,7 +84,49 @@ def svg_of(whole: Mapping[str, JsonValue]) -> str:
         svg: str = converter.vegalite_to_svg(dict(whole))
     except ValueError as error:
         raise ConfigError(f"a chart could not be drawn: {one_line(error)}; reinstall the extra 'site'") from error
-    return svg
+    return _compact(svg)
+
+
+_SVG = "http://www.w3.org/2000/svg"
+_UNSEEN = frozenset({"role", "class", "pointer-events", "version", "font-family"})
+_SHAPES = ("transform", "d", "x", "y", "x1", "x2", "y1", "y2", "width", "height")
+_DRAWS_NOTHING = re.compile(r"(?:M0,0h[\d.]+v[\d.]+h-?[\d.]+Z)?")
+_LONG = re.compile(r"(\d+\.\d\d)\d+")
+
+
+def _compact(svg: str) -> str:
+    """Return a drawing without what cannot be seen, and with coordinates to a hundredth of a pixel."""
+    ElementTree.register_namespace("", _SVG)
+    root = ElementTree.fromstring(svg)
+    for parent in root.iter():
+        for child in list(parent):
+            is_background = child.tag == f"{{{_SVG}}}path" and child.get("class") in ("background", "foreground")
+            if is_background and "fill" not in child.attrib and _DRAWS_NOTHING.fullmatch(child.get("d", "")):
+                parent.remove(child)
+        for name in list(parent.attrib):
+            if name in _UNSEEN or name.startswith("aria-"):
+                del parent.attrib[name]
+            elif name in _SHAPES:
+                parent.set(name, _LONG.sub(r"\1", parent.attrib[name]))
+        if parent.get("opacity") == "1":
+            del parent.attrib["opacity"]
+        if parent.get("transform") == "translate(0,0)":
+            del parent.attrib["transform"]
+    _unwrap(root)
+    root.set("font-family", _FONT)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _unwrap(element: ElementTree.Element) -> None:
+    """Replace each group that says nothing about its members with these."""
+    members = list(element)
+    element[:] = []
+    for member in members:
+        _unwrap(member)
+        if member.tag == f"{{{_SVG}}}g" and not member.attrib:
+            element.extend(member)
+        else:
+            element.append(member)
 
 
 def room_for(labels: Iterable[str]) -> float:

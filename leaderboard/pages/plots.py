@@ -1,4 +1,4 @@
-"""Draws the charts of the site, and recolours each for the dark colour scheme."""
+"""Draws the charts of the site, each with the colours of both colour schemes."""
 
 from __future__ import annotations
 
@@ -51,11 +51,10 @@ _DARK = SERIES | {
 
 
 class Chart(NamedTuple):
-    """A chart in both colour schemes, with a description in words."""
+    """A chart, with a description in words."""
 
-    light: str
-    """Text of the SVG file for the light colour scheme."""
-    dark: str
+    svg: str
+    """Text of the SVG file. It is dark where its address ends in ``#only-dark``, and light everywhere else."""
     alt: str
     """Description of the chart for readers who cannot see it."""
 
@@ -90,8 +89,7 @@ class BaselineLine(NamedTuple):
 
 def draw(spec: Mapping[str, JsonValue], alt: str) -> Chart:
     """Draw a Vega-Lite specification in both colour schemes; its colours are among those of this file."""
-    svg = _svg(spec)
-    return Chart(light=svg, dark=_darkened(svg), alt=alt)
+    return Chart(svg=_in_both_schemes(_svg(spec)), alt=alt)
 
 
 def scatter(
@@ -182,7 +180,7 @@ def _baseline_layer(line: BaselineLine) -> JsonValue:
     position: dict[str, JsonValue] = {"datum": line.value, "type": "quantitative", "scale": scale}
     dashes, colour = ([1.5, 2.5], _BASELINE) if line.is_solver else ([4, 3], MUTED)
     mark: dict[str, JsonValue] = {"type": "rule", "strokeDash": [*dashes], "strokeWidth": 1.2, "color": colour}
-    return {"mark": mark, "encoding": {line.axis: position}}
+    return {"data": {"values": [{}]}, "mark": mark, "encoding": {line.axis: position}}
 
 
 # Leave room around [0, 1], so that marks and labels at the ends are not cut off.
@@ -302,6 +300,7 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
     ]
     if metric.ideal is not None:
         rule: JsonValue = {
+            "data": {"values": [{}]},
             "mark": {"type": "rule", "strokeDash": [4, 3], "color": MUTED},
             "encoding": {"x": {"datum": metric.ideal, "type": "quantitative", "scale": scale}},
         }
@@ -369,7 +368,16 @@ def _svg(spec: Mapping[str, JsonValue]) -> str:
     return svg
 
 
-def _darkened(svg: str) -> str:
-    for light, dark in _DARK.items():
-        svg = svg.replace(light, dark)
-    return svg
+def _in_both_schemes(svg: str) -> str:
+    """Return a drawing with rules that recolour it if its address names its id, as that of a dark page does.
+
+    A picture in a page sees neither the page's rules nor its switch of the scheme, but it does see its own address.
+    """
+    rules = "".join(
+        f':target [{paint}="{light}"]{{{paint}:{dark}}}'
+        for light, dark in _DARK.items()
+        for paint in ("fill", "stroke")
+        if f'{paint}="{light}"' in svg
+    )
+    head, end, rest = svg.partition(">")
+    return f'{head} id="only-dark"{end}<style>{rules}</style>{rest}'

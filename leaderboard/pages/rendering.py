@@ -365,5 +365,4 @@ def _charts(view: View) -> dict[str, str]:
     for model in view.models:
         pictures += [picture for placement in model.placements for picture in placement.pictures]
     pictures += [one.picture for data in view.datasets for one in data.missed if one.picture is not None]
-    drawings = {picture.light: picture.chart.light for picture in pictures}
-    return drawings | {picture.dark: picture.chart.dark for picture in pictures}
+    return {picture.path: picture.chart.svg for picture in pictures}

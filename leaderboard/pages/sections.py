@@ -60,11 +60,10 @@ class Files(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A chart and the paths of its two drawings, relative to the root of the site; sizes are in pixels."""
+    """A chart and the path of its drawing, relative to the root of the site; sizes are in pixels."""
 
     chart: plots.Chart
-    light: str
-    dark: str
+    path: str
     caption: str
     width: int
     height: int
@@ -372,13 +371,13 @@ def _short(row: Row) -> str:
 
 
 def make_picture(chart: plots.Chart, stem: str, caption: str) -> Picture:
-    """Return a chart with the paths of its drawings and its size, which is read from the SVG.
+    """Return a chart with the path of its drawing and its size, which is read from the SVG.
 
     Args:
         chart: Chart to place.
-        stem: Path of the drawings without the ending.
+        stem: Path of the drawing without the ending.
         caption: Caption below the chart.
     """
-    size = re.search(r'width="(\d+)" height="(\d+)"', chart.light)
+    size = re.search(r'width="(\d+)" height="(\d+)"', chart.svg)
     width, height = (int(size[1]), int(size[2])) if size else (0, 0)
-    return Picture(chart, f"{stem}.svg", f"{stem}-dark.svg", caption, width, height)
+    return Picture(chart, f"{stem}.svg", caption, width, height)

@@ -288,6 +288,20 @@ def test_rows_are_filtered_and_baselines_hidden(browser: Browser, address: str) 
     page.context.close()
 
 
+_DARKEST = """async (shown) => {
+  const image = new Image();
+  image.src = shown.src;
+  await image.decode();
+  const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+  canvas.drawImage(image, 0, 0);
+  const data = canvas.getImageData(0, 0, image.width, image.height).data;
+  let darkest = 255;
+  for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 250) darkest = Math.min(darkest, data[i + 1]);
+  return darkest;
+}"""
+"""Returns the green of the darkest opaque pixel of a picture, from 0 to 255."""
+
+
 def test_dark_mode_follows_the_system_and_the_switch(browser: Browser, address: str) -> None:
     def look(page: Page) -> tuple[str, str]:
         scheme = page.evaluate("document.body.getAttribute('data-md-color-scheme')")
@@ -307,6 +321,11 @@ def test_dark_mode_follows_the_system_and_the_switch(browser: Browser, address: 
     dark.goto(address + "benchmarks/synthbias.html")
     assert dark.locator("img[src*='only-dark']").first.is_visible()
     assert not dark.locator("img[src*='only-light']").first.is_visible()
+    in_light, in_dark = (
+        dark.locator(f"img[src$='#only-{name}']").first.evaluate(_DARKEST) for name in ("light", "dark")
+    )
+    # The titles of axes in the light scheme are #21252b, and the darkest marks of the dark one are lines in #3a4150.
+    assert in_light < 0x30 < 0x40 < in_dark
     light.context.close()
     dark.context.close()
 

@@ -239,7 +239,7 @@ def test_nothing_acts_in_what_the_search_finds(browser: Browser, address: str) -
 def test_pictures_are_inert_even_when_they_are_opened_alone(built: Path, browser: Browser, address: str) -> None:
     pictures = sorted(path.relative_to(built).as_posix() for path in built.rglob("*.svg"))
     badges = [path for path in pictures if path.startswith("files/badges/")]
-    charts = [path for path in pictures if path.startswith("charts/") and not path.endswith("-dark.svg")]
+    charts = [path for path in pictures if path.startswith("charts/")]
     assert len(badges) >= len(NAMES)
     assert len(charts) >= len(NAMES)
     for path in (*badges, *charts):

@@ -168,18 +168,19 @@ def test_the_same_results_give_the_same_texts(texts: dict[str, str], tmp_path: P
     assert [path for path in texts if again[path] != texts[path]] == []
 
 
-def test_charts_come_in_two_schemes_without_outside_references(texts: dict[str, str]) -> None:
+def test_charts_have_the_colours_of_both_schemes_and_no_outside_references(texts: dict[str, str]) -> None:
     charts = {path: text for path, text in texts.items() if path.startswith("charts/")}
-    light = {path for path in charts if not path.endswith("-dark.svg")}
-    assert {path.removesuffix(".svg") + "-dark.svg" for path in light} == charts.keys() - light
+    assert charts
     for path, text in charts.items():
         addresses = set(re.findall(r"https?://[^\"' )]+", text))
         assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}, path
-    for path in light:
-        dark = charts[path.removesuffix(".svg") + "-dark.svg"]
-        colours = set(re.findall(r"#[0-9a-f]{6}", charts[path]))
-        assert colours
-        assert not colours & set(re.findall(r"#[0-9a-f]{6}", dark))
+        style, _, drawing = text.partition("</style>")
+        painted = set(re.findall(r'(?:fill|stroke)="(#[0-9a-f]+)"', drawing))
+        dark = dict(
+            re.findall(r':target \[(?:fill|stroke)="(#[0-9a-f]{6})"\]\{(?:fill|stroke):(#[0-9a-f]{6})\}', style)
+        )
+        assert painted == dark.keys(), path
+        assert painted.isdisjoint(dark.values()), path
 
 
 @pytest.mark.slow

@@ -26,9 +26,9 @@ def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> Non
     )
     chart = plots.dots([plots.Dot("gpt", metric), plots.Dot("gpt", metric), plots.Dot("y" * 60, metric)], title="Rate")
     assert chart is not None
-    assert {"gpt", "gpt (2)"} <= set(re.findall(r">([^<>]+)</text>", chart.light))
+    assert {"gpt", "gpt (2)"} <= set(re.findall(r">([^<>]+)</text>", chart.svg))
     assert "3 rows" in chart.alt
-    ends = [float(x) for x in re.findall(r'text-anchor="end" transform="translate\((-?[\d.]+),', chart.light)]
+    ends = [float(x) for x in re.findall(r'text-anchor="end" transform="translate\((-?[\d.]+),', chart.svg)]
     beside = [end for end in ends if end <= 0]
     assert len(beside) == 3
     assert max(beside) <= -8
