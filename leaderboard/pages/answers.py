@@ -64,7 +64,7 @@ class ExampleGroup(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """The examples and downloads of a result."""
+    """The examples and downloads of a result; a baseline has none."""
 
     groups: tuple[ExampleGroup, ...]
     downloads: tuple[Download, ...]
@@ -84,6 +84,9 @@ def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: st
         warning: Words that warn of texts that may offend; their prompts are folded. None for no warning.
     """
     withheld = why_withheld(entry, manifest)
+    # One command makes a baseline's answers again, and on a fresh clone they would be most of the site.
+    if entry.is_baseline:
+        return Answers((), (), withheld, None)
     groups = []
     # Where right answers are secret, it must not be told either which items a model answered right.
     for kind, n, records in () if entry.match.is_held_out else entry.examples.of_kinds:

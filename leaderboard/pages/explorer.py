@@ -1,4 +1,4 @@
-"""Prepares the explorer: all items of each table and all answers to them, in files that a page loads piece by piece.
+"""Prepares the explorer: all items of each table and all answers of models, in files that a page loads piece by piece.
 
 Items are the same for all results of a table, so their texts are written once, and each result adds its answers only.
 """
@@ -61,10 +61,9 @@ def explorer_files(models: Sequence[ModelView], report: Report = silent) -> dict
         files[f"{FOLDER}/{table}/{name}/index.json"] = _compact(index)
         result: JsonValue = {"id": name, "model": model.id, "page": f"{model.page}#{placement.anchor}"}
         results.setdefault(table, []).append(result)
-        if not placement.row.entry.is_baseline:
-            kinds.setdefault(table, []).append(str(index["kinds"]))
+        kinds.setdefault(table, []).append(str(index["kinds"]))
     for table in tables:
-        files[f"{FOLDER}/{table}/index.json"] = _compact(indices[table] | _missed(kinds.get(table, [])))
+        files[f"{FOLDER}/{table}/index.json"] = _compact(indices[table] | _missed(kinds[table]))
     listed: list[JsonValue] = [{"id": table, "results": results[table], **about} for table, about in tables.items()]
     files[f"{FOLDER}/tables.json"] = _compact({"kinds": list(KINDS), "tables": listed})
     return files
@@ -77,7 +76,7 @@ def explorer_link(placement: Placement) -> str | None:
 
 def _is_explored(placement: Placement) -> bool:
     entry = placement.row.entry
-    has_texts = placement.answers.withheld is None and entry.folder is not None
+    has_texts = placement.answers.withheld is None and entry.folder is not None and not entry.is_baseline
     return has_texts and entry.result.records.n_rows <= MOST_RECORDS
 
 
@@ -193,7 +192,7 @@ def _cut(name: str, columns: Sequence[str], rows: Sequence[JsonValue]) -> Iterat
 
 
 def _missed(kinds: Sequence[str]) -> dict[str, JsonValue]:
-    """Return how many models gave a wrong answer to each item, and how many were asked; baselines do not count."""
+    """Return how many models gave a wrong answer to each item, and how many were asked."""
     wrong = str(KINDS.index("wrong"))
     n_wrong = [sum(kind == wrong for kind in of_item) for of_item in zip(*kinds, strict=True)]
     return {"n_models": len(kinds), "n_wrong": list(n_wrong)}

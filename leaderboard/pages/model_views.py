@@ -130,8 +130,11 @@ def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placeme
     detail = section.detail(row) if len(same_id) > 1 else ""
     anchor = result_anchor(entry.result)
     stem = f"files/{slug(entry.result.model.id)}-{anchor}"
-    slice_metrics = tuple(dict.fromkeys(name for name, group in entry.metrics if group and name not in pages.variants))
-    slices = _slices(section, entry, slice_metrics)
+    # By group, a baseline shows its rule and nothing of a model; for a difference from one, Compare has the values.
+    sliced = () if entry.is_baseline else entry.metrics
+    slice_metrics = tuple(dict.fromkeys(name for name, group in sliced if group and name not in pages.variants))
+    slices = _slices(section, entry, slice_metrics) if slice_metrics else ()
+    stem_of_charts = f"charts/{slug(entry.result.model.id)}-{anchor}"
     title = f"{section.title} ({detail})" if detail else section.title
     overall = _overall(section, entry)
     main = tuple(metric for metric in overall if metric.name not in pages.variants)
@@ -147,7 +150,7 @@ def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placeme
         digest=digest_of_result(section, row, title, anchor),
         slice_metrics=slice_metrics,
         slices=slices,
-        pictures=_pictures(section, entry, slices, f"charts/{slug(entry.result.model.id)}-{anchor}"),
+        pictures=() if entry.is_baseline else _pictures(section, entry, slices, stem_of_charts),
     )
 
 

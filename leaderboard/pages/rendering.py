@@ -311,7 +311,7 @@ def tables_of(view: View) -> Iterator[Table]:
     for index in view.indices:
         yield from index_tables(index, manifests)
     for model in view.models:
-        for placement in model.placements:
+        for placement in model.placements if not model.is_baseline else ():
             yield metrics_table(placement, manifests)
     yield Table(_files("audit"), table_rows.AUDIT_COLUMNS, table_rows.audit_lines(view.board, view.left_out))
     yield Table(_files("data"), DATA_COLUMNS, data_lines(view.sections, view.manifests))

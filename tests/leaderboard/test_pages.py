@@ -12,7 +12,7 @@ import yaml
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
-from leaderboard.pages.rendering import View, generate, make_view, parquet_files
+from leaderboard.pages.rendering import View, copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import LeftOut, Root
 from tests.leaderboard.made_keys import load_known
@@ -141,6 +141,19 @@ def test_local_runs_and_baselines_are_marked(texts: dict[str, str]) -> None:
     assert page.count("local run, not submitted") == 3
     assert page.count('data-baseline="true"') == 1
     assert "This is a baseline: it answers by a fixed rule" in texts["models/baseline__uniform.md"]
+
+
+def test_a_baseline_has_a_page_but_no_files_of_its_own(view: View, texts: dict[str, str]) -> None:
+    """They were most of a site, and one command makes them again."""
+    (baseline,) = (model for model in view.models if model.is_baseline)
+    (model,) = (model for model in view.models if model.id == "acme/small")
+    files = {*texts, *parquet_files(view, texts, Memory(None)), *copies(view)}
+    for shown, has_files in ((baseline, False), (model, True)):
+        for placement in shown.placements:
+            assert bool(placement.answers.groups) is has_files
+            stem = placement.files.stem.removeprefix("files/")
+            for folder in ("files", "charts"):
+                assert any(path.startswith(f"{folder}/{stem}") for path in files) is has_files, f"{folder}/{stem}"
 
 
 def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
