@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import re
@@ -21,6 +22,7 @@ from biasboard.ground.files import replacing_folder, sha256_file
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.stores.store import STORE
+from leaderboard.pages import compare, explorer
 
 DEFAULT_SITE = Path("site/_build")
 """Folder of the built site, unless another is named."""
@@ -31,6 +33,8 @@ _SITE, _BUILD = "site", "build"
 _ADDRESS = re.compile(r"^site_url:[ \t]+([^\s#]+)", re.MULTILINE)
 _SCRATCH = ".board-"
 _UNSAFE = re.compile(r"[\s<>\"'`()\[\]{}\\]")
+_PACKED = (f"{compare.FOLDER}/", f"{explorer.FOLDER}/")
+"""Folders of files that only pages read. As text, those of 1,000 results would not fit a host's limit of 1 GB."""
 SITE_MARK = "assets/board.js"
 """Path of a file that every finished site contains."""
 
@@ -130,7 +134,7 @@ def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, 
 
     Args:
         site: Folder that contains ``mkdocs.yml``.
-        files: Text or bytes of each file by its path.
+        files: Text or bytes of each file by its path; what only pages read is packed, with ``.gz`` behind its name.
         copies: File to copy by the path of the copy.
     """
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=site) as name:
@@ -139,9 +143,11 @@ def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, 
         docs = folder / HANDWRITTEN
         shutil.copytree(site / HANDWRITTEN, docs, ignore=shutil.ignore_patterns("*.md", ".*"))
         for path, content in files.items():
-            target = docs / path
+            target, data = docs / path, content.encode() if isinstance(content, str) else content
+            if path.startswith(_PACKED):
+                target, data = docs / f"{path}.gz", gzip.compress(data, mtime=0)
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content.encode() if isinstance(content, str) else content)
+            target.write_bytes(data)
         for path, source in copies.items():
             (docs / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, docs / path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -217,6 +219,24 @@ class TestPage:
         assert page.title().startswith("Explorer")
         assert found.complaints == []
         page.context.close()
+
+    def test_files_may_come_packed_or_as_a_server_had_them_unpacked(
+        self, browser: Browser, address: str, built: Path
+    ) -> None:
+        """Some servers say of a file that ends in ``.gz`` how it was packed, and the browser unpacks it."""
+        packed = visit(browser, address + "explorer.html").page
+        settle(packed)
+        unpacked = packed.context.new_page()
+        unpacked.route(
+            "**/*.json.gz",
+            lambda route: route.fulfill(
+                body=gzip.decompress((built / urlsplit(route.request.url).path.lstrip("/")).read_bytes())
+            ),
+        )
+        unpacked.goto(address + "explorer.html")
+        unpacked.wait_for_selector(".bb-found > li")
+        assert unpacked.locator(".bb-found").inner_text() == packed.locator(".bb-found").inner_text()
+        packed.context.close()
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     def test_it_fits_a_phone_and_passes_axe(self, browser: Browser, address: str, scheme: Scheme) -> None:

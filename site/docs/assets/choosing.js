@@ -13,16 +13,23 @@ const bbChoosing = (() => {
     });
   }
 
-  // Returns a function that fetches a JSON file of a folder, each file once.
-  function loader(folder) {
+  // Unpacks a file, unless a server that says what packed it has let the browser do so.
+  function unpacked(bytes) {
+    const packed = new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength)).join() === "31,139";
+    const body = new Response(bytes).body;
+    return new Response(packed ? body.pipeThrough(new DecompressionStream("gzip")) : body).text();
+  }
+
+  // Returns a function that fetches a JSON file of a folder, each file once; packed ones end in ".gz".
+  function loader(folder, ending = "") {
     const fetched = new Map();
     return (path) => {
       if (!fetched.has(path)) {
-        const fetching = fetch(folder + path).then((answer) => {
+        const fetching = fetch(folder + path + ending).then((answer) => {
           if (!answer.ok) {
             throw new Error(`${path}: ${answer.status}`);
           }
-          return answer.text();
+          return answer.arrayBuffer().then(unpacked);
         });
         const asked = fetching.then((text) =>
           JSON.parse(text, (_, value) => (typeof value === "string" ? visible(value) : value)),

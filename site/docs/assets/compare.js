@@ -12,7 +12,7 @@
   const LEVELS = 32767;
   const SVG = "http://www.w3.org/2000/svg";
   const { loader, element, fill, drawer, failure } = bbChoosing;
-  const load = loader(root.dataset.bbCompare);
+  const load = loader(root.dataset.bbCompare, ".gz");
   const form = root.querySelector("form");
   const status = root.querySelector("[data-bb-status]");
   const box = root.querySelector(".bb-scroll");

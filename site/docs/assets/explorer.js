@@ -10,7 +10,7 @@
     return;
   }
   const { loader, element, fill, drawer, failure } = bbChoosing;
-  const load = loader(root.dataset.bbExplorer);
+  const load = loader(root.dataset.bbExplorer, ".gz");
   const form = root.querySelector("form");
   const status = root.querySelector("[data-bb-status]");
   const list = root.querySelector(".bb-found");
