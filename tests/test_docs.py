@@ -159,6 +159,12 @@ def test_the_site_has_six_entries_and_the_last_lists_each_of_its_pages() -> None
     assert re.findall(r"^- \[(.*?)\]\((.*?)\): ", text, flags=re.MULTILINE) == pages
 
 
+def test_the_guide_opens_with_what_takes_a_minute() -> None:
+    opening = documents()["site/docs/reading.md"].partition("\n## In one minute\n")[2].partition("\n## ")[0]
+    # People read about 250 words a minute.
+    assert 100 < len(opening.split()) <= 250
+
+
 def only(entry: dict[str, str]) -> tuple[str, str]:
     """The title and the page of an entry of the navigation."""
     (item,) = entry.items()
@@ -198,8 +204,8 @@ def test_every_command_and_option_explains_itself() -> None:
 
 
 def test_every_plugin_and_metric_is_documented() -> None:
-    pages = ("site/docs/reading.md", "site/docs/pronouns.md", "site/docs/labels.md", "site/docs/images.md")
-    text = "".join(documents()[page] for page in (*pages, "site/docs/scoring.md"))
+    pages = ("coreference", "pronouns", "labels", "images", "scoring")
+    text = "".join(documents()[f"site/docs/{page}.md"] for page in pages)
     names = [*BACKENDS.names(), *SCORERS.names(), *TASKS.names()]
     for task in TASKS.names():
         names += [metric.name for metric in metric_definitions(task)]

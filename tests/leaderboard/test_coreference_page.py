@@ -1,4 +1,4 @@
-"""The figures that the page "How to read the board" states, from the formula it gives."""
+"""The figures that the page "Gender and occupation" states, from the formula it gives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluators.benchmark import load_benchmark
 
-PAGE = Path(__file__).parents[2] / "site" / "docs" / "reading.md"
+PAGE = Path(__file__).parents[2] / "site" / "docs" / "coreference.md"
 
 
 def ucerf_of_flip(probability: float) -> float:
