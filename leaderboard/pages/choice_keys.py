@@ -1,30 +1,56 @@
-"""Names tables and results in the addresses of the pages that choose among them."""
+"""Names tables, results and models in the addresses of the pages that choose among them."""
 
 from __future__ import annotations
 
 import hashlib
-from pathlib import PurePosixPath
+from collections import Counter
+from collections.abc import Sequence
 
-from leaderboard.pages.model_views import Placement
+from leaderboard.pages.addresses import plain, result_anchor, table_anchor
+from leaderboard.pages.sections import Section
+from leaderboard.verify.entries import Entry
+
+_N_KEY = 12
 
 
-def table_id(placement: Placement) -> str:
+def table_id(entry: Entry) -> str:
     """Return the name of the table of a result, which is the same for all results on the same items."""
-    stem = PurePosixPath(placement.section.files.json).stem
+    result = entry.result
     # Results of one table are about the same items; should they not be, they are kept apart here.
-    return f"{stem}-{placement.row.entry.items_sha256[:6]}"
+    anchor = table_anchor(result.signature, result.signature_sha256)
+    return f"{plain(result.signature.benchmark)}-{anchor}-{entry.items_sha256[:6]}"
 
 
-def address(page: str, placement: Placement) -> str:
-    """Return the address of a page with one result chosen.
-
-    Args:
-        page: Path of the page relative to the root of the site.
-        placement: The result.
-    """
-    return f"{page}#table={table_id(placement)}&model={result_id(placement)}"
-
-
-def result_id(placement: Placement) -> str:
+def result_id(entry: Entry) -> str:
     """Return the name of a result."""
-    return hashlib.sha256(placement.files.json.encode()).hexdigest()[:12]
+    return hashlib.sha256(f"{result_anchor(entry.result)}-{entry.answers_sha256}".encode()).hexdigest()[:_N_KEY]
+
+
+def model_key(identity_sha256: str) -> str:
+    """Return the name of a model in one revision and precision, by its identity."""
+    return identity_sha256[:_N_KEY]
+
+
+def table_names(sections: Sequence[Section]) -> dict[str, str]:
+    """Return a name of each table for readers who choose among them, by its anchor.
+
+    It holds the benchmark's title and the config, and more only where two tables would have the same name.
+    """
+    configs = {(one.table.signature.benchmark, one.table.signature.config) for one in sections}
+    n_configs = Counter(benchmark for benchmark, _ in configs)
+
+    def levels(section: Section) -> tuple[str, ...]:
+        signature = section.table.signature
+        name = section.pages.heading
+        if n_configs[signature.benchmark] > 1:
+            name += f": {signature.config.replace('_', ' ')}"
+        version = f"{name}, {signature.dataset} {signature.dataset_version}"
+        prompt = f"{version}, {signature.prompt}"
+        return name, version, prompt, f"{name}, {section.title}"
+
+    names: dict[str, str] = {}
+    for depth in range(4):
+        left = {one.anchor: levels(one)[depth] for one in sections if one.anchor not in names}
+        taken = Counter(left.values())
+        names |= {anchor: name for anchor, name in left.items() if taken[name] == 1 or depth == 3}
+    return names

@@ -1,14 +1,16 @@
-"""Prepares the comparison of models: their metrics on all items and by group, with draws of their deviations.
+"""Prepares the comparison of two models: a verdict over all headline measures, and each metric by group.
 
-All results of a table are drawn alike, so that a page can pair any two of them and give their difference an interval,
-without a file for each pair.
+Verdicts are computed here for each pair. The values of a table by group are drawn alike for all its results, so that
+the page gives the difference of any two of them an interval, without a file for each pair.
 """
 
 from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,73 +21,142 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, draws, student
-from leaderboard.pages.choice_keys import address, result_id, table_id
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.model_facts import display_name
+from leaderboard.pages.choice_keys import model_key, result_id, table_id, table_names
+from leaderboard.pages.index_views import IndexView
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.sections import Section
-from leaderboard.verify.entries import Entry
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.verdicts import Measure, Verdicts, verdicts
+from leaderboard.verify.entries import Entry, label_of
+from leaderboard.verify.verification_memory import packed, unpacked
 from schemas.folders.run_folder import verified_parts
 
 FOLDER = "files/compare"
 N_DRAWS = 200
 """Number of draws that pages get; the standard deviation of a difference is then known to about 5 %."""
 _MOST_METRICS = 4
-_MOST_SLICES = 300
+_MOST_SLICES = 75
 _KIND = "compare"
-_LEVELS = 32767
+_LEVELS = 127
+_DIGITS = 6
 _NORMAL_95 = 1.959964
 
 
-def compare_files(models: Sequence[ModelView], report: Report = silent) -> dict[str, str]:
+def compare_files(
+    board: Board,
+    models: Sequence[ModelView],
+    sections: Sequence[Section],
+    indices: Sequence[IndexView],
+    report: Report = silent,
+) -> dict[str, str]:
     """Return the files of the comparison, by path relative to the root of the site.
 
-    ``tables.json`` lists the tables with at least two results, their metrics and their results. Each result has a file
-    with its values on all items and on each slice, and 200 draws of its deviation from the true value, as integers of
-    16 bits: 32,767 is the range of the metric. 1.96 of their standard deviations are half an interval.
+    ``models.json`` lists the models, the headline measures with everybody's values, and the tables with at least two
+    models. ``pairs/MODEL.json`` has the verdicts on a model and each one that follows it in that list. Each result has
+    a file with its values on all items and on each slice, and 200 draws of its deviation from the true value, as
+    integers of 8 bits: 127 is the slice's ``scale``. 1.96 of their standard deviations are half an interval.
 
     Args:
+        board: All tables.
         models: All models with their results.
+        sections: The tables with their addresses.
+        indices: The tables of the indices with their addresses.
         report: Callback for progress.
     """
     memory = machine_memory()
-    found = [(placement, model) for model in models for placement in model.placements if _is_comparable(placement)]
+    placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
+    n_models = Counter(id(placement.section) for placement in placements)
+    shared = [one for one in placements if n_models[id(one.section)] > 1 and one.row.entry.folder is not None]
+    names = table_names([section for section in sections if n_models[id(section)]])
     files: dict[str, str] = {}
     tables: dict[str, dict[str, JsonValue]] = {}
     results: dict[str, list[JsonValue]] = {}
-    for number, (placement, model) in enumerate(found):
-        report("writing comparisons", number, len(found))
-        table, name = table_id(placement), result_id(placement)
-        tables.setdefault(table, _about(placement.section))
-        files[f"{FOLDER}/{table}/{name}.json"] = _compact(_values(placement.row.entry, placement.section, memory))
-        page = f"{model.page}#{placement.anchor}"
-        results.setdefault(table, []).append({"id": name, "model": model.id, "page": page})
-    listed: list[JsonValue] = [{"id": table, "results": results[table], **about} for table, about in tables.items()]
-    files[f"{FOLDER}/tables.json"] = _compact({"n_draws": N_DRAWS, "tables": listed})
-    return files
+    deviations: dict[int, Mapping[str, Deviations]] = {}
+    for number, placement in enumerate(shared):
+        report("writing comparisons", number, len(shared))
+        entry, table, name = placement.row.entry, table_id(placement.row.entry), result_id(placement.row.entry)
+        measured = _measured(entry, _metrics(placement.section), memory)
+        deviations[id(entry)] = measured.deviations
+        tables.setdefault(table, _about(placement.section, names[placement.section.anchor]))
+        files[f"{FOLDER}/{table}/{name}.json"] = _compact(measured.slices)
+        results.setdefault(table, []).append({"id": name, "model": model_key(entry.result.model.identity_sha256)})
+
+    def deviations_of(entry: Entry, metric: str) -> Deviations | None:
+        return deviations.get(id(entry), {}).get(metric) or entry.deviations.get(metric)
+
+    found = verdicts(board, deviations_of)
+    addresses = {id(section.table): f"{section.page}#{section.anchor}" for section in sections}
+    addresses |= {id(index.table): f"{index.page}#{index.anchor}" for index in indices}
+    listed: dict[str, JsonValue] = {
+        "n_draws": N_DRAWS,
+        "models": _listed(models, placements),
+        "measures": [_measure(measure, addresses[id(measure.column.table)]) for measure in found.measures],
+        "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
+    }
+    files[f"{FOLDER}/models.json"] = _compact(listed)
+    return files | _pairs(found)
 
 
-def compare_link(placement: Placement) -> str | None:
-    """Return the address of the comparison with one result, relative to the root of the site; None if there is none."""
-    return address("compare.html", placement) if _is_comparable(placement) else None
+def _listed(models: Sequence[ModelView], placements: Sequence[Placement]) -> JsonValue:
+    identities = {one.row.entry.result.model.identity_sha256: one.row.entry.result.model.id for one in placements}
+    versions = Counter(identities.values())
+    listed: dict[str, dict[str, JsonValue]] = {}
+    benchmarks: dict[str, dict[str, str]] = {}
+    for model in models:
+        for placement in model.placements:
+            if placement.row.entry.is_baseline:
+                continue
+            asked, pages = placement.row.entry.result.model, placement.section.pages
+            key = model_key(asked.identity_sha256)
+            name = display_name(asked.id) if versions[asked.id] == 1 else label_of(asked)
+            listed.setdefault(key, {"key": key, "id": asked.id, "name": name, "page": model.page})
+            benchmarks.setdefault(key, {})[pages.heading] = placement.section.page
+    return [{**about, "benchmarks": list(benchmarks[key])} for key, about in listed.items()]
 
 
-def _is_comparable(placement: Placement) -> bool:
-    return len(placement.section.table.rows) > 1 and placement.row.entry.folder is not None
+def _measure(measure: Measure, address: str) -> JsonValue:
+    headline, scope = measure.column.headline, measure.profile.scope
+    values = {
+        model_key(identity): cell.metric
+        for identity, cell in measure.column.cells.items()
+        if cell.metric is not None and cell.metric.value is not None
+    }
+    first = next(iter(values.values()), None)
+    return {
+        "benchmark": load_pages(measure.profile.benchmark).heading,
+        "label": headline.label,
+        "sentence": headline.sentence,
+        "page": address,
+        "conditions": f"{scope.dataset} {scope.dataset_version}, {scope.protocol}",
+        "is_signed": first is not None and first.minimum < 0,
+        "ideal": None if first is None else first.ideal,
+        "values": {key: _rounded(metric.value or 0.0) for key, metric in values.items()},
+    }
 
 
-def _about(section: Section) -> dict[str, JsonValue]:
+def _pairs(found: Verdicts) -> dict[str, str]:
+    pairs: dict[str, dict[str, JsonValue]] = {}
+    for (first, second), of_pair in found.pairs.items():
+        pairs.setdefault(model_key(first), {})[model_key(second)] = [
+            [one.measure, _rounded(one.lead), None if one.half_width is None else _rounded(one.half_width), one.outcome]
+            for one in of_pair
+        ]
+    return {f"{FOLDER}/pairs/{key}.json": _compact(dict(of_model)) for key, of_model in pairs.items()}
+
+
+def _about(section: Section, name: str) -> dict[str, JsonValue]:
     described = {one.name: one for one in metric_definitions(section.table.signature.task)}
     return {
-        "title": section.title,
-        "benchmark": section.table.signature.benchmark,
+        "name": name,
         "page": f"{section.page}#{section.anchor}",
         "group_names": dict(section.pages.group_names),
         "metrics": [
             {
-                "name": name,
                 "label": section.pages.label(name),
                 "text": described[name].description,
-                "minimum": described[name].minimum,
-                "maximum": described[name].maximum,
+                "is_signed": described[name].minimum < 0,
             }
             for name in _metrics(section)
         ],
@@ -93,15 +164,21 @@ def _about(section: Section) -> dict[str, JsonValue]:
 
 
 def _metrics(section: Section) -> list[str]:
-    names = dict.fromkeys(column.metric for column in section.columns if not column.group)
-    # Values are handed over as shares of their range, which some metrics do not have.
-    bounded = {one.name for one in metric_definitions(section.table.signature.task) if one.maximum is not None}
-    return [name for name in names if name in bounded][:_MOST_METRICS]
+    """Return the metrics that are compared by group: the headline measures first, then the table's first columns."""
+    columns = [column.metric for column in section.columns if not column.group]
+    headlines = [one.name for one in section.pages.headlines if one.name in columns]
+    return list(dict.fromkeys([*headlines, *columns]))[:_MOST_METRICS]
 
 
-def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:
-    """Return the values of a result on its slices with draws; they follow from its records and scores."""
-    result, names = entry.result, _metrics(section)
+class _Measured(NamedTuple):
+    """A result's values by slice with draws, and the exact deviations of those on all items."""
+
+    slices: JsonValue
+    deviations: Mapping[str, Deviations]
+
+
+def _measured(entry: Entry, names: Sequence[str], memory: Memory) -> _Measured:
+    result = entry.result
     parts: dict[str, JsonValue] = {
         "records": result.records.sha256,
         "scores": None if result.scores is None else result.scores.sha256,
@@ -109,27 +186,38 @@ def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:
         "task": result.signature.task,
         "metrics": list(names),
     }
-    known = memory.get(_KIND, parts)
-    if known is not None:
-        return known
-    assert entry.folder is not None
-    measurement = measurement_of(entry.folder, result, verified_parts(entry.folder, result))
-    definitions = metric_definitions(result.signature.task)
-    widths = {one.name: one.maximum - one.minimum for one in definitions if one.maximum is not None}
-    slices: list[JsonValue] = []
-    shares: list[Deviations] = []
-    # Combinations of groups, such as who is called what, would drown the groups themselves.
-    simple = (one for one in measurement.sliced(names) if len(one.group) <= 1)
-    for one in itertools.islice(simple, _MOST_SLICES):
-        ((key, value),) = one.group.items() or (("", ""),)
-        slices.append([names.index(one.name), key, value, one.value])
-        # Intervals are by Student's t, and pages multiply by the quantile of the normal distribution.
-        shares.append(one.deviations * (student(one.deviations.n_clusters) / _NORMAL_95 / widths[one.name]))
+    stored = cast(Any, memory.get(_KIND, parts))
+    if stored is None:
+        assert entry.folder is not None
+        measurement = measurement_of(entry.folder, result, verified_parts(entry.folder, result))
+        # Combinations of groups, such as who is called what, would drown the groups themselves.
+        simple = ((one for one in measurement.sliced([name]) if len(one.group) <= 1) for name in names)
+        slices = [one for of_metric in simple for one in itertools.islice(of_metric, _MOST_SLICES)]
+        whole = {one.name: one.deviations for one in slices if not one.group}
+        stored = {
+            "slices": _drawn([(names.index(one.name), one.group, one.value, one.deviations) for one in slices]),
+            "deviations": {name: [[*map(packed, of.parts)], of.n_clusters] for name, of in whole.items()},
+        }
+        memory.put(_KIND, parts, stored)
+    deviations = {name: Deviations.of(map(unpacked, of), n) for name, (of, n) in stored["deviations"].items()}
+    return _Measured(stored["slices"], deviations)
+
+
+def _drawn(slices: Sequence[tuple[int, Mapping[str, str], float, Deviations]]) -> JsonValue:
+    # Intervals are by Student's t, and pages multiply by the quantile of the normal distribution.
+    shares = [deviations * (student(deviations.n_clusters) / _NORMAL_95) for *_, deviations in slices]
     drawn = draws(shares, N_DRAWS) if shares else np.zeros((0, N_DRAWS))
-    numbers = np.clip(np.rint(_LEVELS * drawn), -_LEVELS, _LEVELS).astype("<i2")
-    made: JsonValue = {"slices": slices, "draws": base64.b64encode(numbers.tobytes()).decode()}
-    memory.put(_KIND, parts, made)
-    return made
+    scales = np.abs(drawn).max(axis=1, initial=0.0)
+    numbers = np.rint(drawn / np.where(scales > 0, scales, 1.0)[:, None] * _LEVELS).astype(np.int8)
+    rows: list[JsonValue] = []
+    for (metric, group, value, _), scale in zip(slices, scales.tolist(), strict=True):
+        ((key, of_group),) = group.items() or (("", ""),)
+        rows.append([metric, key, of_group, _rounded(value), float(f"{scale:.4g}")])
+    return {"slices": rows, "draws": base64.b64encode(numbers.tobytes()).decode()}
+
+
+def _rounded(value: float) -> float:
+    return round(value, _DIGITS)
 
 
 def _compact(value: JsonValue) -> str:

@@ -14,7 +14,7 @@ from biasboard.ground.columns import Column
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.choice_keys import address, result_id, table_id
+from leaderboard.pages.choice_keys import result_id, table_id
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.verify.entries import KINDS, Entry, kinds_of
 from schemas.files.record_columns import RecordColumns
@@ -51,7 +51,7 @@ def explorer_files(models: Sequence[ModelView], report: Report = silent) -> dict
     indices: dict[str, dict[str, JsonValue]] = {}
     for number, (placement, model) in enumerate(found):
         report("writing answers", number, len(found))
-        table, name = table_id(placement), result_id(placement)
+        table, name = table_id(placement.row.entry), result_id(placement.row.entry)
         if table not in tables:
             tables[table] = _about(placement)
             indices[table], items = _remembered(_ITEMS, placement.row.entry, memory)
@@ -71,7 +71,8 @@ def explorer_files(models: Sequence[ModelView], report: Report = silent) -> dict
 
 def explorer_link(placement: Placement) -> str | None:
     """Return the address of the explorer with one result, relative to the root of the site; None if it is not there."""
-    return address("explorer.html", placement) if _is_explored(placement) else None
+    entry = placement.row.entry
+    return f"explorer.html#table={table_id(entry)}&model={result_id(entry)}" if _is_explored(placement) else None
 
 
 def _is_explored(placement: Placement) -> bool:

@@ -130,7 +130,7 @@ def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placeme
     detail = section.detail(row) if len(same_id) > 1 else ""
     anchor = result_anchor(entry.result)
     stem = f"files/{slug(entry.result.model.id)}-{anchor}"
-    # By group, a baseline shows its rule and nothing of a model; for a difference from one, Compare has the values.
+    # By group, a baseline shows its rule and nothing of a model.
     sliced = () if entry.is_baseline else entry.metrics
     slice_metrics = tuple(dict.fromkeys(name for name, group in sliced if group and name not in pages.variants))
     slices = _slices(section, entry, slice_metrics) if slice_metrics else ()

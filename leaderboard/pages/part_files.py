@@ -120,7 +120,7 @@ def _context(measured: Measured, suite: Suite) -> JsonValue:
         "metrics": list(measured.metrics),
         "results": [
             {
-                "id": result_id(placement),
+                "id": result_id(placement.row.entry),
                 "model": placement.row.entry.result.model.id,
                 "detail": section.detail(placement.row),
                 "page": f"{section.model_page(placement.row)}#{placement.anchor}",
@@ -156,7 +156,7 @@ def _of_context(measured: Measured) -> Iterator[tuple[str, JsonValue]]:
                 "why_no_labels": hidden,
                 "are_same": labels is not None and labels.are_same,
                 "results": {
-                    result_id(placement): _result(measured.metrics, by_chance, one, has_labels=not hidden)
+                    result_id(placement.row.entry): _result(measured.metrics, by_chance, one, has_labels=not hidden)
                     | _missing(placement, part)
                     for placement, one in own
                 },

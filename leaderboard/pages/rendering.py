@@ -21,7 +21,7 @@ from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.answers import rule
 from leaderboard.pages.badges import PLACEHOLDER, Badge, make_badges
 from leaderboard.pages.citations import bibtex, cited_index, cited_section
-from leaderboard.pages.compare import compare_files, compare_link
+from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import DATASET_COLUMNS, BuiltDataset, DatasetView, dataset_line, make_datasets
 from leaderboard.pages.digests import digest_of_index, overview
 from leaderboard.pages.explorer import explorer_files, explorer_link
@@ -144,7 +144,8 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     if (fed := feed(view.news, view.address)) is not None:
         exported["feed.xml"] = fed
     files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
-    files |= {**explorer_files(view.models, report), **compare_files(view.models, report), **view.suites.files}
+    files |= {**explorer_files(view.models, report), **view.suites.files}
+    files |= compare_files(view.board, view.models, view.sections, view.indices, report)
     n_apart = sum(len(group.results) for group in view.apart)
     blocks = make_blocks(environment, view.sections, view.indices, n_apart)
     for path, text in handwritten.items():
@@ -178,7 +179,6 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {
         "count": lambda n: f"{n:,}",
-        "compare_link": compare_link,
         "display_name": display_name,
         "explorer_link": explorer_link,
         "front_matter": markup.front_matter,

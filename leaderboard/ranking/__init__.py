@@ -6,7 +6,8 @@ every baseline (*gates*) and no other result is of the same model or has the sam
 widens it by what missing answers could change, and *rank_ranges* compares it with all others on the same items, of
 which *revisions* lets one row of each model count.
 
-*profiles* chooses the table that a benchmark shows first, and the values of its headline measures.
+*profiles* chooses the table that a benchmark shows first, and the values of its headline measures; *verdicts* says in
+which of these each pair of models differs.
 
 *score_ranks* ranks models by anybody's scores in the same way, which *scores* reads from a table.
 """

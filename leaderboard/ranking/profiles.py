@@ -124,19 +124,27 @@ class Profile:
 
 
 def profile_of(board: Board, benchmark: str) -> Profile | None:
-    """Return the profile of a benchmark; None if no language model has a result on it.
+    """Return the profile of a benchmark's default table; None if no language model has a result on it."""
+    return next(iter(profiles_of(board, benchmark)), None)
 
-    All values come from one scope, so that the columns of a row describe the same model under the same conditions.
+
+def profiles_of(board: Board, benchmark: str) -> tuple[Profile, ...]:
+    """Return a profile for each scope in which a language model has a result, that of the default table first.
+
+    All values of a profile come from one scope, so that the columns of a row describe the same model under the same
+    conditions.
     """
-    tables = tables_of(board, benchmark)
-    if not tables or all(entry.is_baseline for row in tables[0].rows for entry in entries_of(row)):
-        return None
-    scope = scope_of(tables[0])
-    in_scope = [table for table in tables if scope_of(table) == scope]
-    columns = [_column(headline, in_scope) for headline in load_pages(benchmark).headlines]
-    return Profile(
-        benchmark=benchmark, scope=scope, table=tables[0], columns=tuple(column for column in columns if column)
-    )
+    scopes: dict[Scope, list[AnyTable]] = {}
+    for table in tables_of(board, benchmark):
+        scopes.setdefault(scope_of(table), []).append(table)
+    profiles = []
+    for scope, tables in scopes.items():
+        if all(entry.is_baseline for row in tables[0].rows for entry in entries_of(row)):
+            continue
+        columns = [_column(headline, tables) for headline in load_pages(benchmark).headlines]
+        named = tuple(column for column in columns if column)
+        profiles.append(Profile(benchmark=benchmark, scope=scope, table=tables[0], columns=named))
+    return tuple(profiles)
 
 
 def _column(headline: Headline, tables: Sequence[AnyTable]) -> ProfileColumn | None:

@@ -101,7 +101,7 @@ NO_RANKING = Ranking(ranges={}, comparisons=(), chances={}, detectable=None)
 """Ranking of no models."""
 
 
-class _Pairs(NamedTuple):
+class Pairs(NamedTuple):
     """All pairs of models with deviations; arrays of shape (n_pairs,)."""
 
     first: IntArray
@@ -137,7 +137,7 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
     """
     ordered = sorted(candidates, key=lambda candidate: candidate.name)
     known = [candidate for candidate in ordered if candidate.deviations is not None]
-    pairs = _pairs(known, ideal)
+    pairs = compare_pairs(known, ideal)
     adjusted, tail = _adjusted(pairs, known, ideal)
     separable = adjusted < 1 - LEVEL
     comparisons = _comparisons(ordered, known, pairs, adjusted, ideal)
@@ -158,7 +158,13 @@ def _toward(candidate: Candidate, ideal: float) -> Deviations:
     return candidate.deviations * math.copysign(1.0, lead if lead else 0.5 - ideal)
 
 
-def _pairs(known: Sequence[Candidate], ideal: float) -> _Pairs:
+def compare_pairs(known: Sequence[Candidate], ideal: float) -> Pairs:
+    """Return the differences of all pairs of models, with their standard errors.
+
+    Args:
+        known: Models that have deviations, of the same items.
+        ideal: Best value of the metric.
+    """
     first, second = np.triu_indices(len(known), k=1)
     at_worst = np.array([abs(candidate.worst - ideal) for candidate in known])
     at_best = np.array([abs(candidate.best - ideal) for candidate in known])
@@ -175,7 +181,7 @@ def _pairs(known: Sequence[Candidate], ideal: float) -> _Pairs:
         squares.append(np.maximum(lengths[first] + lengths[second] - 2 * products[first, second], 0.0))
     errors = np.sqrt(variance_of(*squares)) if squares else np.zeros(0)
     n_clusters = np.array([of.n_clusters for of in deviations], dtype=np.int64)
-    return _Pairs(first, second, differences, errors, np.minimum(n_clusters[first], n_clusters[second]) - 1)
+    return Pairs(first, second, differences, errors, np.minimum(n_clusters[first], n_clusters[second]) - 1)
 
 
 class _EqualModels(NamedTuple):
@@ -230,7 +236,7 @@ class _EqualModels(NamedTuple):
         )
 
 
-def _adjusted(pairs: _Pairs, known: Sequence[Candidate], ideal: float) -> tuple[FloatArray, float]:
+def _adjusted(pairs: Pairs, known: Sequence[Candidate], ideal: float) -> tuple[FloatArray, float]:
     """Return the p-value of each pair, adjusted for all pairs of counted models, shape (n_pairs,).
 
     The second value is the tail probability, by Student's t for one pair, that the first pair has to reach; 0 if the
@@ -282,7 +288,7 @@ def _adjusted(pairs: _Pairs, known: Sequence[Candidate], ideal: float) -> tuple[
 
 
 def _comparisons(
-    ordered: Sequence[Candidate], known: Sequence[Candidate], pairs: _Pairs, adjusted: FloatArray, ideal: float
+    ordered: Sequence[Candidate], known: Sequence[Candidate], pairs: Pairs, adjusted: FloatArray, ideal: float
 ) -> tuple[Comparison, ...]:
     from scipy.special import stdtrit
 
@@ -320,7 +326,7 @@ def _unknown(first: Candidate, second: Candidate, ideal: float) -> Comparison:
 
 
 def _ranges(
-    ordered: Sequence[Candidate], known: Sequence[Candidate], pairs: _Pairs, separable: BoolArray
+    ordered: Sequence[Candidate], known: Sequence[Candidate], pairs: Pairs, separable: BoolArray
 ) -> dict[str, RankRange]:
     models = [candidate.model or candidate.name for candidate in known]
     nearer, farther = (set[tuple[int, str]](), set[tuple[int, str]]())
@@ -357,7 +363,7 @@ def _chances(known: Sequence[Candidate], ideal: float) -> dict[str, float]:
     return {candidate.name: float(share) for candidate, share in zip(known, shares, strict=True)}
 
 
-def _detectable(pairs: _Pairs, tail: float) -> float | None:
+def _detectable(pairs: Pairs, tail: float) -> float | None:
     """Return the difference that is detected with ``POWER`` at the first step by a pair of typical precision."""
     if not len(pairs.errors) or not tail:
         return None

@@ -91,9 +91,9 @@ def _as_json(entry: Entry) -> JsonValue:
         "metrics": _rows(entry.metrics.values()),
         "n_recomputed": entry.n_recomputed,
         "deviations": {
-            name: [[_packed(part) for part in of.parts], of.n_clusters] for name, of in entry.deviations.items()
+            name: [[packed(part) for part in of.parts], of.n_clusters] for name, of in entry.deviations.items()
         },
-        "by_part": {name: _packed(values) for name, values in entry.by_part.items()},
+        "by_part": {name: packed(values) for name, values in entry.by_part.items()},
         "match": list(entry.match),
         "items_sha256": entry.items_sha256,
         "answers_sha256": entry.answers_sha256,
@@ -119,10 +119,10 @@ def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
         metrics={metric_key(metric): metric for metric in metrics},
         n_recomputed=stored["n_recomputed"],
         deviations={
-            name: Deviations.of([_unpacked(part) for part in parts], n_clusters)
+            name: Deviations.of([unpacked(part) for part in parts], n_clusters)
             for name, (parts, n_clusters) in stored["deviations"].items()
         },
-        by_part={name: _unpacked(values) for name, values in stored["by_part"].items()},
+        by_part={name: unpacked(values) for name, values in stored["by_part"].items()},
         match=Match(*stored["match"]),
         items_sha256=stored["items_sha256"],
         answers_sha256=stored["answers_sha256"],
@@ -155,9 +155,11 @@ def _rows(documents: Iterable[Document]) -> JsonValue:
     return [contract.plain(as_row(document)) for document in documents]
 
 
-def _packed(values: FloatArray) -> str:
+def packed(values: FloatArray) -> str:
+    """Return numbers as text for the memory."""
     return base64.b64encode(values.astype("<f8").tobytes()).decode()
 
 
-def _unpacked(text: str) -> FloatArray:
+def unpacked(text: str) -> FloatArray:
+    """Return the numbers that :func:`packed` made a text of."""
     return np.frombuffer(base64.b64decode(text), dtype="<f8")

@@ -63,32 +63,67 @@ def deviations(runs: Path, model: str, metric: str, group: dict[str, str]) -> De
     return computed
 
 
+def found(files: dict[str, Any], model: str) -> tuple[str, dict[str, Any]]:
+    """The key of a model, and its file in the only table."""
+    listed = files["models.json"]
+    (key,) = [one["key"] for one in listed["models"] if one["id"] == model]
+    (table,) = listed["tables"]
+    (result,) = [one["id"] for one in table["results"] if one["model"] == key]
+    return key, files[f"{table['id']}/{result}.json"]
+
+
 @pytest.mark.slow
 def test_files_hold_draws_of_every_slice(runs: Path, files: dict[str, Any]) -> None:
-    (table,) = files["tables.json"]["tables"]
-    assert len(table["results"]) == 5
-    metrics = [one["name"] for one in table["metrics"]]
-    assert metrics[:3] == ["worst_group_accuracy", "accuracy", "ucerf"]
-    (small,) = [one["id"] for one in table["results"] if one["model"] == "acme/small"]
-    found = files[f"{table['id']}/{small}.json"]
-    levels = np.frombuffer(base64.b64decode(found["draws"]), dtype="<i2").reshape(-1, 200)
-    assert len(found["slices"]) == len(levels)
+    listed = files["models.json"]
+    assert sorted(one["id"] for one in listed["models"]) == ["acme/large", "acme/silent", "acme/small", HOSTILE]
+    labels = [one["label"] for one in listed["tables"][0]["metrics"]]
+    metrics = ["worst_group_accuracy", "accuracy_gap", "ucerf", "accuracy"]
+    assert labels == ["Worst-group accuracy", "Accuracy gap", "UCerF", "Accuracy"]
+    _, small = found(files, "acme/small")
+    levels = np.frombuffer(base64.b64decode(small["draws"]), dtype=np.int8).reshape(-1, 200)
+    assert len(small["slices"]) == len(levels)
     seen = set()
-    for (number, key, value, _), level in zip(found["slices"], levels, strict=True):
-        low, high = table["metrics"][number]["minimum"], table["metrics"][number]["maximum"]
+    for (number, key, value, _, scale), level in zip(small["slices"], levels, strict=True):
         of_slice = deviations(runs, "acme__small", metrics[number], {key: value} if key else {})
         t = stats.t.ppf(0.975, of_slice.n_clusters - 1) / 1.959964
-        expected = np.clip(t * draws([of_slice], 200)[0], low - high, high - low)
-        assert level / 32767 * (high - low) == pytest.approx(expected, abs=(high - low) / 65534)
+        assert level / 127 * scale == pytest.approx(t * draws([of_slice], 200)[0], abs=0.51 * scale / 127)
         seen.add((metrics[number], key))
     assert {("ucerf", ""), ("ucerf", "occupation"), ("accuracy", ""), ("accuracy", "pronoun_gender")} <= seen
 
 
 @pytest.mark.slow
-def test_a_model_without_answers_has_no_values(files: dict[str, Any]) -> None:
-    (table,) = files["tables.json"]["tables"]
-    (silent,) = [one["id"] for one in table["results"] if one["model"] == "acme/silent"]
-    assert files[f"{table['id']}/{silent}.json"] == {"draws": "", "slices": []}
+def test_verdicts_are_widened_for_the_measures_of_a_pair(runs: Path, files: dict[str, Any]) -> None:
+    """The interval of each lead, computed from the records by the metric itself and Bonferroni's rule."""
+    keys = {model: found(files, f"acme/{model}")[0] for model in ("small", "large")}
+    first, second = sorted(keys, key=keys.__getitem__)
+    verdicts = files[f"pairs/{keys[first]}.json"][keys[second]]
+    measures = files["models.json"]["measures"]
+    labels = {"Worst-group accuracy": "worst_group_accuracy", "Stereotype gap": "accuracy_gap"}
+    labels |= {"Same for he and she (UCerF)": "ucerf"}
+    assert [measures[number]["label"] for number, *_ in verdicts] == list(labels)
+    outcomes = {}
+    for number, lead, half, outcome in verdicts:
+        measure = measures[number]
+        toward = []
+        for model in (first, second):
+            value = measure["values"][keys[model]]
+            of_model = deviations(runs, f"acme__{model}", labels[measure["label"]], {})
+            toward.append((abs(value - measure["ideal"]), of_model * (1.0 if value > measure["ideal"] else -1.0)))
+        assert lead == pytest.approx(toward[1][0] - toward[0][0], abs=2e-6)
+        apart = toward[1][1] - toward[0][1]
+        t = stats.t.isf(0.05 / 2 / len(labels), apart.n_clusters - 1)
+        assert half == pytest.approx(t * apart.variance**0.5, abs=2e-6)
+        assert outcome == ("same" if abs(lead) <= half else "first" if lead > 0 else "second")
+        outcomes[measure["label"]] = {"first": first, "second": second}.get(outcome, outcome)
+    # Both are always right, and differ in how sure they are of he and she only.
+    assert list(outcomes.values()) == ["same", "same", "large"]
+
+
+@pytest.mark.slow
+def test_a_model_without_answers_has_no_values_and_no_verdicts(files: dict[str, Any]) -> None:
+    key, silent = found(files, "acme/silent")
+    assert silent == {"draws": "", "slices": []}
+    assert not [path for path, file in files.items() if path.startswith("pairs/") and (key in path or key in file)]
 
 
 @pytest.fixture(scope="module")
@@ -105,18 +140,18 @@ def choose(page: Page, label: str, value: str) -> None:
 
 
 def settle(page: Page) -> None:
-    page.wait_for_function("document.querySelector('.bb-compare .bb-scroll[aria-busy]') === null")
+    page.wait_for_selector("[data-bb-verdict] p")
+    page.wait_for_function("document.querySelector('.bb-compare[aria-busy]') === null")
 
 
 def compared(browser: Browser, address: str, *, scheme: Scheme = "light", width: int = 1280) -> Page:
-    page = visit(browser, address + "compare.html", scheme=scheme, width=width).page
-    choose(page, "Model", "acme/small")
-    choose(page, "With", "acme/large")
+    page = visit(browser, f"{address}compare.html#models=acme/small,acme/large", scheme=scheme, width=width).page
+    settle(page)
     return page
 
 
 def cells(page: Page) -> dict[str, list[str]]:
-    rows = page.locator(".bb-compare tbody tr").all()
+    rows = page.locator("[data-bb-groups] tbody tr").all()
     return {row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows}
 
 
@@ -127,48 +162,80 @@ def number(text: str) -> float:
 @pytest.mark.browser
 @pytest.mark.slow
 class TestPage:
-    def test_differences_and_intervals_are_paired(self, runs: Path, browser: Browser, address: str) -> None:
+    def test_a_verdict_in_words_names_the_measures(self, browser: Browser, address: str) -> None:
+        page = compared(browser, address)
+        named, same = (
+            "Same for he and she (UCerF)",
+            "not to be told apart in 2: Worst-group accuracy and Stereotype gap",
+        )
+        words = page.locator("[data-bb-verdict]").inner_text()
+        assert words == (
+            "Compared with large over 3 measures of Gender and occupation, small is separably better in 0; "
+            f"separably worse in 1: {named}; {same}."
+        )
+        assert "intervals of 98.33 %" in page.locator("[data-bb-level]").inner_text()
+        choose(page, "Model", "large")
+        assert f"large is separably better in 1: {named}; separably worse in 0; {same}." in page.inner_text("body")
+        assert page.locator("[data-bb-measures] tbody td", has_text="large is better").count() == 1
+        page.context.close()
+
+    def test_two_without_a_common_measure_are_told_so(self, browser: Browser, address: str) -> None:
+        page = compared(browser, address)
+        choose(page, "With", "silent")
+        words = page.locator("[data-bb-verdict]").inner_text()
+        assert words.startswith("These two have no headline measure under the same conditions")
+        assert "silent has results in Gender and occupation." in words
+        assert page.locator("[data-bb-measures]").is_hidden()
+        assert cells(page)["all items"][1:] == ["unknown", "unknown"]
+        page.context.close()
+
+    def test_differences_by_group_are_paired(self, runs: Path, browser: Browser, address: str) -> None:
         page = compared(browser, address)
         choose(page, "Metric", "Accuracy")
         choose(page, "By", "occupation")
-        told = cells(page)
-        assert len(told) > 5
-        for name, (one, other, difference) in told.items():
+        shown = cells(page)
+        assert len(shown) > 5
+        for name, (one, other, difference) in shown.items():
             group = {} if name == "all items" else {"occupation": name.removeprefix("occupation: ").replace(" ", "_")}
             small, large = (deviations(runs, f"acme__{model}", "accuracy", group) for model in ("small", "large"))
             value, low, high, *_ = difference.replace("[", " ").replace("]", " ").replace(",", " ").split()
-            assert number(value) == pytest.approx(number(other) - number(one), abs=1.1e-3)
+            assert number(value) == pytest.approx(number(one) - number(other), abs=1.1e-3)
             # 200 draws know the standard error to 5 %, and count the noise of single items somewhat too often.
             half = stats.t.ppf(0.975, small.n_clusters - 1) * (large - small).variance ** 0.5
             assert 0.85 * half - 2e-3 <= (number(high) - number(low)) / 2 <= 1.25 * half + 2e-3
         note = page.locator("[data-bb-note]").inner_text()
-        assert f"Of {len(told)} intervals between equal models, {len(told) / 20:.1f} leave out 0 by chance" in note
-        page.context.close()
-
-    def test_the_address_brings_a_choice_back_and_a_third_model_joins(self, browser: Browser, address: str) -> None:
-        page = compared(browser, address)
-        choose(page, "And", "baseline/uniform")
-        assert page.locator(".bb-compare thead th").count() == 6
+        assert f"Of {len(shown)} intervals between equal models, {len(shown) / 20:.1f} leave out 0 by chance" in note
         again = visit(browser, page.url).page
         settle(again)
-        assert cells(again) == cells(page)
-        choose(page, "With", "acme/silent")
-        assert cells(page)["all items"][1:4:2] == ["unknown", "unknown"]
+        assert cells(again) == shown
         page.context.close()
         again.context.close()
 
-    def test_a_model_differs_from_itself_by_nothing(self, browser: Browser, address: str) -> None:
-        page = compared(browser, address)
-        choose(page, "With", "acme/small")
-        assert {texts[-1].split()[0] for texts in cells(page).values()} == {"0.000"}
-        assert page.locator("[data-bb-status]").inner_text().split("; ")[1].startswith("0 of ")
+    def test_two_rows_of_a_table_open_it(self, browser: Browser, address: str) -> None:
+        page = visit(browser, address + "benchmarks/synthbias.html").page
+        page.get_by_role("checkbox", name="Compare small").first.focus()
+        page.keyboard.press("Space")
+        bar = page.locator(".bb-chosen")
+        assert "small: choose one more model" in bar.inner_text()
+        assert bar.get_by_role("link").count() == 0
+        page.get_by_role("checkbox", name="Compare silent").first.check()
+        page.get_by_role("checkbox", name="Compare large").first.check()
+        # A third model takes the place of the first, which is no longer ticked.
+        assert not page.get_by_role("checkbox", name="Compare small").first.is_checked()
+        page.get_by_role("checkbox", name="Compare small").first.check()
+        page.get_by_role("link", name="Compare 2 models").click()
+        settle(page)
+        assert "Compared with small" in page.locator("[data-bb-verdict]").inner_text()
+        assert "large is separably better in 1" in page.locator("[data-bb-verdict]").inner_text()
         page.context.close()
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     def test_it_fits_a_phone_passes_axe_and_runs_no_name(self, browser: Browser, address: str, scheme: Scheme) -> None:
         page = compared(browser, address, scheme=scheme, width=390)
-        choose(page, "And", HOSTILE)
-        assert "<img src=x onerror=alert(1)>" in page.locator(".bb-compare thead").inner_text()
+        page.get_by_role("combobox", name="With", exact=True).select_option(index=0)
+        hostile = page.get_by_role("combobox", name="With", exact=True).locator("option", has_text="onerror")
+        choose(page, "With", hostile.inner_text())
+        assert "<img src=x onerror=alert(1)>" in page.locator("[data-bb-measures] thead").inner_text()
         assert page.locator(".bb-compare img").count() == 0
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
         assert serious_violations(page) == []

@@ -199,8 +199,23 @@ def test_nothing_acts_on_any_page(built: Path, browser: Browser, address: str) -
         assert found.complaints == [], path
 
 
-@pytest.mark.parametrize("path", ["explorer.html", "compare.html"])
-def test_nothing_acts_where_readers_choose(browser: Browser, address: str, path: str) -> None:
+def test_nothing_acts_where_two_models_are_compared(browser: Browser, address: str) -> None:
+    found = visit(browser, address + "compare.html")
+    page = found.page
+    page.locator("[data-bb-verdict] p").wait_for()
+    names = page.locator("select[name=first] option").all_inner_texts()
+    for place in range(len(names)):
+        page.locator("select[name=first]").select_option(index=place)
+        page.wait_for_function("document.querySelector('[aria-busy]') === null")
+        assert_inert(page.evaluate(SEEN), f"compare {names[place]}")
+    assert any(r"\u202egnp.\u2066exe\u200b\xad\u2028\ufeffa" in name for name in names)
+    assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
+    assert found.complaints == []
+    page.context.close()
+
+
+def test_nothing_acts_where_readers_choose(browser: Browser, address: str) -> None:
+    path = "explorer.html"
     found = visit(browser, address + path)
     page = found.page
     tables = page.locator("select[name=table] option")

@@ -1,7 +1,7 @@
 "use strict";
 
-// Shared by the pages that choose among tables and results (explorer.js, compare.js). Names and texts come from strangers:
-// they reach a page as text nodes and never as markup.
+// Shared by the pages that choose among tables and results (explorer.js, compare.js), and the choice of two rows of any
+// table for Compare. Names and texts come from strangers: they reach a page as text nodes and never as markup.
 
 const bbChoosing = (() => {
   // Gives a text in which characters that are not seen, or that turn others around, are escapes, as on every other page.
@@ -92,5 +92,70 @@ const bbChoosing = (() => {
       : `The files of this page could not be loaded (${error.message}). Load it again.`;
   }
 
-  return { loader, element, fill, drawer, failure };
+  // Finds a model by its key or, as in links from tables, by its name.
+  function named(models, name) {
+    return models.find((one) => one.key === name) ?? models.find((one) => one.id === name);
+  }
+
+  // Gives a name without that of its maker.
+  function short(label) {
+    return label.replace(/^[^\s(]*\//u, "");
+  }
+
+  function listed(names) {
+    return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  }
+
+  return { loader, element, fill, drawer, failure, named, short, listed };
+})();
+
+// Each row of a model gets a box to tick; two of them open Compare. Rows say their model in data-bb-model.
+(() => {
+  const rows = [...document.querySelectorAll("tr[data-bb-model]")];
+  if (new Set(rows.map((row) => row.dataset.bbModel)).size < 2) {
+    return;
+  }
+  const { element, short } = bbChoosing;
+  let chosen = [];
+  const bar = element("div", undefined, "bb-chosen");
+  const words = element("span");
+  words.setAttribute("role", "status");
+  const link = element("a", "Compare 2 models", "bb-chosen-link");
+  const clear = element("button", "Clear");
+  clear.type = "button";
+  bar.append(words, link, clear);
+  bar.hidden = true;
+  document.body.append(bar);
+
+  function show() {
+    for (const row of rows) {
+      row.querySelector(".bb-choose input").checked = chosen.includes(row.dataset.bbModel);
+    }
+    const root = new URL(document.querySelector("link[href$='assets/board.css']").href);
+    link.href = new URL(`../compare.html#models=${chosen.map(encodeURIComponent).join(",")}`, root).href;
+    link.hidden = chosen.length < 2;
+    words.textContent = chosen.length === 1 ? `${short(chosen[0])}: choose one more model` : chosen.map(short).join(" and ");
+    bar.hidden = chosen.length === 0;
+  }
+
+  for (const row of rows) {
+    const label = element("label", undefined, "bb-choose");
+    const box = element("input");
+    box.type = "checkbox";
+    box.autocomplete = "off";
+    box.setAttribute("aria-label", `Compare ${short(row.dataset.bbModel)}`);
+    box.title = "Choose two models to compare";
+    box.addEventListener("change", () => {
+      const others = chosen.filter((one) => one !== row.dataset.bbModel);
+      // A third model takes the place of the one that was chosen first.
+      chosen = box.checked ? [...others, row.dataset.bbModel].slice(-2) : others;
+      show();
+    });
+    label.append(box);
+    row.querySelector("th").prepend(label);
+  }
+  clear.addEventListener("click", () => {
+    chosen = [];
+    show();
+  });
 })();

@@ -1,7 +1,7 @@
 "use strict";
 
-// Differences between models, with intervals from draws that all models of a table share. Names come from
-// strangers: they reach the page as text nodes and never as markup.
+// Compares two models: verdicts over headline measures, which were computed for each pair, and differences by group from
+// draws that all models of a table share. Names come from strangers: they reach the page as text nodes, never as markup.
 
 (() => {
   const root = document.querySelector("[data-bb-compare]");
@@ -9,14 +9,17 @@
     return;
   }
   const NORMAL_95 = 1.959964;
-  const LEVELS = 32767;
+  const LEVELS = 127;
   const SVG = "http://www.w3.org/2000/svg";
-  const { loader, element, fill, drawer, failure } = bbChoosing;
+  const { loader, element, fill, drawer, failure, named, listed } = bbChoosing;
   const load = loader(root.dataset.bbCompare, ".gz");
-  const form = root.querySelector("form");
+  const [models, choice] = root.querySelectorAll("form");
   const status = root.querySelector("[data-bb-status]");
-  const box = root.querySelector(".bb-scroll");
-  let listed = null;
+  const verdict = root.querySelector("[data-bb-verdict]");
+  const measured = root.querySelector("[data-bb-measures]");
+  const tables = root.querySelector("[data-bb-tables]");
+  const grouped = root.querySelector("[data-bb-groups]");
+  let board = null;
 
   const number = (value, signed) => {
     const text = Math.abs(value).toFixed(3);
@@ -25,30 +28,7 @@
     }
     return (value < 0 ? "\u2212" : signed ? "+" : "") + text;
   };
-
-  // The values of a result by metric and slice, each with draws of its deviation from the true value.
-  function decoded(file, metrics) {
-    const bytes = Uint8Array.from(atob(file.draws), (letter) => letter.charCodeAt(0));
-    const view = new DataView(bytes.buffer);
-    const n = listed.n_draws;
-    const found = new Map();
-    file.slices.forEach(([metric, key, group, value], row) => {
-      const { minimum, maximum } = metrics[metric];
-      const unit = (maximum - minimum) / LEVELS;
-      const drawn = Array.from({ length: n }, (_, index) => unit * view.getInt16(2 * (row * n + index), true));
-      found.set(JSON.stringify([metric, key, group]), { key, group, metric, value, drawn });
-    });
-    return found;
-  }
-
-  function difference(one, other) {
-    const pairs = other.drawn.map((deviation, index) => deviation - one.drawn[index]);
-    const value = other.value - one.value;
-    const mean = pairs.reduce((sum, each) => sum + each, 0) / pairs.length;
-    const variance = pairs.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (pairs.length - 1);
-    const half = NORMAL_95 * Math.sqrt(variance);
-    return { value, low: value - half, high: value + half };
-  }
+  const words = (text) => text.replaceAll("_", " ");
 
   function whisker({ value, low, high }, reach) {
     const drawing = document.createElementNS(SVG, "svg");
@@ -68,135 +48,245 @@
     drawing.setAttribute("aria-hidden", "true");
     mark("line", { class: "bb-track", x1: 4, x2: width - 4, y1: 6, y2: 6 });
     mark("line", { class: "bb-ideal-tick", x1: x(0), x2: x(0), y1: 1, y2: 11 });
-    if (low !== null) {
-      mark("line", { class: "bb-range", x1: x(low), x2: x(high), y1: 6, y2: 6 });
-    }
+    mark("line", { class: "bb-range", x1: x(low), x2: x(high), y1: 6, y2: 6 });
     mark("circle", { class: "bb-dot", cx: x(value), cy: 6, r: 2.6 });
     return drawing;
   }
 
-  function fillForm(table, chosen, groups) {
-    const models = table.results.map((result) => [result.id, result.model]);
-    fill(form.table, listed.tables.map((one) => [one.id, `${one.benchmark}: ${one.title}`]), table.id);
-    fill(form.model, models, chosen.model.id);
-    fill(form.other, models, chosen.other.id);
-    fill(form.third, [["", "no other model"], ...models], chosen.third?.id);
-    fill(form.metric, table.metrics.map((metric) => [metric.name, metric.label]), chosen.metric.name);
-    const named = groups.map((key) => [key, (table.group_names[key] ?? key).replaceAll("_", " ")]);
-    fill(form.group, [["", "all items and every group"], ...named], chosen.group);
+  const reachOf = (intervals) => Math.max(1e-9, ...intervals.flatMap(({ low, high }) => [low, high]).map(Math.abs));
+
+  function leadCell(interval, reach, isApart) {
+    const cell = element("td");
+    const range = `[${number(interval.low, true)}, ${number(interval.high, true)}]`;
+    const lead = element(isApart ? "strong" : "span", number(interval.value, true));
+    cell.append(lead, " ", element("small", range), whisker(interval, reach));
+    return cell;
   }
 
-  function chosenOf(state) {
-    const table = listed.tables.find((one) => one.id === state.get("table")) ?? listed.tables[0];
-    const named = (name) => table.results.find((result) => result.id === state.get(name));
-    const model = named("model") ?? table.results[0];
-    const other = named("other") ?? table.results.find((result) => result !== model);
-    const third = named("third");
-    const metric = table.metrics.find((one) => one.name === state.get("metric")) ?? table.metrics[0];
-    return { table, model, other, third, metric, group: state.get("group") ?? "" };
-  }
-
-  async function show(isOld) {
-    const chosen = chosenOf(new URLSearchParams(location.hash.slice(1)));
-    const { table, metric } = chosen;
-    const results = [chosen.model, chosen.other, chosen.third].filter((result) => result !== undefined);
-    const files = await Promise.all(results.map((result) => load(`${table.id}/${result.id}.json`)));
-    if (isOld()) {
-      return;
-    }
-    const values = files.map((file) => decoded(file, table.metrics));
-    const own = [...values[0].values()].filter((slice) => table.metrics[slice.metric] === metric);
-    const groups = [...new Set(own.map((slice) => slice.key))].filter((key) => key !== "");
-    fillForm(table, chosen, groups);
-    const rows = own
-      .filter((slice) => chosen.group === "" || slice.key === "" || slice.key === chosen.group)
-      .map((slice) => {
-        const others = values.slice(1).map((one) => one.get(JSON.stringify([slice.metric, slice.key, slice.group])));
-        return { slice, others, differences: others.map((other) => (other === undefined ? null : difference(slice, other))) };
-      });
-    const ends = rows.flatMap((row) => row.differences).filter((one) => one !== null);
-    const reach = Math.max(1e-9, ...ends.flatMap(({ value, low, high }) => [value, low ?? value, high ?? value]).map(Math.abs));
-    draw(table, metric, results, rows, reach);
-    const n = ends.filter((one) => one.low !== null).length;
-    const n_apart = ends.filter((one) => one.low > 0 || one.high < 0).length;
-    status.textContent = `${rows.length} ${rows.length === 1 ? "row" : "rows"}; ${n_apart} of ${n} intervals leave out 0`;
-    root.querySelector("[data-bb-note]").textContent =
-      `95 % intervals, from the standard deviation of ${listed.n_draws} paired draws. Of ${n} intervals ` +
-      `between equal models, ${(n / 20).toFixed(n < 200 ? 1 : 0)} leave out 0 by chance on average; ranks of the board are corrected for that, and this page is not.`;
-    box.hidden = false;
-  }
-
-  function draw(table, metric, results, rows, reach) {
-    const [first, ...others] = results;
-    box.querySelector("caption span").textContent = `${metric.label}: ${metric.text}`;
-    const short = (result) => result.model.slice(result.model.lastIndexOf("/") + 1);
-    const headings = ["Group", ...results.map((result) => result.model), ...others.map((other) => `${short(other)} minus ${short(first)}`)];
+  function table(box, headings, rows) {
     box.querySelector("thead tr").replaceChildren(
       ...headings.map((text, place) => {
-        const heading = element("th");
-        const told = element("span", text);
-        told.className = "bb-plain-heading";
-        heading.append(told);
+        const heading = element("th", undefined, place === 0 ? "bb-model" : "");
+        heading.append(element("span", text, "bb-plain-heading"));
         heading.scope = "col";
-        heading.className = place === 0 ? "bb-model" : "";
         return heading;
       }),
     );
     box.querySelector("tbody").replaceChildren(
-      ...rows.map(({ slice, others: told, differences }) => {
+      ...rows.map(([name, ...cells]) => {
         const row = element("tr");
-        const key = (table.group_names[slice.key] ?? slice.key).replaceAll("_", " ");
-        const name = element("th", slice.key === "" ? "all items" : `${key}: ${slice.group.replaceAll("_", " ")}`);
-        name.scope = "row";
-        name.className = "bb-model";
-        row.append(name);
-        for (const one of [slice, ...told]) {
-          const cell = element("td", one === undefined ? "unknown" : number(one.value, metric.minimum < 0));
-          cell.className = "bb-number";
-          row.append(cell);
-        }
-        for (const found of differences) {
-          const cell = element("td");
-          if (found === null) {
-            cell.textContent = "unknown";
-          } else {
-            const strong = element(found.low > 0 || found.high < 0 ? "strong" : "span", number(found.value, true));
-            const interval = found.low === null ? "no interval" : `[${number(found.low, true)}, ${number(found.high, true)}]`;
-            cell.append(strong, " ", element("small", interval), whisker(found, reach));
-          }
-          row.append(cell);
-        }
+        const heading = element("th", undefined, "bb-model");
+        heading.scope = "row";
+        heading.append(name);
+        row.append(heading, ...cells.map((cell) => (typeof cell === "string" ? element("td", cell, "bb-number") : cell)));
         return row;
       }),
     );
   }
 
-  const update = drawer(box, status, show);
+  // The verdicts on two models, seen from the first one.
+  async function verdictsOn(first, second) {
+    const [one, other] = [first.key, second.key].sort();
+    const file = board.measures.some(({ values }) => one in values && other in values) ? await load(`pairs/${one}.json`) : {};
+    const turned = one !== first.key;
+    const seen = { first: turned ? "second" : "first", second: turned ? "first" : "second" };
+    return (file[other] ?? []).map(([place, lead, half, outcome]) => {
+      const value = turned ? -lead : lead;
+      const interval = half === null ? null : { value, low: value - half, high: value + half };
+      return { measure: board.measures[place], value, interval, outcome: seen[outcome] ?? outcome };
+    });
+  }
 
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", (event) => {
-    box.setAttribute("aria-busy", "true");
-    const chosen = new URLSearchParams();
-    for (const [name, value] of new FormData(form)) {
-      if (value !== "" && (event.target.name !== "table" || name === "table")) {
-        chosen.set(name, value);
+  function sentence(first, second, found) {
+    const line = element("p");
+    const of = (outcome) => found.filter((one) => one.outcome === outcome);
+    const titles = [...new Set(found.map((one) => one.measure.benchmark))];
+    const n = `${found.length} ${found.length === 1 ? "measure" : "measures"}`;
+    line.append("Compared with ", element("strong", second.name), ` over ${n} of ${listed(titles)}, `);
+    line.append(element("strong", first.name), " is ");
+    const parts = [
+      ["separably better in", of("first")],
+      ["separably worse in", of("second")],
+      ["different in", of("differs")],
+      ["not to be told apart in", of("same")],
+      ["not compared in", of("unknown")],
+    ].filter(([, some], place) => place < 2 || some.length > 0);
+    parts.forEach(([said, some], place) => {
+      const names = some.length > 0 ? `: ${listed(some.map((one) => one.measure.label))}` : "";
+      line.append(place === 0 ? "" : "; ", `${said} `, element("strong", String(some.length)), names);
+    });
+    line.append(".");
+    return line;
+  }
+
+  function showVerdict(first, second, found) {
+    measured.hidden = found.length === 0;
+    verdict.hidden = false;
+    const level = root.querySelector("[data-bb-level]");
+    if (found.length === 0) {
+      const having = [first, second].map((one) => `${one.name} has results in ${listed(one.benchmarks)}.`);
+      verdict.replaceChildren(
+        element(
+          "p",
+          `These two have no headline measure under the same conditions, so none is compared. ${having.join(" ")} ` +
+            "In one benchmark, results on other data, or by another prompt, are not the same measure.",
+        ),
+      );
+      level.textContent = "";
+      return;
+    }
+    const intervals = found.map((one) => one.interval).filter((one) => one !== null);
+    const reach = reachOf(intervals);
+    verdict.replaceChildren(sentence(first, second, found));
+    const said = {
+      first: `${first.name} is better`,
+      second: `${second.name} is better`,
+      same: "cannot be told apart",
+      differs: "they differ; no value is ideal",
+      unknown: "no interval, so not compared",
+    };
+    const rows = found.map(({ measure, value, interval, outcome }) => {
+      const name = document.createDocumentFragment();
+      const link = element("a", measure.label);
+      link.href = measure.page;
+      link.title = measure.sentence;
+      name.append(link, element("small", measure.benchmark));
+      const isApart = ["first", "second", "differs"].includes(outcome);
+      const cells = [first, second].map((one) => number(measure.values[one.key], measure.is_signed));
+      const lead = interval === null ? number(value, true) : leadCell(interval, reach, isApart);
+      const judged = element("td", said[outcome]);
+      if (outcome === "same" && (interval.low > 0 || interval.high < 0)) {
+        judged.append(element("small", "missing answers could turn it round", "bb-reason"));
       }
+      return [name, ...cells, lead, judged];
+    });
+    table(measured, ["Measure", first.name, second.name, `Lead of ${first.name}`, "Verdict"], rows);
+    const each = (100 * (1 - 0.05 / Math.max(intervals.length, 1))).toFixed(intervals.length > 1 ? 2 : 0);
+    const widened =
+      intervals.length > 1
+        ? ` These are intervals of ${each} %, widened for ${intervals.length} comparisons (Bonferroni): of two equal models, at most 5 % would differ in any of them.`
+        : " The interval is one of 95 %.";
+    level.textContent =
+      "Better is nearer to the ideal value, and the lead is how much nearer. Answers that a model refused count " +
+      `against it.${widened} Both were asked the same: ${listed([...new Set(found.map((one) => one.measure.conditions))])}.`;
+  }
+
+  // The values of a result by metric and slice, each with draws of its deviation from the true value.
+  function decoded(file) {
+    const drawn = Int8Array.from(atob(file.draws), (letter) => letter.charCodeAt(0));
+    const n = board.n_draws;
+    return new Map(
+      file.slices.map(([metric, key, group, value, scale], row) => {
+        const draws = Array.from(drawn.subarray(row * n, (row + 1) * n), (level) => (scale / LEVELS) * level);
+        return [JSON.stringify([metric, key, group]), { key, group, metric, value, draws }];
+      }),
+    );
+  }
+
+  function difference(one, other) {
+    const pairs = one.draws.map((deviation, index) => deviation - other.draws[index]);
+    const value = one.value - other.value;
+    const mean = pairs.reduce((sum, each) => sum + each, 0) / pairs.length;
+    const variance = pairs.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (pairs.length - 1);
+    const half = NORMAL_95 * Math.sqrt(variance);
+    return { value, low: value - half, high: value + half };
+  }
+
+  async function showGroups(first, second, state, isOld) {
+    const shared = board.tables.filter((one) => [first, second].every((model) => one.results.some((result) => result.model === model.key)));
+    tables.hidden = shared.length === 0;
+    if (shared.length === 0) {
+      return;
     }
-    if (location.hash.slice(1) === chosen.toString()) {
-      update();
-    } else {
-      location.hash = chosen.toString();
+    const chosen = shared.find((one) => one.id === state.get("table")) ?? shared[0];
+    const results = [first, second].map((model) => chosen.results.find((result) => result.model === model.key));
+    const files = await Promise.all(results.map((result) => load(`${chosen.id}/${result.id}.json`)));
+    if (isOld()) {
+      return;
     }
-  });
+    const place = Math.max(0, chosen.metrics.findIndex((one) => one.label === state.get("metric")));
+    const metric = chosen.metrics[place];
+    const [values, others] = files.map(decoded);
+    const own = [...values.values()].filter((slice) => slice.metric === place);
+    const keys = [...new Set(own.map((slice) => slice.key))].filter((key) => key !== "");
+    const groupName = (key) => words(chosen.group_names[key] ?? key);
+    const group = keys.includes(state.get("group")) ? state.get("group") : "";
+    fill(choice.table, shared.map((one) => [one.id, one.name]), chosen.id);
+    fill(choice.metric, chosen.metrics.map((one) => [one.label, one.label]), metric.label);
+    fill(choice.group, [["", "all items and every group"], ...keys.map((key) => [key, groupName(key)])], group);
+    const found = own
+      .filter((slice) => group === "" || slice.key === "" || slice.key === group)
+      .map((slice) => ({ slice, other: others.get(JSON.stringify([slice.metric, slice.key, slice.group])) }))
+      .map((row) => ({ ...row, interval: row.other === undefined ? null : difference(row.slice, row.other) }));
+    const intervals = found.map((row) => row.interval).filter((one) => one !== null);
+    const reach = reachOf(intervals);
+    const isApart = ({ low, high }) => low > 0 || high < 0;
+    const rows = found.map(({ slice, other, interval }) => [
+      slice.key === "" ? "all items" : `${groupName(slice.key)}: ${words(slice.group)}`,
+      number(slice.value, metric.is_signed),
+      other === undefined ? "unknown" : number(other.value, metric.is_signed),
+      interval === null ? "unknown" : leadCell(interval, reach, isApart(interval)),
+    ]);
+    grouped.querySelector("caption span").textContent = `${metric.label}: ${metric.text}`;
+    const [one, two] = [first, second].map((model) => model.name);
+    table(grouped, ["Group", one, two, `${one} minus ${two}`], rows);
+    root.querySelector("[data-bb-note]").textContent =
+      `${intervals.filter(isApart).length} of ${intervals.length} intervals leave out 0. They are of 95 %, from the standard deviation of ` +
+      `${board.n_draws} paired draws. Of ${intervals.length} intervals between equal models, ` +
+      `${(intervals.length / 20).toFixed(intervals.length < 200 ? 1 : 0)} leave out 0 by chance on average; the verdicts above are corrected for that, and this table is not.`;
+  }
+
+  const stateOf = () => new URLSearchParams(location.hash.slice(1));
+
+  // The chosen models. Names are decoded one by one, since a name may contain the comma between them.
+  function chosenModels() {
+    const given = /(?:^|&)models=([^&]*)/.exec(location.hash.slice(1))?.[1] ?? "";
+    const found = given.split(",").map((name) => named(board.models, decodeURIComponent(name)));
+    const first = found[0] ?? board.models[0];
+    const second = found[1] !== undefined && found[1] !== first ? found[1] : board.models.find((one) => one !== first);
+    return [first, second];
+  }
+
+  async function show(isOld) {
+    const [first, second] = chosenModels();
+    const options = board.models.map((one) => [one.key, one.name]);
+    fill(models.first, options, first.key);
+    fill(models.second, options.filter(([key]) => key !== first.key), second.key);
+    const found = await verdictsOn(first, second);
+    if (isOld()) {
+      return;
+    }
+    showVerdict(first, second, found);
+    status.textContent = `${found.length} ${found.length === 1 ? "measure" : "measures"} compared`;
+    await showGroups(first, second, stateOf(), isOld);
+  }
+
+  const update = drawer(root, status, show);
+
+  for (const form of [models, choice]) {
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("change", (event) => {
+      const state = new URLSearchParams();
+      for (const [name, value] of new FormData(choice)) {
+        // Metrics and groups of one table mean nothing in another.
+        if (value !== "" && event.target.form === choice && (event.target.name !== "table" || name === "table")) {
+          state.set(name, value);
+        }
+      }
+      const one = models.first.value;
+      const two = models.second.value === one ? chosenModels()[0].key : models.second.value;
+      location.hash = `models=${one},${two}${state.size > 0 ? `&${state}` : ""}`;
+    });
+  }
   window.addEventListener("hashchange", update);
 
   root.hidden = false;
-  load("tables.json")
+  load("models.json")
     .then((found) => {
-      listed = found;
-      if (listed.tables.length === 0) {
-        form.hidden = true;
-        status.textContent = "No table has two results that can be compared.";
+      board = found;
+      if (board.models.length < 2) {
+        models.hidden = true;
+        status.textContent = "Two models are needed, and this board has fewer.";
         return;
       }
       update();
