@@ -43,6 +43,7 @@ from leaderboard.pages.set_aside import APART_COLUMNS, ApartGroup, apart_lines, 
 from leaderboard.pages.suites import Suites, make_suites, suite_page, suite_tables
 from leaderboard.pages.table_files import Table, index_tables, metrics_table, remembered_parquet, section_tables
 from leaderboard.ranking.boards import Board
+from leaderboard.reported_tables import reported_tables
 from leaderboard.verify.entries import LeftOut
 from schemas.documents.board import AnswerKey, Register
 from schemas.documents.dataset import Manifest
@@ -194,6 +195,7 @@ def _environment() -> jinja2.Environment:
         "whisker": markup.whisker,
     }
     environment.globals["facts_of"] = facts_of
+    environment.globals["reported_tables"] = reported_tables
     environment.globals["suite_page"] = suite_page
     environment.globals["dataset_page"] = dataset_page
     return environment

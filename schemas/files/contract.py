@@ -28,6 +28,7 @@ from schemas.documents.dataset import Manifest, Reject
 from schemas.documents.item_shape import item_shapes
 from schemas.documents.model_facts import ModelFacts
 from schemas.documents.record import Record
+from schemas.documents.reported_table import ReportedTable
 from schemas.documents.result import Result
 from schemas.documents.reweighting import Reweighting
 from schemas.documents.run_files import ClusterSums, Corrections, TextScore
@@ -50,6 +51,7 @@ _FILES: Mapping[type[Document], str] = {
     ScoringRequest: "scoring_request",
     Reweighting: "reweighting",
     ModelFacts: "model_facts",
+    ReportedTable: "reported_table",
 }
 _EXTENDED = (Manifest, Result, AnswerKey, Register)
 """JSON documents to which optional fields were added later. These are left out while they have their defaults, so that

@@ -57,6 +57,7 @@ def test_what_no_source_says_is_unknown_with_its_reason(texts: dict[str, str]) -
     closed = row_of(page, "openai/gpt-4o-2024-08-06")
     assert 'data-open="no" data-kind="tuned" data-size="" data-date="2024-08-06"' in closed
     assert 'title="the maker has not published it">unknown' in closed
+    assert ">service only<" in closed
     unlisted = row_of(page, "acme/small-1b")
     assert 'data-open="unknown" data-kind="unknown" data-size="" data-date=""' in unlisted
     assert unlisted.count(">unknown<") == 6

@@ -13,6 +13,7 @@ import pytest
 
 from schemas.documents.base import Document
 from schemas.documents.model_facts import FactSource, ModelFacts
+from schemas.documents.reported_table import ReportedColumn, ReportedRow, ReportedTable
 from schemas.documents.run_files import ClusterSums, TextScore
 from schemas.files import contract
 from schemas.json_schemas import json_schema
@@ -67,6 +68,17 @@ DOCUMENTS: tuple[Document, ...] = (
                 looked_at="2026-01-31",
             ),
         ),
+    ),
+    ReportedTable(
+        benchmark="synthbias",
+        title="Scores of two models",
+        paper="A paper",
+        address="https://papers.example/1",
+        place="Table 2",
+        page=7,
+        measured=("All items were asked.",),
+        columns=(ReportedColumn(key="accuracy", label="Accuracy", text="1 is best"),),
+        rows=(ReportedRow(label="Small", model="acme/small-1b", values={"accuracy": 0.5}),),
     ),
     TextScore(kind="embedding", scorer="minilm-1", text_sha256=examples.HASH, values=(0.6, 0.8)),
     ClusterSums(
