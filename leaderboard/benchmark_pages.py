@@ -17,6 +17,7 @@ from biasboard.ground.plugins import PlugIns
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import TASKS
+from leaderboard.benchmark_figures import Figure
 from leaderboard.verify.entries import Entry
 from schemas.documents.item_shape import item_shapes
 from schemas.documents.result import Metric
@@ -223,6 +224,8 @@ class BenchmarkPages:
     """Indices that the table of indices shows next to the one that ranks, in this order; all if empty."""
     index_charts: tuple[IndexChart, ...] = ()
     """Charts below the table of indices."""
+    figures: tuple[Figure, ...] = ()
+    """What the benchmark's paper draws, below its first table."""
     baseline_note: str | None = None
     """Sentences below each table with baselines that say how to compare a score with theirs; None for no note."""
     baseline_panel: BaselinePanel | None = None

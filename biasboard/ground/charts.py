@@ -90,6 +90,7 @@ def svg_of(whole: Mapping[str, JsonValue]) -> str:
 _SVG = "http://www.w3.org/2000/svg"
 _UNSEEN = frozenset({"role", "class", "pointer-events", "version", "font-family"})
 _SHAPES = ("transform", "d", "x", "y", "x1", "x2", "y1", "y2", "width", "height")
+_INHERITED = ("fill", "stroke", "stroke-width", "font-size", "font-weight", "text-anchor")
 _DRAWS_NOTHING = re.compile(r"(?:M0,0h[\d.]+v[\d.]+h-?[\d.]+Z)?")
 _LONG = re.compile(r"(\d+\.\d\d)\d+")
 
@@ -113,6 +114,7 @@ def _compact(svg: str) -> str:
         if parent.get("transform") == "translate(0,0)":
             del parent.attrib["transform"]
     _unwrap(root)
+    _share(root)
     root.set("font-family", _FONT)
     return ElementTree.tostring(root, encoding="unicode")
 
@@ -127,6 +129,21 @@ def _unwrap(element: ElementTree.Element) -> None:
             element.extend(member)
         else:
             element.append(member)
+
+
+def _share(element: ElementTree.Element) -> None:
+    """Give a group what all of its members have, such as the size of labels."""
+    members = list(element)
+    for member in members:
+        _share(member)
+    if element.tag != f"{{{_SVG}}}g" or len(members) < 2:
+        return
+    for name in _INHERITED:
+        values = {member.get(name) for member in members}
+        if len(values) == 1 and (value := values.pop()) is not None:
+            element.set(name, value)
+            for member in members:
+                del member.attrib[name]
 
 
 def room_for(labels: Iterable[str]) -> float:

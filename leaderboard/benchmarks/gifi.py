@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from leaderboard.benchmark_figures import HeatMap, Matrix, Shown
 from leaderboard.benchmark_pages import (
     BenchmarkPages,
     Column,
@@ -87,6 +88,35 @@ def _by_family(columns: Sequence[Column]) -> list[Column]:
     rates = [column for column in columns if column.metric in _RATES]
     return read + rates[: max(0, 2 - len(read))]
 
+
+_FAMILIES = tuple(pronoun_families())
+_RECOGNITION = HeatMap(
+    name="families",
+    title="Pronoun of the prompt",
+    caption="How often each model continues a text with the pronoun of its prompt, models in the table's order. The "
+    "same colour along a row would be even, and dark all along is right for everybody. Pale cells with a dotted frame "
+    "are not separably above 1 in 11, which naming any family at random would reach.",
+    subject="the share of continuations that keep the pronoun of the prompt, by family,",
+    columns=(
+        Shown("all", "recognition_accuracy"),
+        *(Shown(family, "recognition_accuracy", {"family": family}) for family in _FAMILIES),
+    ),
+    chance=1 / len(_FAMILIES),
+)
+_REPLACED = Matrix(
+    name="replaced",
+    row_title="Pronoun of the prompt",
+    column_title="First pronoun of the continuation",
+    caption="What replaces what: of the continuations of a prompt with the pronoun on the left, the share whose first "
+    "pronoun is the one above. All on the framed diagonal would be right for everybody. Shares below .005 are left "
+    "out, and a pronoun that several families have is shared between them.",
+    metric="pronoun_rate",
+    row_group="family",
+    column_group="used",
+    values=_FAMILIES,
+    rest=Shown("none", "no_pronoun_rate", config="recognition"),
+    config="recognition",
+)
 
 PAGES = BenchmarkPages(
     name="gifi",
@@ -172,6 +202,7 @@ PAGES = BenchmarkPages(
             },
         ),
     ),
+    figures=(_RECOGNITION, _REPLACED),
     papers=(
         Paper(
             key="shan2025gifi",

@@ -11,6 +11,7 @@
 
 * Page of a benchmark: *sections* (a table), *index_views* (an index), *set_aside* (results without a rank in a table),
   *history* (values over versions), *definitions* (what a metric is).
+* Figures of all models of a benchmark, as its paper has them: *figures*.
 * Page of a model: *model_views*, with *digests* and *summaries* (what it does well and badly, in sentences), *answers*
   (examples), *badges*.
 * List of the models: *model_list*, whose facts come from ``leaderboard/models``.
@@ -21,7 +22,7 @@
 * What is new: *news*, a page and a feed. What replaces the markers of hand-written pages: *marker_blocks*.
 * Files: *table_rows* (the rows and columns of every table for download) and *table_files* (the same as JSON, CSV and
   Parquet), *listings* (tables and data of the site), *latex*, *citations* (BibTeX).
-* Drawing and text: *plots* and *series* (SVG), *markup* (numbers, intervals, escaped text), *addresses* (of pages).
+* Drawing and text: *plots*, *series*, *grids* (SVG), *markup* (numbers, intervals, escaped text), *addresses*.
 
 *serving* shows the built site on this machine.
 """

@@ -14,6 +14,7 @@ from leaderboard.pages.addresses import model_page, result_anchor
 from leaderboard.pages.answers import Answers, make_answers
 from leaderboard.pages.definitions import define
 from leaderboard.pages.digests import Digest, digest_of_result
+from leaderboard.pages.figures import figures_of_result
 from leaderboard.pages.markup import slug
 from leaderboard.pages.sections import Files, Picture, Section, make_picture
 from leaderboard.ranking.boards import Row
@@ -179,6 +180,7 @@ def _pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str
     for chart in section.pages.slice_charts:
         pictures += _slice_pictures(chart, entry, columns, slices, stem)
     pictures += [_share_picture(chart, entry, stem) for chart in section.pages.share_charts]
+    pictures += figures_of_result(entry, stem)
     return tuple(picture for picture in pictures if picture is not None)
 
 

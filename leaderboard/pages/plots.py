@@ -40,14 +40,36 @@ SERIES = {
     "#8a6d1d": "#dcc06a",
 }
 """Dark colours of series by light ones."""
-_DARK = SERIES | {
-    TEXT: "#e7eaf0",
-    MUTED: "#a9b1bf",
-    GRID: "#3a4150",
-    _MODEL: "#7fb2ff",
-    _BASELINE: "#f0b45c",
-    THIRD: "#79d398",
+# One hue, whose steps colour-blind readers and grey prints keep apart: more is farther from the page in both schemes.
+STEPS = {
+    "#eef3f9": "#18202c",
+    "#d9e5f2": "#1d2c42",
+    "#c0d5ea": "#22395a",
+    "#a0c0e0": "#2a4a78",
+    "#79a6d3": "#3a659f",
+    "#3b6ea8": "#6d9bd4",
+    "#2a62a0": "#98bdea",
+    "#123f73": "#cfe1f8",
 }
+"""Dark colours of the steps of a scale by light ones, from least to most."""
+N_INKED = 5
+"""Number of the first steps, on which numbers are written in ``INK``; on the others in ``PAPER``."""
+INK, PAPER = "#14181f", "#ffffff"
+"""Colours of numbers on the steps of a scale."""
+DARK = (
+    SERIES
+    | STEPS
+    | {
+        INK: "#f2f5fa",
+        PAPER: "#0b0f15",
+        TEXT: "#e7eaf0",
+        MUTED: "#a9b1bf",
+        GRID: "#3a4150",
+        _MODEL: "#7fb2ff",
+        _BASELINE: "#f0b45c",
+        THIRD: "#79d398",
+    }
+)
 
 
 class Chart(NamedTuple):
@@ -258,7 +280,7 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
     if not drawn:
         return None
     metric = drawn[0].metric
-    names = _distinct([shortened(row.label) for row in drawn])
+    names = distinct([shortened(row.label) for row in drawn])
     labels: list[JsonValue] = [*names]
     values: list[JsonValue] = [
         {
@@ -346,15 +368,15 @@ def bars(rows: Sequence[Bar], *, x_title: str, y_title: str) -> Chart | None:
     return draw(spec, f"Bar chart of {y_title} by {x_title}. {notes}.")
 
 
-def _distinct(labels: Sequence[str]) -> list[str]:
+def distinct(labels: Sequence[str]) -> list[str]:
     """Return labels with numbers behind repeated ones, because a chart has one row for each label."""
-    found: list[str] = []
+    names: list[str] = []
     for label in labels:
         n = 1
-        while (name := label if n == 1 else f"{label} ({n})") in found:
+        while (name := label if n == 1 else f"{label} ({n})") in names:
             n += 1
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def _svg(spec: Mapping[str, JsonValue]) -> str:
@@ -375,7 +397,7 @@ def _in_both_schemes(svg: str) -> str:
     """
     rules = "".join(
         f':target [{paint}="{light}"]{{{paint}:{dark}}}'
-        for light, dark in _DARK.items()
+        for light, dark in DARK.items()
         for paint in ("fill", "stroke")
         if f'{paint}="{light}"' in svg
     )

@@ -25,6 +25,7 @@ from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import DATASET_COLUMNS, BuiltDataset, DatasetView, dataset_line, make_datasets
 from leaderboard.pages.digests import digest_of_index, overview
 from leaderboard.pages.explorer import explorer_files, explorer_link
+from leaderboard.pages.figures import figures_of
 from leaderboard.pages.history import history
 from leaderboard.pages.index_views import IndexView, index_placements, index_views
 from leaderboard.pages.latex import index_latex, section_latex
@@ -38,7 +39,7 @@ from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.model_list import MODEL_COLUMNS, listed_models, model_line, size_text
 from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
-from leaderboard.pages.sections import Files, Section, make_sections
+from leaderboard.pages.sections import Files, Picture, Section, make_sections
 from leaderboard.pages.set_aside import APART_COLUMNS, ApartGroup, apart_lines, make_apart
 from leaderboard.pages.suites import Suites, make_suites, suite_page, suite_tables
 from leaderboard.pages.table_files import Table, index_tables, metrics_table, remembered_parquet, section_tables
@@ -73,6 +74,8 @@ class View(NamedTuple):
     """Results that are set apart, by kind."""
     suites: Suites = Suites((), {})
     """Parts of the suites that have results."""
+    figures: Mapping[str, tuple[Picture, ...]] = {}
+    """Figures of all models, by benchmark."""
 
 
 def make_view(
@@ -121,6 +124,7 @@ def make_view(
         suites=make_suites(
             sections, models, {(one.name, one.version): one for one in manifests}, folders or {}, report
         ),
+        figures={benchmark: figures_of(board, benchmark) for benchmark in board.benchmarks},
     )
 
 
@@ -241,6 +245,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             sections=sections,
             indices=indices,
             incomplete=incomplete,
+            figures=view.figures.get(benchmark, ()),
             exported=exported,
         )
     for number, model in enumerate(view.models):
@@ -364,6 +369,7 @@ def _charts(view: View) -> dict[str, str]:
     pictures = [section.picture for section in view.sections if section.picture is not None]
     pictures += [index.picture for index in view.indices if index.picture is not None]
     pictures += [picture for index in view.indices for picture in index.charts]
+    pictures += [picture for of_benchmark in view.figures.values() for picture in of_benchmark]
     for model in view.models:
         pictures += [picture for placement in model.placements for picture in placement.pictures]
     pictures += [one.picture for data in view.datasets for one in data.missed if one.picture is not None]

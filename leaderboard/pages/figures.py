@@ -1,0 +1,170 @@
+"""Makes the figures that a benchmark describes, from the results of all models that were asked alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from leaderboard.benchmark_figures import Figure, HeatMap, Matrix, Shown
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.model_facts import display_name
+from leaderboard.pages.grids import Cell, grid
+from leaderboard.pages.markup import slug
+from leaderboard.pages.plots import Chart
+from leaderboard.pages.sections import Picture, make_picture
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.index_tables import IndexRow
+from leaderboard.ranking.profiles import AnyTable, entries_of, scope_of, tables_of
+from leaderboard.verify.entries import Entry
+from schemas.documents.result import Metric
+
+
+class Subject(NamedTuple):
+    """A model or baseline and all that figures can show of it."""
+
+    label: str
+    is_baseline: bool
+    indices: Mapping[str, Metric]
+    entries: tuple[Entry, ...]
+
+    def metric(self, shown: Shown) -> Metric | None:
+        """Return a value; None if no result has it, or if it is unknown."""
+        index = None if shown.group else self.indices.get(shown.metric)
+        metrics = (
+            entry.metric(shown.metric, shown.group)
+            for entry in self.entries
+            if shown.config in (None, entry.result.signature.config)
+        )
+        known = (metric for metric in (index, *metrics) if metric is not None and metric.value is not None)
+        return next(known, None)
+
+
+def figures_of(board: Board, benchmark: str) -> tuple[Picture, ...]:
+    """Return the figures of the models under the conditions of the table that the benchmark's page shows first."""
+    tables = tables_of(board, benchmark)
+    if not tables:
+        return ()
+    scope = scope_of(tables[0])
+    subjects = _subjects([table for table in tables if scope_of(table) == scope])
+    stem = f"charts/{slug('-'.join(scope))}"
+    return tuple(_pictures(load_pages(benchmark).figures, subjects, stem))
+
+
+def figures_of_result(entry: Entry, stem: str) -> tuple[Picture, ...]:
+    """Return the figures that show a single result, for the page of its model.
+
+    Args:
+        entry: The result.
+        stem: Start of the paths of the drawings.
+    """
+    signature = entry.result.signature
+    described = [figure for figure in load_pages(signature.benchmark).figures if isinstance(figure, Matrix)]
+    of_config = [figure for figure in described if figure.config in (None, signature.config)]
+    subject = Subject(display_name(entry.result.model.id), entry.is_baseline, {}, (entry,))
+    return tuple(_pictures(of_config, [subject], stem))
+
+
+def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
+    """Return the models and baselines of some tables, in the order of the first table that has them."""
+    entries: dict[str, list[Entry]] = {}
+    indices: dict[str, dict[str, Metric]] = {}
+    for table in tables:
+        for row in table.rows:
+            identity = entries_of(row)[0].result.model.identity_sha256
+            entries.setdefault(identity, []).extend(entries_of(row))
+            if isinstance(row, IndexRow):
+                of_row = {index.metric.name: index.metric for index in row.indices}
+                indices[identity] = of_row | indices.get(identity, {})
+    return [
+        Subject(
+            label=display_name(found[0].result.model.id),
+            is_baseline=found[0].is_baseline,
+            indices=indices.get(identity, {}),
+            entries=tuple(found),
+        )
+        for identity, found in entries.items()
+    ]
+
+
+def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str) -> Iterator[Picture]:
+    models = [subject for subject in subjects if not subject.is_baseline]
+    for figure in figures:
+        chart = _heat_map(figure, models) if isinstance(figure, HeatMap) else _matrix(figure, models)
+        if chart is not None:
+            yield make_picture(chart, f"{stem}-{figure.name}", figure.caption)
+
+
+def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:
+    metrics = [[model.metric(shown) for shown in figure.columns] for model in models]
+    drawn = [(model, of_model) for model, of_model in zip(models, metrics, strict=True) if any(of_model)]
+    if not drawn:
+        return None
+    values = np.array([[_value(metric) for metric in of_model] for _, of_model in drawn])
+    labels = [shown.label for shown in figure.columns]
+    means = {label: float(mean) for label, mean in zip(labels, np.nanmean(values, axis=0), strict=True)}
+    most, least = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+    return grid(
+        [model.label for model, _ in drawn],
+        labels,
+        [[_cell(metric, figure.chance) for metric in of_model] for _, of_model in drawn],
+        column_title=figure.title,
+        sets_first_apart=not figure.columns[0].group,
+        alt=f"Heat map of {figure.subject} for {_count(len(drawn), 'model')}: on average most for {most} "
+        f"({means[most]:.2f}) and least for {least} ({means[least]:.2f}).",
+    )
+
+
+def _cell(metric: Metric | None, chance: float | None) -> Cell:
+    value = None if metric is None else metric.value
+    if metric is None or value is None or chance is None:
+        return Cell(value)
+    low = value if metric.interval is None else metric.interval.low
+    return Cell(value, is_pale=low <= chance)
+
+
+def _matrix(figure: Matrix, models: Sequence[Subject]) -> Chart | None:
+    """Draw the mean of each cell over the models that have the metric."""
+    names = figure.values if figure.rest is None else (*figure.values, figure.rest.label)
+    having = [model for model in models if model.metric(Shown("", figure.metric, config=figure.config)) is not None]
+    values = np.array([[_matrix_row(figure, model, row) for row in figure.values] for model in having])
+    if not np.any(values):
+        return None
+    means = values.mean(axis=0)
+    cells = [
+        [Cell(float(mean), is_framed=row == column) for column, mean in zip(names, of_row, strict=True)]
+        for row, of_row in zip(figure.values, means, strict=True)
+    ]
+    others = means[:, : len(figure.values)] * (1 - np.eye(len(figure.values)))
+    row, column = np.unravel_index(int(others.argmax()), others.shape)
+    over = f"means over {len(having)} models" if len(having) > 1 else having[0].label
+    return grid(
+        figure.values,
+        names,
+        cells,
+        column_title=figure.column_title,
+        row_title=figure.row_title,
+        alt=f"Matrix of {figure.column_title} by {figure.row_title}, {over}: the most frequent change is from "
+        f"{figure.values[row]} to {figure.values[column]} ({others[row, column]:.2f}); "
+        f"{figure.values[int(np.diag(means).argmin())]} is kept least often ({np.diag(means).min():.2f}).",
+    )
+
+
+def _matrix_row(figure: Matrix, model: Subject, row: str) -> list[float]:
+    group = {figure.row_group: row}
+    shown = [
+        Shown("", figure.metric, {**group, figure.column_group: column}, figure.config) for column in figure.values
+    ]
+    if figure.rest is not None:
+        shown.append(figure.rest._replace(group=group))
+    metrics = map(model.metric, shown)
+    return [0.0 if metric is None else metric.value or 0.0 for metric in metrics]
+
+
+def _value(metric: Metric | None) -> float:
+    return np.nan if metric is None or metric.value is None else metric.value
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"

@@ -1,0 +1,134 @@
+"""The figures that benchmarks describe, drawn for all models of a board at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+import pytest
+
+from leaderboard.benchmark_figures import HeatMap, Matrix
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.pages import plots
+from leaderboard.pages.figures import figures_of, figures_of_result
+from leaderboard.pages.grids import short_number
+from leaderboard.ranking.boards import Board, assemble
+from leaderboard.verify.entries import Entry, Root
+from schemas.lexicon import pronoun_families
+from tests.leaderboard.gifi_results import write_gifi_model
+from tests.leaderboard.made_keys import load_known
+
+FAMILIES = tuple(pronoun_families())
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    root = tmp_path_factory.mktemp("results")
+    write_gifi_model(root, "lab/even", 0.9, tasks=("recognition",))
+    write_gifi_model(root, "lab/uneven", 0.15, tasks=("recognition",))
+    return assemble(load_known(Root(root, "local")).entries)
+
+
+def entries(board: Board) -> list[Entry]:
+    return [row.entry for table in board.tables for row in table.rows]
+
+
+def lines(svg: str) -> list[list[str]]:
+    """The horizontal texts of a drawing from the top, each line from the left."""
+    groups: list[list[tuple[float, float, str]]] = []
+    for text in sorted(texts(ElementTree.fromstring(svg)), key=lambda each: each[1]):
+        if not groups or text[1] - groups[-1][-1][1] > 4:
+            groups.append([])
+        groups[-1].append(text)
+    return [[text for *_, text in sorted(group)] for group in groups]
+
+
+def texts(element: ElementTree.Element, x: float = 0.0, y: float = 0.0) -> Iterator[tuple[float, float, str]]:
+    """The anchor of each horizontal text of a drawing."""
+    if moved := re.match(r"translate\((-?[\d.]+),(-?[\d.]+)\)", element.get("transform", "")):
+        x, y = x + float(moved[1]), y + float(moved[2])
+    if element.tag.endswith("}text") and "rotate" not in element.get("transform", ""):
+        yield x, y, element.text or ""
+    for child in element:
+        yield from texts(child, x, y)
+
+
+def test_a_heat_map_has_the_value_of_each_model_and_family_in_the_order_of_the_table(board: Board) -> None:
+    heat_map = next(figure for figure in load_pages("gifi").figures if isinstance(figure, HeatMap))
+    (picture,) = (one for one in figures_of(board, "gifi") if one.path.endswith("families.svg"))
+    expected = [["all", *FAMILIES]]
+    for entry in entries(board):
+        metrics = [entry.metric(shown.metric, shown.group) for shown in heat_map.columns]
+        values = [short_number(metric.value or 0.0) for metric in metrics if metric is not None]
+        expected.append([entry.result.model.id.removeprefix("lab/"), *(value for value in values if value)])
+    assert lines(picture.chart.svg)[1:] == expected
+    assert "for 2 models" in picture.alt
+    assert picture.caption == heat_map.caption
+
+
+def test_cells_that_chance_explains_are_pale(board: Board) -> None:
+    (picture,) = (one for one in figures_of(board, "gifi") if one.path.endswith("families.svg"))
+    chance = 1 / len(FAMILIES)
+    pale = 0
+    for entry in entries(board):
+        for family in (None, *FAMILIES):
+            metric = entry.metric("recognition_accuracy", {} if family is None else {"family": family})
+            assert metric is not None
+            assert metric.interval is not None
+            pale += metric.interval.low <= chance
+    assert 0 < pale < 24
+    frames = re.findall(r'<path[^>]*stroke-dasharray="1.5,2.5"', picture.chart.svg)
+    assert len(frames) == pale
+
+
+def test_a_matrix_is_the_mean_over_the_models_and_that_of_a_result_its_own(board: Board) -> None:
+    (matrix,) = (figure for figure in load_pages("gifi").figures if isinstance(figure, Matrix))
+    (together,) = (one for one in figures_of(board, "gifi") if one.path.endswith("replaced.svg"))
+    of_models = []
+    for entry in entries(board):
+        (own,) = figures_of_result(entry, "charts/own")
+        of_models.append(
+            {
+                (asked, used): (metric.value or 0.0)
+                for asked in FAMILIES
+                for used in FAMILIES
+                if (metric := entry.metric(matrix.metric, {"family": asked, "used": used})) is not None
+            }
+        )
+        rows = {name: numbers for name, *numbers in lines(own.chart.svg)}
+        assert rows["xe"][0] == short_number(of_models[-1]["xe", "he"])
+        assert entry.result.model.id.removeprefix("lab/") in own.alt
+    first, second = of_models
+    rows = {name: numbers for name, *numbers in lines(together.chart.svg)}
+    for asked in FAMILIES[1:]:
+        means = [(first.get((asked, used), 0.0) + second.get((asked, used), 0.0)) / 2 for used in FAMILIES]
+        assert rows[asked] == [*filter(None, map(short_number, means))]
+    assert "over 2 models" in together.alt
+
+
+def test_a_benchmark_without_results_or_figures_has_none(board: Board) -> None:
+    assert figures_of(board, "synthbias") == ()
+    assert figures_of(assemble(()), "gifi") == ()
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(colour: str, other: str) -> float:
+    low, high = sorted((luminance(colour), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_numbers_can_be_read_on_each_step_of_a_scale_in_both_schemes() -> None:
+    steps = list(plots.STEPS.items())
+    for number, (light, dark) in enumerate(steps):
+        ink = plots.INK if number < plots.N_INKED else plots.PAPER
+        assert contrast(light, ink) >= 4.5
+        assert contrast(dark, plots.DARK[ink]) >= 4.5
+    # More is farther from the page, whose colours are white and #1e2129.
+    assert [luminance(light) for light, _ in steps] == sorted((luminance(light) for light, _ in steps), reverse=True)
+    assert [luminance(dark) for _, dark in steps] == sorted(luminance(dark) for _, dark in steps)
