@@ -1,13 +1,16 @@
-"""Names tables, results and models in the addresses of the pages that choose among them."""
+"""Names tables, results and models in the addresses of the pages that choose among them, and links to those pages."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
 
 from leaderboard.pages.addresses import plain, result_anchor, table_anchor
 from leaderboard.pages.sections import Section
+from leaderboard.ranking.index_tables import IndexRow
+from leaderboard.ranking.profiles import AnyRow
 from leaderboard.verify.entries import Entry
 
 _N_KEY = 12
@@ -54,3 +57,32 @@ def table_names(sections: Sequence[Section]) -> dict[str, str]:
         taken = Counter(left.values())
         names |= {anchor: name for anchor, name in left.items() if taken[name] == 1 or depth == 3}
     return names
+
+
+def answers_link(row: AnyRow, metric: str, group: Mapping[str, str] | None = None) -> str | None:
+    """Return the address of the answers behind a value, relative to the root of the site; None for a baseline.
+
+    The answers of an index are those behind the part of it that is farthest from its ideal.
+
+    Args:
+        row: Row of the value.
+        metric: Name of the metric or index.
+        group: Slice of the items; None for all items, of which the page shows the worst group first.
+    """
+    entry = _behind(row, metric)
+    if entry is None or entry.is_baseline:
+        return None
+    chosen = {f"group.{key}": value for key, value in (group or {}).items()}
+    model = model_key(entry.result.model.identity_sha256)
+    return f"answers.html#{urlencode({'table': table_id(entry), 'model': model} | chosen)}"
+
+
+def _behind(row: AnyRow, metric: str) -> Entry | None:
+    if not isinstance(row, IndexRow):
+        return row.entry
+    index = next((one for one in row.indices if one.metric.name == metric), None)
+    if index is None:
+        return None
+    distances = [0.0 if one.value is None else abs(one.value - (one.ideal or 0.0)) for one in index.parts]
+    worst = index.definition.parts[distances.index(max(distances))]
+    return next((entry for entry in row.entries if worst.source.fits(entry.result.signature)), None)

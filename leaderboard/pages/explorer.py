@@ -14,7 +14,7 @@ from biasboard.ground.columns import Column
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.choice_keys import result_id, table_id
+from leaderboard.pages.choice_keys import answers_link, model_key, result_id, table_id
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.verify.entries import KINDS, Entry, kinds_of
 from schemas.files.record_columns import RecordColumns
@@ -59,7 +59,8 @@ def explorer_files(models: Sequence[ModelView], report: Report = silent) -> dict
         index, answers = _remembered(_ANSWERS, placement.row.entry, memory)
         files |= {f"{FOLDER}/{table}/{name}/{path}": text for path, text in answers.items()}
         files[f"{FOLDER}/{table}/{name}/index.json"] = _compact(index)
-        result: JsonValue = {"id": name, "model": model.id, "page": f"{model.page}#{placement.anchor}"}
+        key = model_key(placement.row.entry.result.model.identity_sha256)
+        result: JsonValue = {"id": name, "key": key, "model": model.id, "page": f"{model.page}#{placement.anchor}"}
         results.setdefault(table, []).append(result)
         kinds.setdefault(table, []).append(str(index["kinds"]))
     for table in tables:
@@ -71,8 +72,7 @@ def explorer_files(models: Sequence[ModelView], report: Report = silent) -> dict
 
 def explorer_link(placement: Placement) -> str | None:
     """Return the address of the explorer with one result, relative to the root of the site; None if it is not there."""
-    entry = placement.row.entry
-    return f"explorer.html#table={table_id(entry)}&model={result_id(entry)}" if _is_explored(placement) else None
+    return answers_link(placement.row, "") if _is_explored(placement) else None
 
 
 def _is_explored(placement: Placement) -> bool:

@@ -287,7 +287,7 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
             lines=data_lines(view.sections, view.manifests),
             files=_files("data"),
         ),
-        "explorer.md": render("explorer.md.j2"),
+        "answers.md": render("answers.md.j2"),
         "compare.md": render("compare.md.j2"),
     }
     if view.suites.views:

@@ -186,7 +186,7 @@ def test_texts_that_a_licence_forbids_are_not_shown(runs: Path, texts: dict[str,
     assert "Texts are not shown, only the ids of the items: the licence is CC BY-NC-ND." in page
     assert "May be redistributed</dt><dd>no: the licence is CC BY-NC-ND; ask the owner</dd>" in page
     assert "where he lives" not in html.unescape(page)
-    assert "explorer.html#" not in page
+    assert "answers.html#" not in page
     assert "where he lives" in html.unescape(texts[PAGE])
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
 
+from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import KINDS, Root
@@ -142,11 +143,32 @@ def choose(page: Page, label: str, value: str) -> None:
 
 
 def recognition(browser: Browser, address: str, *, scheme: Scheme = "light", width: int = 1280) -> Page:
-    page = visit(browser, address + "explorer.html", scheme=scheme, width=width).page
+    page = visit(browser, address + "answers.html", scheme=scheme, width=width).page
     titles = page.get_by_role("combobox", name="Table").locator("option").all_inner_texts()
     choose(page, "Table", next(title for title in titles if "recognition" in title))
     choose(page, "Model", "lab/one")
     return page
+
+
+@pytest.mark.slow
+def test_a_value_leads_to_the_answers_behind_it(tmp_path: Path) -> None:
+    write_gifi_model(tmp_path, "lab/one", 0.5)
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    files = explored(tmp_path)
+    (row,) = board.indices.tables[0].rows
+    distances = {
+        part.key: abs((metric.value or 0.0) - 1)
+        for part, metric in zip(row.indices[0].definition.parts, row.parts, strict=True)
+    }
+    worst = max(distances, key=distances.__getitem__)
+    link = answers_link(row, "index", {"family": "xe"})
+    assert link is not None
+    chosen = dict(parse_qsl(link.removeprefix("answers.html#")))
+    (table,) = [one for one in files["tables.json"]["tables"] if one["id"] == chosen["table"]]
+    configs = {"gdr": "recognition", "pe": "math", "sa": "assignment", "of": "assignment"}
+    assert configs.get(worst, "continuation") in table["id"]
+    assert [chosen["model"]] == [one["key"] for one in table["results"]]
+    assert chosen["group.family"] == "xe"
 
 
 @pytest.mark.browser
@@ -203,7 +225,7 @@ class TestPage:
         page.context.close()
 
     def test_texts_that_may_offend_stay_folded_and_do_nothing(self, browser: Browser, address: str) -> None:
-        found = visit(browser, address + "explorer.html")
+        found = visit(browser, address + "answers.html")
         page = found.page
         titles = page.get_by_role("combobox", name="Table").locator("option").all_inner_texts()
         choose(page, "Table", next(title for title in titles if "continuation" in title))
@@ -216,7 +238,7 @@ class TestPage:
             summary.click()
         assert HOSTILE.split()[0] in page.locator(".bb-found").inner_text()
         assert page.locator(".bb-found :is(script, img)").count() == 0
-        assert page.title().startswith("Explorer")
+        assert page.title().startswith("Answers")
         assert found.complaints == []
         page.context.close()
 
@@ -224,7 +246,7 @@ class TestPage:
         self, browser: Browser, address: str, built: Path
     ) -> None:
         """Some servers say of a file that ends in ``.gz`` how it was packed, and the browser unpacks it."""
-        packed = visit(browser, address + "explorer.html").page
+        packed = visit(browser, address + "answers.html").page
         settle(packed)
         unpacked = packed.context.new_page()
         unpacked.route(
@@ -233,7 +255,7 @@ class TestPage:
                 body=gzip.decompress((built / urlsplit(route.request.url).path.lstrip("/")).read_bytes())
             ),
         )
-        unpacked.goto(address + "explorer.html")
+        unpacked.goto(address + "answers.html")
         unpacked.wait_for_selector(".bb-found > li")
         assert unpacked.locator(".bb-found").inner_text() == packed.locator(".bb-found").inner_text()
         packed.context.close()
@@ -259,7 +281,7 @@ class TestPage:
         page.context.close()
 
     def test_a_page_from_disk_says_why_it_is_empty(self, browser: Browser, built: Path) -> None:
-        page = visit(browser, f"file://{built}/explorer.html").page
+        page = visit(browser, f"file://{built}/answers.html").page
         page.wait_for_function("document.querySelector('[data-bb-status]').textContent.includes('biasboard serve')")
         assert page.locator(".bb-found > li").count() == 0
         page.context.close()

@@ -215,7 +215,7 @@ def test_nothing_acts_where_two_models_are_compared(browser: Browser, address: s
 
 
 def test_nothing_acts_where_readers_choose(browser: Browser, address: str) -> None:
-    path = "explorer.html"
+    path = "answers.html"
     found = visit(browser, address + path)
     page = found.page
     tables = page.locator("select[name=table] option")

@@ -68,7 +68,7 @@ def test_a_model_that_learned_is_ranked_and_the_others_are_not(built: Path, brow
 
 def test_every_page_opens_without_complaint(built: Path, browser: Browser) -> None:
     found = [path for name in ("models", "datasets") for path in sorted((built / name).rglob("*.html"))]
-    pages = [*(path.relative_to(built).as_posix() for path in found), "explorer.html", "compare.html", "index.html"]
+    pages = [*(path.relative_to(built).as_posix() for path in found), "answers.html", "compare.html", "index.html"]
     with served(built) as address:
         for path, opened in visit_all(browser, address, pages):
             assert opened.complaints == [], path
@@ -91,7 +91,7 @@ def test_answers_name_images_by_their_hash_where_the_licence_allows_it(built: Pa
 
 def test_the_explorer_shows_the_images_by_hash_and_narrows_by_kind(built: Path, browser: Browser) -> None:
     with served(built) as address:
-        page = visit(browser, f"{address}explorer.html").page
+        page = visit(browser, f"{address}answers.html").page
         page.wait_for_selector("text=image sha256:")
         assert "Kind of image" in page.inner_text("body")
         assert page.locator("text=image sha256:").count() >= 10

@@ -59,7 +59,7 @@ def test_every_page_is_there(texts: dict[str, str]) -> None:
         "audit.md",
         "data.md",
         "compare.md",
-        "explorer.md",
+        "answers.md",
         "news.md",
         "benchmarks/index.md",
         "benchmarks/synthbias.md",

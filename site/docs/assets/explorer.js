@@ -22,7 +22,7 @@
   const state = () => new URLSearchParams(location.hash.slice(1));
 
   function fillForm(table, index, chosen) {
-    const models = table.results.map((result) => [result.id, result.model]);
+    const models = table.results.map((result) => [result.key, result.model]);
     fill(form.table, tables.map((one) => [one.id, `${one.benchmark}: ${one.title}`]), table.id);
     fill(form.model, models, chosen.get("model"));
     fill(form.other, [["", "no other model"], ...models], chosen.get("other") ?? "");
@@ -37,7 +37,7 @@
       const label = element("label", `${name[0].toUpperCase()}${name.slice(1)} `);
       const select = element("select");
       select.name = `group.${group.key}`;
-      const values = group.values.map((value, code) => [String(code), value.replaceAll("_", " ")]);
+      const values = group.values.map((value) => [value, value.replaceAll("_", " ")]);
       fill(select, [["", "any"], ...values], chosen.get(select.name) ?? "");
       label.append(select);
       return label;
@@ -61,9 +61,8 @@
 
   function matching(table, index, chosen, kinds, others) {
     const groups = index.groups
-      .map((group) => [group.codes, chosen.get(`group.${group.key}`)])
-      .filter(([, value]) => value !== null)
-      .map(([codes, value]) => [codes, Number(value)]);
+      .filter((group) => chosen.has(`group.${group.key}`))
+      .map((group) => [group.codes, group.values.indexOf(chosen.get(`group.${group.key}`))]);
     const kind = chosen.get("kind");
     const differ = others !== null && chosen.get("differ") === "1";
     const found = [];
@@ -205,8 +204,8 @@
   async function show(isOld) {
     const chosen = state();
     const table = tables.find((one) => one.id === chosen.get("table")) ?? tables[0];
-    const result = table.results.find((one) => one.id === chosen.get("model")) ?? table.results[0];
-    const other = table.results.find((one) => one.id === chosen.get("other") && one !== result);
+    const result = table.results.find((one) => one.key === chosen.get("model")) ?? table.results[0];
+    const other = table.results.find((one) => one.key === chosen.get("other") && one !== result);
     const results = other === undefined ? [result] : [result, other];
     // What most readers see first is asked for together with what tells where it is.
     paths(table, results, 0).forEach(load);
