@@ -54,4 +54,15 @@ class Matrix(NamedTuple):
     config: str | None = None
 
 
-Figure: TypeAlias = HeatMap | Matrix
+class Strips(NamedTuple):
+    """A row for each model and a panel for each group of values, drawn as dots with their intervals."""
+
+    name: str
+    caption: str
+    subject: str
+    """What the panels are, as in "four stages of treating pronouns alike"."""
+    panels: Mapping[str, tuple[Shown, ...]]
+    """Values of each panel, by its title."""
+
+
+Figure: TypeAlias = HeatMap | Matrix | Strips

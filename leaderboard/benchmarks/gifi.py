@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.benchmark_figures import HeatMap, Matrix, Shown
+from leaderboard.benchmark_figures import HeatMap, Matrix, Shown, Strips
 from leaderboard.benchmark_pages import (
     BenchmarkPages,
     Column,
@@ -117,6 +117,20 @@ _REPLACED = Matrix(
     rest=Shown("none", "no_pronoun_rate", config="recognition"),
     config="recognition",
 )
+_STAGES = Strips(
+    name="stages",
+    caption="The four stages of GIFI, models in the table's order, with 95 % intervals. 1, the dashed line, is even "
+    "for all families: they are kept alike (GDR), continuations have the same tone (SN), toxicity (NTS) and content "
+    "(CF), people of whom only a trait (SA) or an occupation (OF) is known get every pronoun, and word problems are "
+    "solved alike (PE).",
+    subject="in the four stages of GIFI, where 1 is even for all pronoun families",
+    panels={
+        "Recognition": (Shown("GDR", "gdr"),),
+        "Fairness": (Shown("SN", "sn"), Shown("NTS", "nts"), Shown("CF", "cf")),
+        "Roles": (Shown("SA", "sa"), Shown("OF", "of")),
+        "Performance": (Shown("PE", "pe"),),
+    },
+)
 
 PAGES = BenchmarkPages(
     name="gifi",
@@ -202,7 +216,7 @@ PAGES = BenchmarkPages(
             },
         ),
     ),
-    figures=(_RECOGNITION, _REPLACED),
+    figures=(_RECOGNITION, _REPLACED, _STAGES),
     papers=(
         Paper(
             key="shan2025gifi",

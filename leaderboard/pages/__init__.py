@@ -22,7 +22,8 @@
 * What is new: *news*, a page and a feed. What replaces the markers of hand-written pages: *marker_blocks*.
 * Files: *table_rows* (the rows and columns of every table for download) and *table_files* (the same as JSON, CSV and
   Parquet), *listings* (tables and data of the site), *latex*, *citations* (BibTeX).
-* Drawing and text: *plots*, *series*, *grids* (SVG), *markup* (numbers, intervals, escaped text), *addresses*.
+* Drawing and text: *plots*, *series*, *grids*, *strips* (SVG), *markup* (numbers, intervals, escaped text),
+  *addresses*.
 
 *serving* shows the built site on this machine.
 """

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leaderboard.benchmark_figures import Figure, HeatMap, Matrix, Shown
+from leaderboard.benchmark_figures import Figure, HeatMap, Matrix, Shown, Strips
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.grids import Cell, grid
 from leaderboard.pages.markup import slug
 from leaderboard.pages.plots import Chart
 from leaderboard.pages.sections import Picture, make_picture
+from leaderboard.pages.strips import Panel, strips
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.profiles import AnyTable, entries_of, scope_of, tables_of
@@ -91,9 +92,37 @@ def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
 def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str) -> Iterator[Picture]:
     models = [subject for subject in subjects if not subject.is_baseline]
     for figure in figures:
-        chart = _heat_map(figure, models) if isinstance(figure, HeatMap) else _matrix(figure, models)
+        chart = _chart(figure, models)
         if chart is not None:
             yield make_picture(chart, f"{stem}-{figure.name}", figure.caption)
+
+
+def _chart(figure: Figure, models: Sequence[Subject]) -> Chart | None:
+    if isinstance(figure, HeatMap):
+        return _heat_map(figure, models)
+    if isinstance(figure, Matrix):
+        return _matrix(figure, models)
+    return _strips(figure, models)
+
+
+def _strips(figure: Strips, models: Sequence[Subject]) -> Chart | None:
+    panels = []
+    of_models = [[[model.metric(shown) for shown in each] for each in figure.panels.values()] for model in models]
+    drawn = [(model, values) for model, values in zip(models, of_models, strict=True) if any(map(any, values))]
+    for number, (title, each) in enumerate(figure.panels.items()):
+        rows = [values[number] for _, values in drawn]
+        if any(map(any, rows)):
+            panels.append(Panel(title, tuple(shown.label for shown in each), rows))
+    if not panels:
+        return None
+    ranges = []
+    for panel in panels:
+        for name, values in zip(panel.names, zip(*panel.rows, strict=True), strict=True):
+            known = [metric.value for metric in values if metric is not None and metric.value is not None]
+            if known:
+                ranges.append(f"{name} from {min(known):.2f} to {max(known):.2f}")
+    alt = f"Dots with intervals for {_count(len(drawn), 'model')}, {figure.subject}: {', '.join(ranges)}."
+    return strips([model.label for model, _ in drawn], panels, alt=alt)
 
 
 def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:

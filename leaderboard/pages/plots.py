@@ -153,8 +153,8 @@ def scatter(
         {
             "x": point.x.value,
             "y": point.y.value,
-            **_ends(point.x, "x"),
-            **_ends(point.y, "y"),
+            **ends_of(point.x, "x"),
+            **ends_of(point.y, "y"),
             "kind": "baseline" if point.is_baseline else "model",
             "label": place.text,
             "label_x": place.x,
@@ -259,7 +259,8 @@ def _interval(metric: Metric) -> tuple[float, float]:
     return (value, value) if metric.interval is None else (metric.interval.low, metric.interval.high)
 
 
-def _ends(metric: Metric, axis: str) -> dict[str, JsonValue]:
+def ends_of(metric: Metric, axis: str) -> dict[str, JsonValue]:
+    """Return the ends of an interval as the fields ``AXIS_low`` and ``AXIS_high``."""
     low, high = _interval(metric)
     return {f"{axis}_low": low, f"{axis}_high": high}
 
@@ -287,7 +288,7 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
             "label": name,
             "value": row.metric.value,
             "kind": "baseline" if row.is_baseline else "model",
-            **_ends(row.metric, "value"),
+            **ends_of(row.metric, "value"),
         }
         for name, row in zip(names, drawn, strict=True)
     ]

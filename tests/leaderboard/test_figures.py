@@ -107,6 +107,17 @@ def test_a_matrix_is_the_mean_over_the_models_and_that_of_a_result_its_own(board
     assert "over 2 models" in together.alt
 
 
+def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board) -> None:
+    (picture,) = (one for one in figures_of(board, "gifi") if one.path.endswith("stages.svg"))
+    heading, key, *rows = lines(picture.chart.svg)
+    assert (heading, key) == (["Recognition"], ["● GDR"])
+    assert [row for row, *_ in rows[:2]] == [entry.result.model.id.removeprefix("lab/") for entry in entries(board)]
+    values = [metric.value or 0.0 for entry in entries(board) if (metric := entry.metric("gdr")) is not None]
+    assert f"GDR from {min(values):.2f} to {max(values):.2f}" in picture.alt
+    dots = re.findall(r"<path[^>]*transform=.translate\(([\d.]+),[\d.]+\)[^>]*>", picture.chart.svg)
+    assert [float(x) / 96 for x in dots] == pytest.approx(values, abs=0.001)
+
+
 def test_a_benchmark_without_results_or_figures_has_none(board: Board) -> None:
     assert figures_of(board, "synthbias") == ()
     assert figures_of(assemble(()), "gifi") == ()
