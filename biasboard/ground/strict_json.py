@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -109,6 +110,25 @@ def dumps(value: JsonValue) -> str:
         ValueError: the value holds NaN or an infinity.
     """
     return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def dumps_in_lines(value: Mapping[str, JsonValue]) -> str:
+    """Return JSON with a line for each field, and for each entry of a list, that ends with a newline.
+
+    Raises:
+        ValueError: the value holds NaN or an infinity.
+    """
+
+    def on_one_line(inner: JsonValue) -> str:
+        return json.dumps(inner, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+    def listed(field: JsonValue) -> str:
+        if not isinstance(field, list) or not field:
+            return on_one_line(field)
+        return "[\n    " + ",\n    ".join(map(on_one_line, field)) + "\n  ]"
+
+    fields = (f"  {on_one_line(name)}: {listed(field)}" for name, field in value.items())
+    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def write(path: Path, value: JsonValue) -> None:

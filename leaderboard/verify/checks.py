@@ -17,6 +17,7 @@ from biasboard.ground.plain_text import printable
 from evaluators.adapter_set import base_identity
 from evaluators.backend import GenerateRequest, check_model_id, choice_sha256, model_identity
 from evaluators.runs.ask.importing import BACKEND
+from evaluators.runs.measure.answer_keys import has_known_requests
 from evaluators.task import Task, load_task, prompt_of
 from schemas.documents.adapters import Adapters
 from schemas.documents.record import Exchange, Record
@@ -227,8 +228,10 @@ def _have_their_hash(records: RecordColumns, result: Result) -> BoolArray:
     ends, offered = options.offsets.tolist(), options.values.texts
     is_choice = exchanges["kind"].coded.is_one_of("choice")
     hashes, are_theirs = exchanges["request_sha256"].texts, np.ones(len(records.owners), dtype=np.bool_)
+    may_lack_hash = not has_known_requests(signature)
     for index, text in enumerate(exchanges["prompt"].texts):
         if text is None:
+            are_theirs[index] = hashes[index] is not None or may_lack_hash
             continue
         if is_choice[index]:
             made = choice_sha256(text, cast(tuple[str, ...], tuple(offered[ends[index] : ends[index + 1]])))

@@ -17,8 +17,9 @@ class Exchange(Document):
     """One request and its response, with log-probabilities in nats."""
 
     kind: RequestKind
-    request_sha256: Sha256
-    """SHA-256 of the request without the model, so that it is the same for every model that was sent the request."""
+    request_sha256: Sha256 | None
+    """SHA-256 of the request without the model, so that it is the same for every model that was sent the request; None
+    if nobody could check it, because the answers were given elsewhere and the prompts are withheld."""
     prompt: str | None
     """Text of the prompt; None if the dataset's licence forbids showing it. The item and the prompt id rebuild it."""
     outcomes: tuple[Text, ...]

@@ -101,8 +101,35 @@ def writing_tables(target: Path | BinaryIO, schema: pa.Schema) -> Iterator[Calla
 
     Equal tables give equal bytes: the compression is fixed, and there is no pandas metadata.
     """
-    with pq.ParquetWriter(target, schema, compression="zstd", store_schema=True) as writer:
+    # Embeddings are half as large with their bytes apart, and answers 6 to 13 % smaller at level 15 than at level 1,
+    # for 0.15 seconds per megabyte. Level 19 takes three times as long for 2 % more.
+    columns = dict(leaf for field in schema for leaf in _leaves(field.name, field.type))
+    numbers = [path for path, kind in columns.items() if kind == pa.float64()]
+    with pq.ParquetWriter(
+        target,
+        schema,
+        compression="zstd",
+        compression_level=15,
+        use_byte_stream_split=numbers or False,
+        use_dictionary=[path for path in columns if path not in numbers] or False,
+        store_schema=True,
+    ) as writer:
         yield lambda table: writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the path in a file and the type of each column of values."""
+    inner: Mapping[str, pa.DataType] = {}
+    if pa.types.is_list(kind):
+        inner = {"list.element": kind.value_type}
+    elif pa.types.is_map(kind):
+        inner = {"key_value.key": kind.key_type, "key_value.value": kind.item_type}
+    elif pa.types.is_struct(kind):
+        inner = {field.name: field.type for field in kind}
+    else:
+        yield path, kind
+    for name, of_inner in inner.items():
+        yield from _leaves(f"{path}.{name}", of_inner)
 
 
 # A file of a few kilobytes can decompress to ten million rows, or to one long text many times over. So its metadata is
@@ -210,11 +237,29 @@ def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
         if schema.names.count(field.name) > 1:
             raise DataError(f"{path}: column {field.name} stands twice; keep one")
         stored = schema.field(field.name).type
-        if stored != field.type:
+        if not _fits(stored, field.type):
             raise DataError(
                 f"{path}: column {field.name} is of type {stored}, not {field.type}; "
                 "write it with schemas.files.row_files"
             )
+
+
+def _fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return True if a type is the wanted one, apart from a field of a list of structs that never is null and might."""
+    # Files from before a field could be null stay readable.
+    if stored == wanted or not (pa.types.is_list(wanted) and pa.types.is_struct(wanted.value_type)):
+        return bool(stored == wanted)
+    lenient = [
+        field.with_nullable(False) if _is_never_null(stored, field.name) else field for field in wanted.value_type
+    ]
+    return bool(stored == pa.list_(wanted.value_field.with_type(pa.struct(lenient))))
+
+
+def _is_never_null(stored: pa.DataType, name: str) -> bool:
+    if not (pa.types.is_list(stored) and pa.types.is_struct(stored.value_type)):
+        return False
+    index = stored.value_type.get_field_index(name)
+    return index >= 0 and not stored.value_type.field(index).nullable
 
 
 def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_type: type) -> pa.Table:
@@ -227,7 +272,8 @@ def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_ty
         if n_bytes > MOST_BYTES:
             raise too_large(path)
         batches.append(batch)
-    return pa.Table.from_batches(batches, schema=batches[0].schema if batches else expected).select(expected.names)
+    table = pa.Table.from_batches(batches, schema=batches[0].schema if batches else expected).select(expected.names)
+    return table.cast(pa.schema([table.schema.field(field.name).with_type(field.type) for field in expected]))
 
 
 def check_texts(path: Path, table: pa.Table) -> None:

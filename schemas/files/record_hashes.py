@@ -129,16 +129,19 @@ def _add(digest: hashlib._Hash, column: Column) -> None:
 TEXT_ELSEWHERE = "the text is kept elsewhere"
 """Reason of a record without a reading, instead of one that quotes the text."""
 _MARK = "sha256:"
-_HASHED = re.compile(rf"{_MARK}[0-9a-f]{{64}}\Z")
+_N_DIGITS = 16
+"""Number of digits of a hash that replaces a text. It recognises equal texts, which 64 bits do: of a billion texts, two
+have the same hash with a probability of 3 %. What binds to the texts is the SHA-256 of the complete file of records."""
+_HASHED = re.compile(rf"{_MARK}[0-9a-f]{{{_N_DIGITS}}}\Z")
 
 
 def hashed(text: str) -> str:
     """Return the hash that replaces a text.
 
-    >>> hashed("")[:20]
-    'sha256:e3b0c44298fc1'
+    >>> hashed("")
+    'sha256:e3b0c44298fc1c14'
     """
-    return f"{_MARK}{text_sha256(text)}"
+    return f"{_MARK}{text_sha256(text)[:_N_DIGITS]}"
 
 
 def is_hashed(text: str) -> bool:
@@ -151,14 +154,15 @@ def as_hash(text: str) -> str:
     return text if is_hashed(text) else hashed(text)
 
 
-def without_texts(records: RecordColumns, *, with_prompts: bool) -> RecordColumns:
+def without_texts(records: RecordColumns, *, with_prompts: bool, with_requests: bool) -> RecordColumns:
     """Return records with hashes in place of all generated texts.
 
     Args:
         records: The complete records of one part.
         with_prompts: False to leave out the prompts too.
+        with_requests: False to leave out the hashes of the requests too.
     """
-    texts, prompts = (records.exchanges[name].texts for name in ("text", "prompt"))
+    texts, prompts, requests = (records.exchanges[name].texts for name in ("text", "prompt", "request_sha256"))
     reasons: Sequence[str | None] = records.columns["reason"].texts
     has_text = {owner for owner, text in zip(records.owners.tolist(), texts, strict=True) if text is not None}
     new_reasons = [
@@ -169,5 +173,6 @@ def without_texts(records: RecordColumns, *, with_prompts: bool) -> RecordColumn
         {
             "text": [None if text is None else hashed(text) for text in texts],
             "prompt": prompts if with_prompts else [None] * len(prompts),
+            "request_sha256": requests if with_requests else [None] * len(requests),
         },
     )

@@ -21,6 +21,7 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import machine_memory
 from evaluators.benchmark import Gate, load_benchmark
 from evaluators.metric import MetricDefinition, MetricFacts, StatisticsSource
+from evaluators.runs.measure.answer_keys import has_known_requests
 from evaluators.runs.measure.baseline_gate import GateCheck, Reference
 from evaluators.runs.measure.finish import write_parts
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
@@ -255,9 +256,9 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
         raise DataError(f"{run}: holds probabilities of options and no generated texts; submit it as it is")
     measurement = measurement_of(run, result, read_parts(run, result))
     rows = [*rows_of(metric_definitions(signature.task), measurement.source), *_baselines(run, result)]
-    written = write_parts(
-        target, (without_texts(records, with_prompts=with_prompts) for records in StoredParts(run, result))
-    )
+    # 64 random digits an answer are half of a file, and these could be compared with nothing.
+    kept = {"with_prompts": with_prompts, "with_requests": with_prompts or has_known_requests(signature)}
+    written = write_parts(target, (without_texts(records, **kept) for records in StoredParts(run, result)))
     row_files.write_rows(target / SUMS, rows, ClusterSums)
     sums = SumsFile(path=SUMS, sha256=sha256_file(target / SUMS), n_rows=len(rows))
     withheld = Withheld(records=result.records, scores=result.scores, sums=sums)

@@ -72,6 +72,7 @@ def test_nothing_is_written_that_could_not_be_read(number: float, tmp_path: Path
 @given(json_values)
 def test_what_is_written_is_read_back(value: JsonValue) -> None:
     assert strict_json.loads(strict_json.dumps(value), where="value") == value
+    assert strict_json.loads(strict_json.dumps_in_lines({"a": value, "b": []}), where="value") == {"a": value, "b": []}
     assert strict_json.loads(strict_json.canonical(value).decode(), where="value") == value
 
 
