@@ -90,7 +90,7 @@ demo: $(if $(MODEL),$(HF_STAMP),$(CORE_STAMP)) ## build the embedded datasets, s
 	$(RUN) -m builders.gifi --out out/datasets/gifi --overwrite
 	$(RUN) -m evaluators run --dataset out/datasets/gifi --backend baseline --model all --prompt math=zero-shot-sampled-v1 --prompt sampled-v1
 	$(RUN) -m builders.superni --out out/datasets/superni --overwrite
-	$(RUN) -m evaluators run --dataset out/datasets/superni --backend baseline --model all --prompt release-4096b --prompt release-1024b
+	$(RUN) -m evaluators run --dataset out/datasets/superni --backend baseline --model all --prompt release-1024b
 	$(RUN) -m builders.synthbias --out $(DATASET) --overwrite
 	$(RUN) -m evaluators run --dataset $(DATASET) --backend baseline --model all
 ifneq ($(MODEL),)

@@ -81,12 +81,12 @@ def check_input(source: BuilderSource, path: Path | None, others: Mapping[str, o
 
 
 def closing_lines(manifest: Manifest, folder: Path, *, n_items: int) -> Iterator[str]:
-    """Yield the number of rows, the rejects, the flags, the reason not to publish if there is one, and the folder."""
-    yield f"  total: {n_items} rows"
+    """Yield the number of rows, rejects and flags, the reason not to publish if there is one, and the folder."""
+    parts = [f"  total: {n_items} rows"]
     for title, counts in (("rejects", manifest.rejects), ("flags", manifest.flags)):
-        present = [count for count in counts if count.n]
-        yield f"{title}: {sum(count.n for count in present) or 'none'}"
-        yield from (f"  {count.rule}: {count.n}" for count in present)
+        present = [f"{count.n} {count.rule}" for count in counts if count.n]
+        parts.append(f"{title}: {', '.join(present) or 'none'}")
+    yield "; ".join(parts)
     if manifest.publish_refusal is not None:
         yield f"not for publishing: {manifest.publish_refusal}"
     yield f"written to {folder}"

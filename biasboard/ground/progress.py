@@ -1,7 +1,7 @@
 """Shows on standard error what a command is doing and how long it will take.
 
 On a terminal it shows bars of rich. Elsewhere, as in the log of a job, rich would print nothing before the end, so we
-print lines of our own: at least one every ten seconds, and for quick work at most one.
+print lines of our own: at least one every ten seconds, and for quick work none.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from biasboard.ground.plain_text import escaped
 
 LONGEST_SILENCE = 10.0
 """Largest number of seconds between two lines if standard error is not a terminal."""
-_LEAST_SECONDS = 2.0
-"""Smallest number of seconds between two lines, so that quick work prints only its last line."""
+_LEAST_SECONDS = 5.0
+"""Smallest number of seconds between two lines; work that takes less prints none, or 60 quick runs would print 60."""
 
 Report: TypeAlias = Callable[[str, int, int | None], None]
 """Function that is called with the current step, the number of items done, and their total (None if unknown)."""
@@ -207,8 +207,9 @@ class _Lines:
         with self._lock:
             before = work.label, _tenth(work)
             work.change(label, done, total)
-            is_last = work.stays and total is not None and done >= total
-            is_due = is_last or time.monotonic() - self._printed >= _LEAST_SECONDS
+            now = time.monotonic()
+            is_last = work.stays and total is not None and done >= total and now - work.start >= _LEAST_SECONDS
+            is_due = is_last or now - self._printed >= _LEAST_SECONDS
             if (work.label, _tenth(work)) != before and is_due:
                 self._print(work)
 

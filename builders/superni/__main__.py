@@ -21,7 +21,7 @@ from schemas.documents.dataset import Manifest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SourceName: TypeAlias = Literal["embedded", "natural-instructions", "hub"]
-_TASKS_SHOWN = 12
+_TASKS_SHOWN = 4
 
 
 @app.command(epilog=EXIT_STATUS)

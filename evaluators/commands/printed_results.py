@@ -90,17 +90,13 @@ def _print_table(result: Result) -> None:
     Console().print(table)
 
 
-def report_briefly(folder: Path, result: Result, advice: str = "") -> None:
-    """Print a result in one line, for commands that score many models."""
-    signature = result.signature
-    overall = {metric.name: metric.value for metric in _printed(result) if not metric.group}
-    # Without the prompt, results of a config that differ in their examples would look alike.
-    asked = "" if signature.examples_sha256 is None else f" with {signature.prompt}"
-    values = ", ".join(f"{name} {value:.4f}" for name, value in overall.items() if value is not None)
-    counted = f"{result.counts.scored} of {result.counts.items} answers have the form that was asked for"
-    print(
-        f"{result.model.id} on {signature.dataset} {signature.config}{asked}: {values if result.metrics else counted}"
-    )
+def report_many(results: Sequence[Result]) -> None:
+    """Print a line about the results of each dataset, for commands that score many models."""
+    for dataset in dict.fromkeys((result.signature.dataset, result.signature.dataset_version) for result in results):
+        own = [result for result in results if (result.signature.dataset, result.signature.dataset_version) == dataset]
+        configs = ", ".join(dict.fromkeys(result.signature.config for result in own))
+        n_models = len({result.model.id for result in own})
+        print(f"{' '.join(dataset)}: models {n_models}, results {len(own)} on {configs}")
 
 
 def print_next(root: Path, results: Iterable[Result]) -> None:

@@ -16,7 +16,7 @@ from evaluators.backend import Backend, check_model_id, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.commands.plans_from_options import plans_of, scorers_of
-from evaluators.commands.printed_results import print_next, report, report_briefly
+from evaluators.commands.printed_results import print_next, report, report_many
 from evaluators.commands.shared_options import RunChoice
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.pipeline import Finished, run
@@ -56,16 +56,18 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
                 print_estimates(estimates)
             return
         finished: list[Finished] = []
-        show = report if choice.model != _ALL else report_briefly
+        is_brief = as_json or choice.model == _ALL
         try:
             for finished_run in ask_all(choice, options):
                 finished.append(finished_run)
-                if not as_json:
-                    show(*finished_run)
+                if not is_brief:
+                    report(*finished_run)
         finally:
             # Even if a run fails, the program that reads the JSON must learn of the runs before it.
             if as_json:
                 print_json([run_as_json(finished_run.folder, finished_run.result) for finished_run in finished])
+            elif is_brief:
+                report_many([finished_run.result for finished_run in finished])
         check_read(finished)
         print_next(choice.out, (finished_run.result for finished_run in finished))
 

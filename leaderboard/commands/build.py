@@ -15,18 +15,17 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
-from leaderboard.benchmark_pages import check_plug_ins, load_pages
+from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import built_datasets, cards_of, folders_of, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE
 from leaderboard.pages.rendering import copies, generate, make_view, parquet_files
-from leaderboard.ranking.boards import Board, assemble, table_title
+from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import Loaded, load
 from leaderboard.verify.submissions import read_register
-from schemas.documents.result import Metric
 
 
 @one_line_errors("stopped; the site was not changed")
@@ -103,7 +102,7 @@ def build(
             step("running the site generator", 0, None)
             is_new = publishing.render(site, pages, target, memory)
     memory.tidy()
-    told = publishing.Told(list(_rankings(board)), [*_left_out(loaded, "left out"), *_apart(board)])
+    told = publishing.Told(list(_counted(board)), [*_left_out(loaded, "left out"), *_apart(board)])
     last.remember(told)
     _print(told, target, is_new=is_new)
 
@@ -130,7 +129,7 @@ def _apart(board: Board) -> Iterator[str]:
 
 
 def _print(told: publishing.Told, target: Path, *, is_new: bool) -> None:
-    for line in told.rankings:
+    for line in told.counts:
         print(line)
     for line in told.notes:
         _say(line)
@@ -143,29 +142,17 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _rankings(board: Board) -> Iterator[str]:
-    for index in board.indices.tables:
-        yield f"{index.dataset} {index.dataset_version}, index, {index.protocol}"
-        for model in index.rows:
-            rank = "baseline" if model.is_baseline else str(model.rank or "unranked")
-            yield "  ".join([f"  {rank:>8}", _shown("index", model.primary), model.model.id])
-    for table in board.tables:
-        yield table_title(table, board.tables)
-        # Beside the ranking metric, print the first other column: the ranking metric alone can mislead.
-        variants = load_pages(table.signature.benchmark).variants
-        others = [column for column in table.columns if column.metric not in variants]
-        first = table.primary or table.sorted_by
-        second = next((column for column in others if column.metric != first), None)
-        for row in table.rows:
-            rank = "baseline" if row.entry.is_baseline else str(row.rank or "unranked")
-            values = [] if first is None else [_shown(first, row.entry.metric(first))]
-            if second is not None:
-                values.append(_shown(second.key, second.of(row.entry)))
-            yield "  ".join([f"  {rank:>8}", *values, row.entry.result.model.id])
-
-
-def _shown(name: str, metric: Metric | None) -> str:
-    if metric is None or metric.value is None:
-        return f"{name} unknown"
-    interval = metric.interval
-    return f"{name} {metric.value:.3f}" + ("" if interval is None else f" [{interval.low:.3f}, {interval.high:.3f}]")
+def _counted(board: Board) -> Iterator[str]:
+    """Yield a line for each benchmark with the numbers of its tables, models and ranked models."""
+    for benchmark in board.benchmarks:
+        tables = [table for table in board.tables if table.signature.benchmark == benchmark]
+        indices = [table for table in board.indices.tables if table.benchmark == benchmark]
+        entries = [row.entry for table in tables for row in table.rows]
+        models = {entry.result.model.id for entry in entries if not entry.is_baseline}
+        baselines = {entry.result.model.id for entry in entries if entry.is_baseline}
+        ranked = {row.entry.result.model.id for table in tables for row in table.ranked}
+        ranked |= {row.model.id for table in indices for row in table.rows if row.rank is not None}
+        yield (
+            f"{benchmark}: models {len(models)} (ranked {len(ranked)}), baselines {len(baselines)}, "
+            f"tables {len(tables) + len(indices)}"
+        )

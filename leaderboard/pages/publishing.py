@@ -74,7 +74,8 @@ def site_address(site: Path) -> str | None:
 class Told(NamedTuple):
     """What a build prints besides the name of its site."""
 
-    rankings: list[str]
+    counts: list[str]
+    """The numbers of tables and models of each benchmark."""
     notes: list[str]
     """Results that were left out or set apart."""
 
@@ -117,13 +118,13 @@ class LastBuild:
         known = None if self._inputs is None else self._memory.get(_BUILD, self._inputs)
         if not isinstance(known, list) or not self._out.is_dir() or known[0] != _state(self._out):
             return None
-        rankings, notes = (list(map(str, lines)) for lines in known[1:] if isinstance(lines, list))
-        return Told(rankings, notes)
+        counts, notes = (list(map(str, lines)) for lines in known[1:] if isinstance(lines, list))
+        return Told(counts, notes)
 
     def remember(self, told: Told) -> None:
         """Keep what a finished build printed, unless something changed while it was read."""
         if self._inputs is not None and self._inputs == self._read():
-            self._memory.put(_BUILD, self._inputs, [_state(self._out), list(told.rankings), list(told.notes)])
+            self._memory.put(_BUILD, self._inputs, [_state(self._out), list(told.counts), list(told.notes)])
 
 
 @contextmanager

@@ -77,7 +77,7 @@ def test_published_templates_are_built_both_ways(shared_data: Path, tmp_path: Pa
     source = str(shared_data / "gifi" / "template")
     assert run(tmp_path, "--source", "gifi", "--input", source).returncode == 0
     done = run(tmp_path, "--source", "gifi", "--input", source, "--compat", "gifi-repo")
-    assert "wrong_case: 552" in done.stdout
+    assert "552 wrong_case" in done.stdout
     repaired, compat = (tmp_path / "out/datasets" / name for name in ("gifi-published", "gifi-published-compat"))
     assert list(problems(repaired)) == list(problems(compat)) == []
     assert sum(entry.n_items for entry in read_manifest(compat).splits) == 5700

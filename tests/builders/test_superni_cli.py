@@ -122,7 +122,7 @@ def test_published_tasks_of_a_folder_are_built_and_the_missing_ones_listed(tmp_p
     counts = {count.rule: count.n for count in manifest.flags}
     assert counts["label_with_period"] == 200 + 23
     assert counts["small_test_split"] == 100 + 23
-    assert "small_test_split: 123" in done.stdout
+    assert "123 small_test_split" in done.stdout
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:
     assert (manifest.name, manifest.benchmark, manifest.seed) == ("synthbias", "synthbias", 0)
     assert sum(entry.n_items for entry in manifest.splits) == 12_640
     assert "type2/test: 6320 rows, 3160 pairs, 0 orphans" in done.stdout
-    assert "gap_too_small: 5" in done.stdout
+    assert "5 gap_too_small" in done.stdout
     assert "next: biasboard run --dataset out/datasets/synthbias " in done.stdout
 
     again = run(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from functools import partial
@@ -107,12 +108,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_build_prints_the_ranking_and_writes_the_same_bytes_twice(places: Places) -> None:
+def test_build_prints_a_line_per_benchmark_and_writes_the_same_bytes_twice(places: Places) -> None:
     first = build(places)
     assert first.returncode == 0, first.stderr
-    assert first.stdout.splitlines()[0] == "synthbias 9.0.0, type2, intrinsic-v1"
-    uniform = "baseline  worst_group_accuracy 0.500 [0.500, 0.500]  accuracy 0.500 [0.500, 0.500]  baseline/uniform"
-    assert uniform in [line.strip() for line in first.stdout.splitlines()]
+    # The ranking itself is on the site; of the demo's it took 150 lines.
+    assert first.stdout == "synthbias: models 1 (ranked 1), baselines 1, tables 1\n"
     assert f"wrote {places.built / 'index.html'}; look at it with:" in first.stderr
     before = contents(places.built)
     assert {"index.html", "audit.html", "models/acme__small.html", "benchmarks/synthbias.html"} <= before.keys()
@@ -211,7 +211,13 @@ def build_and_score(dataset: list[str | Path], folder: Path) -> subprocess.Compl
 
 def check_baselines(done: subprocess.CompletedProcess[str], folder: Path, *leaning: tuple[str, str]) -> None:
     assert done.returncode == 0, done.stderr
-    rows = {(line.split()[-1], line.split()[2]) for line in done.stdout.splitlines() if "baseline/" in line}
+    exports = [path.read_text(encoding="utf-8") for path in (folder / "site/_build/files").glob("synthbias-*.json")]
+    names = ("worst_group_accuracy", "pro_rate")
+    rows = {
+        (row["model"], next(f"{row[name]:.3f}" for name in names if row.get(name) is not None))
+        for export in map(json.loads, exports)
+        for row in export["rows"]
+    }
     # The stereotype is wrong in every item of one group. Where nothing is right, it is what the rows are sorted by.
     assert rows == {("baseline/uniform", "0.500"), ("baseline/stereotype-0.7", "0.000"), *leaning}
     data = (folder / "site" / "_build" / "data.html").read_text(encoding="utf-8")

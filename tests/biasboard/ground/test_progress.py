@@ -41,16 +41,26 @@ def test_what_is_done_inside_is_what_is_said(capsys: pytest.CaptureFixture[str])
     assert "sentiment by x: 3 of 40, 0 s so far\n" in said
 
 
-def test_quick_work_says_one_line_at_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quick_work_says_nothing_and_longer_work_a_line_at_its_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with progress("asking", 50) as advance:
         for _ in range(50):
             advance(1)
     with steps("reading") as step, working("writing"):
         step("reading more", 1, 3)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("biasboard.ground.progress._LEAST_SECONDS", 0.1)
+    with progress("asking", 50) as advance:
+        threading.Event().wait(0.2)
+        advance(50)
     assert re.fullmatch(r"asking: 50 of 50, [\d,.]+ items/s, 0 s in all\n", capsys.readouterr().err)
 
 
-def test_items_of_an_earlier_run_say_nothing_about_the_pace(capsys: pytest.CaptureFixture[str]) -> None:
+def test_items_of_an_earlier_run_say_nothing_about_the_pace(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("biasboard.ground.progress._LEAST_SECONDS", 0.1)
     with progress("asking", 10_001) as advance:
         advance(10_000, earlier=True)
         threading.Event().wait(0.2)
@@ -58,10 +68,11 @@ def test_items_of_an_earlier_run_say_nothing_about_the_pace(capsys: pytest.Captu
     assert re.fullmatch(r"asking: 10,001 of 10,001, [0-5]\.\d items/s, 0 s in all\n", capsys.readouterr().err)
 
 
-def test_an_error_ends_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_ends_what_is_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="wrong"), working("outer"), steps() as step:
         step("inner", 0, 10)
         raise ValueError("wrong")
+    monkeypatch.setattr("biasboard.ground.progress._LEAST_SECONDS", 0.0)
     with progress("again", 1) as advance:
         advance(1)
     assert capsys.readouterr().err.startswith("again: 1 of 1")
