@@ -121,6 +121,14 @@
 
   // The theme gives its search a role without a name, and readers of the screen hear only the role.
   document.querySelector('.md-search[role="dialog"]')?.setAttribute("aria-label", "Search");
+  // It also scrolls wide tables of hand-written pages in a box that no key would reach.
+  addEventListener("load", () => {
+    for (const box of document.querySelectorAll(".md-typeset__scrollwrap")) {
+      if (box.scrollWidth > box.clientWidth) {
+        box.tabIndex = 0;
+      }
+    }
+  });
 
   for (const board of document.querySelectorAll("[data-bb-board]")) {
     for (const button of board.querySelectorAll("thead button")) {
