@@ -204,6 +204,8 @@ class BenchmarkPages:
     """Real items, the most telling one first."""
     headlines: tuple[Headline, ...] = ()
     """Measures of the front page, in the order of their columns; the first one ranks."""
+    command: str = ""
+    """Command that scores a model on it, as readers may copy it; empty if that is ``biasboard run`` as for any text."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names for readers, by name of a metric or index."""
     variants: frozenset[str] = frozenset()

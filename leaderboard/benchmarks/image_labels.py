@@ -40,6 +40,7 @@ PAGES = BenchmarkPages(
             "inequality from 0 to 1, squared",
         ),
     ),
+    command="biasboard run --dataset out/datasets/image-labels-pets --backend clip --model ORG/NAME",
     labels=_LABELS,
     variants=frozenset(_LABELS) - {*_COLUMNS},
     summarised=("macro_f1", "accuracy", "gini", "smallest_class_accuracy"),

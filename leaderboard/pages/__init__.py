@@ -9,6 +9,7 @@
       |  files for download (see below)                                      ^
       └─────────────>  CSV, JSON, Parquet, LaTeX, SVG  ──────────────────────┘
 
+* Front page: *profile* (its table), with *marker_blocks*, which replace the markers of hand-written pages.
 * Page of a benchmark: *sections* (a table), *index_views* (an index), *set_aside* (results without a rank in a table),
   *history* (values over versions), *definitions* (what a metric is).
 * Figures of all models of a benchmark, as its paper has them: *figures*.
@@ -19,7 +20,7 @@
 * Pages of a suite: *suites*, *part_values* (measured), *part_texts*, *part_files* (loaded when a part is chosen).
 * Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers) with
   *item_outcomes*; *choice_keys* names results in their addresses.
-* What is new: *news*, a page and a feed. What replaces the markers of hand-written pages: *marker_blocks*.
+* What is new: *news*, a page and a feed.
 * Files: *table_rows* (the rows and columns of every table for download) and *table_files* (the same as JSON, CSV and
   Parquet), *listings* (tables and data of the site), *latex*, *citations* (BibTeX).
 * Drawing and text: *plots*, *series*, *grids*, *strips* (SVG), *markup* (numbers, intervals, escaped text),

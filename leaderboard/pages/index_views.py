@@ -15,7 +15,7 @@ from leaderboard.pages import plots
 from leaderboard.pages.addresses import model_page
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.markup import slug
-from leaderboard.pages.sections import SUMMARY_ROWS, Files, Picture, make_picture, named_without_rank
+from leaderboard.pages.sections import Files, Picture, make_picture
 from leaderboard.pages.series import Series, series_chart
 from leaderboard.pages.table_rows import (
     Columns,
@@ -96,21 +96,6 @@ class IndexView:
     def part_keys(self) -> tuple[str, ...]:
         """The keys of the parts of the index that ranks, in their order."""
         return tuple(part.key for part in load_benchmark(self.table.benchmark).indices[0].parts)
-
-    @property
-    def summary(self) -> tuple[IndexRow, ...]:
-        """The best ranked rows, which the front page shows."""
-        return self.table.ranked[:SUMMARY_ROWS]
-
-    @property
-    def summary_note(self) -> str:
-        """The sentence above the summary on the front page."""
-        if not self.table.ranked:
-            names = [row.model.id for row in self.table.rows if not row.is_baseline]
-            return (
-                f"No model is ranked yet. {named_without_rank(names)}Baselines in the full table: {self.n_baselines}."
-            )
-        return f"Ranked by the index: {len(self.summary)} of {len(self.table.ranked)} ranked models."
 
     def description(self, name: str) -> str:
         """Return the description of the index with the given name."""

@@ -74,6 +74,28 @@ def whisker(metric: Metric) -> Markup:
     )
 
 
+def bar(metric: Metric, high_end: float) -> Markup:
+    """Draw a metric in few bytes: a line for the interval and a dot for the value, placed in percent of a scale.
+
+    Args:
+        metric: Value to draw.
+        high_end: Upper end of the scale, the same for all values of a column.
+
+    Returns:
+        An element that style sheets draw; empty if the metric has no value.
+    """
+    low_end = metric.minimum
+    if metric.value is None or high_end <= low_end:
+        return Markup("")
+
+    def percent(value: float) -> str:
+        return f"{100 * (within(value, low_end, high_end) - low_end) / (high_end - low_end):.0f}"
+
+    ends = (metric.value, metric.value) if metric.interval is None else (metric.interval.low, metric.interval.high)
+    low, high = map(percent, ends)
+    return Markup(f'<i style="--l:{low};--h:{high};--v:{percent(metric.value)}"></i>')
+
+
 def sort_key(value: float | None) -> str:
     """Return the text of a value for ``data-sort``; it is empty for an unknown value, which is sorted last."""
     return "" if value is None else repr(float(value))

@@ -152,7 +152,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     files |= {**explorer_files(view.models, report), **view.suites.files}
     files |= compare_files(view.board, view.models, view.sections, view.indices, report)
     n_apart = sum(len(group.results) for group in view.apart)
-    blocks = make_blocks(environment, view.sections, view.indices, n_apart)
+    blocks = make_blocks(environment, view.board, view.sections, view.news, n_apart)
     for path, text in handwritten.items():
         if path in files:
             raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")
@@ -183,12 +183,14 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
     )
     environment.filters |= {
+        "bar": markup.bar,
         "count": lambda n: f"{n:,}",
         "display_name": display_name,
         "explorer_link": explorer_link,
         "front_matter": markup.front_matter,
         "ideal": lambda value: f"{value:g}",
         "interval": _interval,
+        "interval_text": markup.interval_text,
         "known": _known,
         "number": markup.number,
         "size_text": size_text,

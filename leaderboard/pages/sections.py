@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.pages import plots
@@ -19,12 +18,9 @@ from leaderboard.ranking.bounds import bounds_note, detectable_note
 from leaderboard.ranking.gates import best_baselines, solved_note
 from schemas.documents.result import Metric
 
-_MOST_NAMES = 3
 _MOST_HEADLINES = 4
 _LIMITS = re.compile(r" --(?:limit|part|split) \S+")
 """Options of a command that decide which items of a config are asked."""
-SUMMARY_ROWS = 10
-"""Number of models from each table that the front page shows."""
 
 
 class Files(NamedTuple):
@@ -205,21 +201,6 @@ class Section:
         )
 
     @property
-    def ranking_note(self) -> str:
-        """The sentence above the summary on the front page, which says what the summary leaves out."""
-        n_ranked = len(self.table.ranked)
-        if n_ranked == 0:
-            return f"No model is ranked yet. {self.without_rank}Baselines in the full table: {self.n_baselines}."
-        shown = (
-            f"the {SUMMARY_ROWS} of {n_ranked} models that are nearest to the ideal"
-            if n_ranked > SUMMARY_ROWS
-            else "all models"
-        )
-        told_apart = "; no two models can be told apart" if n_ranked > 1 and self.n_separable == 0 else ""
-        baselines = f"Baselines in the full table: {self.n_baselines}."
-        return f"Ranked by {self.primary_label}: {shown}{told_apart}. {self.without_rank}{self.solved_note} {baselines}"
-
-    @property
     def solved_note(self) -> str:
         """The sentence on the baselines that solve the items by themselves; empty if none does."""
         return solved_note(row.entry for row in self.table.rows)
@@ -229,12 +210,6 @@ class Section:
         """The caption of the chart."""
         marks = "Filled circles are models, hollow diamonds are baselines, and lines are 95 % intervals."
         return " ".join([marks, *(line.caption for line in self.lines)])
-
-    @property
-    def without_rank(self) -> str:
-        """The sentence on the models that have no rank, which ends with a space; empty if all have one."""
-        names = [row.entry.result.model.id for row in self.table.rows if row.rank is None and not row.entry.is_baseline]
-        return named_without_rank(names)
 
     def gap_note(self, placings: Sequence[Placing], column: Column) -> str:
         """Return words on what missing answers could change, for the cell of a metric that ranks; else empty."""
@@ -275,13 +250,6 @@ class Section:
 
 def _short_revision(revision: str | None) -> str | None:
     return None if revision is None else revision.removeprefix("sha256:")[:10]
-
-
-def named_without_rank(names: Sequence[str]) -> str:
-    """Return a sentence that names the first models without a rank, and ends with a space; empty if there are none."""
-    if not names:
-        return ""
-    return f"Without a rank, for reasons that the table gives: {listed(names, most=_MOST_NAMES)}. "
 
 
 def make_sections(board: Board) -> tuple[Section, ...]:

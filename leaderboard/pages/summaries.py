@@ -72,7 +72,7 @@ def claim(label: str, metric: Metric, rivals: Sequence[Rival]) -> Claim:
     if metric.interval is None:
         text = f"is {metric_number(metric)}, without an interval ({metric.interval_reason}), so it is not compared."
         return Claim("unknown", label, text)
-    own = _distances(metric)
+    own = distances(metric)
     if own is None or metric.ideal is None:
         return Claim("unknown", label, f"is {_valued(metric)}; it has no ideal value to compare it with.")
     trivial = [rival.name for rival in rivals if rival.is_baseline and _is_ideal(rival.metric)]
@@ -102,7 +102,7 @@ def uneven(label: str, group: str, slices: Sequence[tuple[str, Metric]]) -> Clai
         slices: Name and value of each slice. Groups with many slices are left out, because some of many would differ by
             chance.
     """
-    defined = [(distances, name, metric) for name, metric in slices if (distances := _distances(metric)) is not None]
+    defined = [(ends, name, metric) for name, metric in slices if (ends := distances(metric)) is not None]
     if not 2 <= len(defined) <= _MOST_SLICES:
         return None
     best = min(defined, key=lambda each: (each[0][1], each[1]))
@@ -130,7 +130,7 @@ def joined(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     return tuple(Claim(claims[0].verdict, ", ".join(names), text) for text, names in labels.items())
 
 
-def _distances(metric: Metric) -> tuple[float, float] | None:
+def distances(metric: Metric) -> tuple[float, float] | None:
     """Return the smallest and largest distance to the ideal that the interval allows; None if one is unknown."""
     if metric.value is None or metric.interval is None or metric.ideal is None:
         return None
@@ -147,7 +147,7 @@ def _is_ideal(metric: Metric) -> bool:
 def _split(own: tuple[float, float], rivals: Sequence[Rival]) -> _Split:
     split = _Split([], [], [])
     for rival in rivals:
-        theirs = _distances(rival.metric)
+        theirs = distances(rival.metric)
         if theirs is None:
             continue
         if own[1] < theirs[0]:

@@ -71,7 +71,7 @@ def test_an_unchanged_site_is_not_made_again(places: Places, tmp_path: Path, mon
     assert page.read_bytes() == made
     assert "wrote " in build(places, "--fresh").stderr
     assert page.read_bytes() == made
-    (places.site / "docs" / "index.md").write_text("# Another front page\n\n<!-- generated: rankings -->\n")
+    (places.site / "docs" / "index.md").write_text("# Another front page\n\n<!-- generated: profile -->\n")
     assert "wrote " in build(places).stderr
     assert b"Another front page" in page.read_bytes()
 

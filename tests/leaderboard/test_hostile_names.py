@@ -46,7 +46,7 @@ ACTS = '<img src=x onerror="window.taken=1"></pre></td></script><script>window.t
 NAMES = {
     "html": f"evil/{ACTS}",
     "markdown": "evil/**b** [l](javascript:window.taken=1) ![p](http://evil.test/p.png) `c` | # $ <!-- x -->",
-    "template": "evil/{{ 7*7 }} {% raw %} ${7*7} <%= 7*7 %> {: onclick=alert(1) } <!-- generated: rankings -->",
+    "template": "evil/{{ 7*7 }} {% raw %} ${7*7} <%= 7*7 %> {: onclick=alert(1) } <!-- generated: profile -->",
     "bidi": "evil/\u202egnp.\u2066exe\u200b\u00ad\u2028\ufeffa",
     "homoglyph": "\u0430\u0441me/small",
     "formula": "=cmd|' /C calc'!A0",

@@ -129,11 +129,11 @@ def test_an_answer_without_a_number_is_a_wrong_one_but_no_coverage(board: Board)
 @pytest.mark.slow
 def test_pages_and_files_show_the_index(board: Board) -> None:
     view = make_view(board, (), ())
-    files = generate(view, {"index.md": "<!-- generated: rankings -->\n"})
+    files = generate(view, {"index.md": "<!-- generated: profile -->\n"})
     page = files["benchmarks/gifi.md"]
     assert "Texts were scored for embedding by made-1, sentiment by made-1, toxicity by made-1." in page
     assert "Models without an index on gifi 1.0.0, sampled-v1: lab/partial" in page
-    assert "gifi 1.0.0, index, sampled-v1" in files["index.md"]
+    assert "Pronoun families</a>" in files["index.md"]
     main = max(view.indices, key=lambda index: len(index.table.rows))
     rows = list(csv.DictReader(io.StringIO(files[main.files.csv])))
     by_json = json.loads(files[main.files.json])["rows"]

@@ -21,7 +21,7 @@ from tests.leaderboard.synthetic import leaning, uniform, write_model
 HOSTILE = "evil/<script>alert(1)</script> *b* `c` {{ x }} [l](javascript:x) \"q\" 'a' &amp; | # $"
 PROMISED = """# Title
 
-<!-- generated: rankings -->
+<!-- generated: profile -->
 
 <!-- generated: baselines -->
 """
@@ -132,7 +132,7 @@ def test_tables_have_captions_scopes_and_buttons(texts: dict[str, str]) -> None:
             assert "<caption><span>" in table
             head, body = table.split("<tbody>")
             assert "<th>" not in table
-            assert head.count('scope="col"') == head.count("<th ")
+            assert head.count('scope="col') == head.count("<th ")
             assert body.count('scope="row"') == body.count("<tr")
 
 
@@ -164,7 +164,7 @@ def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
 
 def test_an_unknown_block_is_an_error_with_the_known_ones(view: View) -> None:
     with pytest.raises(
-        ConfigError, match=r"site/docs/x\.md: no generated block 'ranking'; have: apart, baselines, rankings"
+        ConfigError, match=r"site/docs/x\.md: no generated block 'ranking'; have: apart, baselines, news, profile"
     ):
         generate(view, {"x.md": "<!-- generated: ranking -->\n"})
 

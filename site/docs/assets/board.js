@@ -131,7 +131,7 @@
   });
 
   for (const board of document.querySelectorAll("[data-bb-board]")) {
-    for (const button of board.querySelectorAll("thead button")) {
+    for (const button of board.querySelectorAll("thead button:not([popovertarget])")) {
       button.addEventListener("click", () => sortBy(board.querySelector("table"), button.closest("th")));
     }
     const controls = board.querySelector(".bb-controls:not(.bb-filters)");

@@ -1,0 +1,307 @@
+"""Arranges the table of the front page: one row for each language model, one group of columns for each benchmark.
+
+Tints say what the data separate, and nothing else: models that cannot be told apart have the same tint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
+from leaderboard.pages.addresses import model_page, permalink
+from leaderboard.pages.markup import slug
+from leaderboard.pages.summaries import distances
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.index_tables import IndexRow
+from leaderboard.ranking.profiles import AnyRow, Profile, ProfileColumn, entries_of, profile_of
+from leaderboard.ranking.rank_ranges import RankRange
+from leaderboard.ranking.revisions import model_rows
+from leaderboard.ranking.unranked import why_unranked
+from leaderboard.verify.entries import Provenance
+from schemas.documents.result import Metric
+
+Tint: TypeAlias = Literal["best", "worse", "useless"]
+TINTS: dict[Tint, str] = {
+    "best": "not separable from the best of the column",
+    "worse": "separably worse than the best, better than useless predictors",
+    "useless": "no better than a useless predictor",
+}
+"""What each tint says."""
+
+
+class Useless(NamedTuple):
+    """The useless predictor that comes nearest to the ideal in a column."""
+
+    name: str
+    metric: Metric
+
+
+class Cell(NamedTuple):
+    """The value of a model in a column."""
+
+    metric: Metric | None
+    """None if the model has no result under the conditions of the column."""
+    tint: Tint | None
+    """None if nothing can be said, as of a single model."""
+    page: str | None
+    """Address of the result, relative to the root of the site; of the model if it was asked under other conditions."""
+
+
+class Heading(NamedTuple):
+    """The heading of a column."""
+
+    label: str
+    sentence: str
+    unit: str
+    direction: str
+    """Words that say which values are good."""
+    high_end: float
+    """Upper end of the scale on which all values of the column are drawn."""
+    anchor: str
+    useless: Useless | None
+
+
+class Placement(NamedTuple):
+    """The rank of a model in the default table of a benchmark."""
+
+    rank: RankRange | None
+    reason: str
+    """Why it has none; empty if it has one."""
+    page: str | None
+    """Page of the model if it was asked under other conditions only; None otherwise."""
+
+
+class Group(NamedTuple):
+    """The columns of a benchmark."""
+
+    pages: BenchmarkPages
+    page: str
+    headings: tuple[Heading, ...]
+    n_models: int
+
+
+class ModelRow(NamedTuple):
+    """The row of a language model."""
+
+    model_id: str
+    page: str
+    placements: tuple[Placement, ...]
+    """Rank in each group."""
+    cells: tuple[tuple[Cell, ...], ...]
+    """Cells of each group, in the order of its headings."""
+    vouching: tuple[Provenance, ...]
+    """How far its results in the table are vouched for."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the model has a value in every column."""
+        return all(cell.metric is not None and cell.metric.value is not None for group in self.cells for cell in group)
+
+
+class Missing(NamedTuple):
+    """A benchmark without any language model."""
+
+    pages: BenchmarkPages
+    command: str
+    """Command that scores a model on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontTable:
+    """The table of the front page."""
+
+    groups: tuple[Group, ...]
+    rows: tuple[ModelRow, ...]
+    missing: tuple[Missing, ...]
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns, with that of the models and those of the ranks."""
+        return 1 + sum(1 + len(group.headings) for group in self.groups)
+
+
+def front_table(board: Board) -> FrontTable:
+    """Return the table of the front page.
+
+    Benchmarks with most models come first. Models with a rank in most benchmarks come first, then by their rank in the
+    first of these, in the second, and so on: values of different measures are never added.
+    """
+    names = sorted({*board.benchmarks, *(pages.name for pages in pages_of_benchmarks())})
+    profiles = [profile for name in names if (profile := profile_of(board, name)) is not None]
+    parts = sorted(map(_Part, profiles), key=lambda part: (-len(part.models), part.pages.heading))
+    with_profile = {profile.benchmark for profile in profiles}
+    return FrontTable(
+        groups=tuple(part.group() for part in parts),
+        rows=_rows(board, parts),
+        missing=tuple(_missing(name) for name in names if name not in with_profile),
+    )
+
+
+def _missing(benchmark: str) -> Missing:
+    pages = load_pages(benchmark)
+    usual = f"biasboard run --dataset out/datasets/{benchmark} --backend transformers --model ORG/NAME"
+    return Missing(pages, pages.command or usual)
+
+
+def _rows(board: Board, parts: Sequence[_Part]) -> tuple[ModelRow, ...]:
+    asked: dict[str, set[str]] = {}
+    for table in board.tables:
+        for row in table.rows:
+            if not row.entry.is_baseline:
+                asked.setdefault(row.entry.result.model.id, set()).add(table.signature.benchmark)
+    rows = [
+        ModelRow(
+            model_id=model_id,
+            page=model_page(model_id),
+            placements=tuple(part.placement(model_id, benchmarks) for part in parts),
+            cells=tuple(part.cells(model_id, benchmarks) for part in parts),
+            vouching=tuple(dict.fromkeys(level for part in parts for level in part.vouching(model_id))),
+        )
+        for model_id, benchmarks in sorted(asked.items())
+        if any(model_id in part.models for part in parts)
+    ]
+    return tuple(sorted(rows, key=_order))
+
+
+def _order(row: ModelRow) -> tuple[object, ...]:
+    ranks = [placement.rank for placement in row.placements]
+    n_values = sum(cell.metric is not None for group in row.cells for cell in group)
+    by_group = tuple((rank is None, (rank.best, rank.worst) if rank else ()) for rank in ranks)
+    return -sum(rank is not None for rank in ranks), by_group, -n_values, row.model_id
+
+
+class _Part:
+    """A benchmark and the rows of its models: of the versions of a model only the newest."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.pages = load_pages(profile.benchmark)
+        rows = [cell.row for column in profile.columns for cell in column.cells.values() if cell.row is not None]
+        found = {id(entry): entry for row in (*profile.table.rows, *rows) for entry in entries_of(row)}
+        entries = [entry for entry in found.values() if not entry.is_baseline]
+        self.models = {row.model: name for name, row in model_rows(entries).items() if row.is_counted}
+        """Identity of the newest version of each model, by the model's id."""
+        self._entries = entries
+        self._tints = [_tints(column, frozenset(self.models.values())) for column in profile.columns]
+
+    def group(self) -> Group:
+        page = f"benchmarks/{slug(self.profile.benchmark)}.html"
+        headings = tuple(
+            Heading(
+                column.headline.label,
+                column.headline.sentence,
+                column.headline.unit,
+                _direction(column),
+                max((metric.drawn_maximum for metric in _metrics(column)), default=1.0),
+                f"about-{slug(self.profile.benchmark)}-{slug(column.headline.name)}",
+                _best_useless(column, [one.name for one in load_benchmark(self.profile.benchmark).baselines]),
+            )
+            for column in self.profile.columns
+        )
+        return Group(self.pages, page, headings, len(self.models))
+
+    def placement(self, model_id: str, asked: set[str]) -> Placement:
+        identity = self.models.get(model_id)
+        if identity is None:
+            return Placement(None, "", model_page(model_id) if self.profile.benchmark in asked else None)
+        row = self.profile.rows.get(identity)
+        if row is None:
+            return Placement(None, "it lacks results that the ranking needs", None)
+        return Placement(row.rank, "" if row.rank else row.unranked or "", None)
+
+    def cells(self, model_id: str, asked: set[str]) -> tuple[Cell, ...]:
+        identity = self.models.get(model_id)
+        if identity is None:
+            page = model_page(model_id) if self.profile.benchmark in asked else None
+            return tuple(Cell(None, None, page) for _ in self.profile.columns)
+        cells = []
+        for column, tints in zip(self.profile.columns, self._tints, strict=True):
+            found = column.cells.get(identity)
+            row = None if found is None else found.row
+            metric = None if found is None else found.metric
+            cells.append(Cell(metric, tints.get(identity), None if row is None else _address(row)))
+        return tuple(cells)
+
+    def vouching(self, model_id: str) -> Iterator[Provenance]:
+        identity = self.models.get(model_id)
+        for entry in self._entries:
+            if entry.result.model.identity_sha256 == identity:
+                yield entry.provenance
+
+
+def _address(row: AnyRow) -> str:
+    first = entries_of(row)[0].result
+    return model_page(first.model.id) if isinstance(row, IndexRow) else permalink(first)
+
+
+def _metrics(column: ProfileColumn) -> Iterator[Metric]:
+    return (cell.metric for cell in column.cells.values() if cell.metric is not None)
+
+
+def _direction(column: ProfileColumn) -> str:
+    metric = next(_metrics(column), None)
+    if metric is None or metric.ideal is None:
+        return ""
+    if metric.ideal == metric.maximum:
+        return "higher is better"
+    return "lower is better" if metric.ideal == metric.minimum else f"ideal {metric.ideal:g}"
+
+
+def _baselines(column: ProfileColumn) -> Iterator[Useless]:
+    for cell in column.cells.values():
+        entry = None if cell.row is None else entries_of(cell.row)[0]
+        if entry is not None and entry.is_baseline and cell.metric is not None and cell.metric.value is not None:
+            yield Useless(entry.result.model.id.rpartition("/")[2], cell.metric)
+
+
+def _best_useless(column: ProfileColumn, listed: Sequence[str]) -> Useless | None:
+    """Return the best baseline; of equal ones, that which the benchmark lists first, the simplest."""
+    order = {name: place for place, name in enumerate(listed)}
+    found = sorted(_baselines(column), key=lambda useless: (order.get(useless.name, len(order)), useless.name))
+    return min(found, key=lambda useless: round(_distance(useless.metric), 9), default=None)
+
+
+def _distance(metric: Metric) -> float:
+    return abs((metric.value or 0.0) - (metric.ideal or 0.0))
+
+
+def _tints(column: ProfileColumn, shown: frozenset[str]) -> Mapping[str, Tint]:
+    """Return the tints of the models of a column, by identity.
+
+    The measure that ranks has those that follow from the comparisons of its table. Of any other measure, two models
+    are separable if their intervals do not overlap. A measure that a useless predictor brings to its ideal cannot tell
+    a model from it, so the model's gate alone says whether it is better.
+    """
+    compared = {
+        identity: (cell.metric, row, ends)
+        for identity, cell in column.cells.items()
+        if identity in shown
+        and (row := cell.row) is not None
+        and cell.metric is not None
+        and (ends := distances(cell.metric)) is not None
+    }
+    if column.ranks:
+        return {
+            identity: "useless" if row.is_below else "best" if row.rank is not None and row.rank.best == 1 else "worse"
+            for identity, (_, row, _) in compared.items()
+            if row.is_below or (row.rank is not None and row.rank.n_ranked > 1)
+        }
+    useless = [ends for baseline in _baselines(column) if (ends := distances(baseline.metric)) is not None]
+    telling = [] if any(low == 0 for low, _ in useless) else useless
+    tints: dict[str, Tint] = {
+        identity: "useless"
+        for identity, (_, row, ends) in compared.items()
+        if row.is_below or any(ends[1] >= low for low, _ in telling)
+    }
+    others = {
+        identity: (_distance(metric), ends)
+        for identity, (metric, row, ends) in compared.items()
+        if identity not in tints and not any(map(why_unranked, entries_of(row)))
+    }
+    if len(others) + len(tints) < 2 or not others:
+        return tints
+    _, best = min(others.values())
+    return tints | {identity: "best" if ends[0] <= best[1] else "worse" for identity, (_, ends) in others.items()}

@@ -1,0 +1,173 @@
+"""The table of the front page: its rows and groups, what its tints claim, and what stands in its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from leaderboard.pages.profile import FrontTable, ModelRow, front_table
+from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.profiles import tables_of
+from leaderboard.verify.entries import Root
+from schemas.documents.result import Metric
+from tests.leaderboard.gifi_results import write_gifi_model
+from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.synthetic import (
+    Probability,
+    leaning,
+    make_records,
+    make_result,
+    stereotyped,
+    uniform,
+    write_model,
+    write_result,
+)
+
+ABLE = {"acme/even": leaning(2.0, 0.0), "acme/even-too": leaning(1.9, 0.02), "acme/biased": leaning(0.8, 0.7)}
+UNABLE = "acme/coin"
+
+
+def guessing(reference: str, other: str, gender: str, pair: int) -> float:
+    """Right in every other pair, whoever it is about, and never sure."""
+    return 0.501 if pair % 4 < 2 else 0.499
+
+
+def write_otherwise(folder: Path, model_id: str, probability: Probability, **conditions: str) -> None:
+    records = make_records(probability)
+    write_result(folder, make_result(records, model_id, **conditions), records)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    root = tmp_path_factory.mktemp("front")
+    for model_id, probability in ABLE.items():
+        write_model(root, model_id, probability)
+        write_model(root, model_id, probability, ambiguous=True)
+    write_model(root, UNABLE, guessing)
+    for name, probability in (("uniform", uniform), ("stereotype", stereotyped(1.0))):
+        write_model(root, f"baseline/{name}", probability, endpoint="baseline")
+    write_gifi_model(root / "gifi", "acme/even", 0.9, n_templates=8)
+    return assemble(load_known(Root(root, "local"), any_name=True).entries)
+
+
+@pytest.fixture(scope="module")
+def table(board: Board) -> FrontTable:
+    return front_table(board)
+
+
+def rows_of(table: FrontTable) -> Mapping[str, ModelRow]:
+    return {row.model_id: row for row in table.rows}
+
+
+def test_the_benchmark_with_most_models_comes_first_and_those_without_any_say_what_fills_them(
+    table: FrontTable,
+) -> None:
+    assert [group.pages.name for group in table.groups] == ["synthbias", "gifi"]
+    assert [missing.pages.name for missing in table.missing] == ["image_labels", "superni"]
+    assert all(missing.command.startswith("biasboard run --dataset ") for missing in table.missing)
+    assert all(
+        len(row.cells[place]) == len(group.headings) for row in table.rows for place, group in enumerate(table.groups)
+    )
+
+
+def test_models_ranked_on_most_benchmarks_come_first_then_those_with_the_better_rank(table: FrontTable) -> None:
+    keys = []
+    for row in table.rows:
+        ranks = [placement.rank for placement in row.placements]
+        keys.append(
+            (-sum(rank is not None for rank in ranks), *[(99, 99) if rank is None else rank[:2] for rank in ranks])
+        )
+    assert keys == sorted(keys)
+    assert table.rows[0].model_id == "acme/even"
+
+
+def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(board: Board, table: FrontTable) -> None:
+    assert {row.model_id for row in table.rows} == {*ABLE, UNABLE}
+    default = tables_of(board, "synthbias")[0]
+    for heading, name in zip(table.groups[0].headings, ("worst_group_accuracy", "accuracy_gap", "ucerf"), strict=False):
+        values = {}
+        for row in default.rows:
+            entry = row.entry  # type: ignore[union-attr]
+            if entry.is_baseline:
+                metric = entry.metric(name)
+                assert metric is not None
+                assert metric.value is not None
+                assert metric.ideal is not None
+                values[entry.result.model.id.removeprefix("baseline/")] = abs(metric.value - metric.ideal)
+        assert heading.useless is not None
+        assert values[heading.useless.name] == min(values.values())
+
+
+def test_tints_of_the_column_that_ranks_follow_from_the_ranks(table: FrontTable) -> None:
+    tints = {}
+    for row in table.rows:
+        placement, cell = row.placements[0], row.cells[0][0]
+        tints[row.model_id] = cell.tint
+        if placement.rank is not None:
+            assert cell.tint == ("best" if placement.rank.best == 1 else "worse")
+    assert tints == {"acme/even": "best", "acme/even-too": "best", "acme/biased": "worse", UNABLE: "useless"}
+
+
+def test_other_tints_follow_from_intervals_that_do_not_overlap(table: FrontTable) -> None:
+    n_worse = 0
+    for place in (1, 2, 3):
+        able = [row.cells[0][place] for row in table.rows if row.model_id in ABLE]
+        metrics = [cell.metric for cell in able if cell.metric is not None]
+        best = min(metrics, key=lambda metric: abs((metric.value or 0.0) - (metric.ideal or 0.0)))
+        for cell in able:
+            assert cell.metric is not None
+            assert cell.tint == ("worse" if _is_separably_worse(cell.metric, best) else "best")
+            n_worse += cell.tint == "worse"
+    assert n_worse > 0
+
+
+def _is_separably_worse(metric: Metric, best: Metric) -> bool:
+    """Whether every value in an interval is farther from the ideal than every value in the other."""
+    assert metric.interval is not None
+    assert best.interval is not None
+    ideal = metric.ideal or 0.0
+    steps = [number / 200 for number in range(201)]
+    own = [abs(metric.interval.low + step * (metric.interval.high - metric.interval.low) - ideal) for step in steps]
+    other = [abs(best.interval.low + step * (best.interval.high - best.interval.low) - ideal) for step in steps]
+    return min(own) > max(other)
+
+
+def test_evenness_of_a_model_that_guesses_is_no_merit(table: FrontTable) -> None:
+    row = rows_of(table)[UNABLE]
+    gap, ucerf = row.cells[0][1], row.cells[0][2]
+    assert gap.metric is not None
+    assert gap.metric.value == pytest.approx(0.0, abs=0.01)
+    assert ucerf.metric is not None
+    assert ucerf.metric.value == pytest.approx(1.0, abs=0.01)
+    assert {gap.tint, ucerf.tint} == {"useless"}
+    assert row.placements[0].rank is None
+    assert row.placements[0].reason
+
+
+def test_a_single_model_has_no_tint(table: FrontTable) -> None:
+    row = rows_of(table)["acme/even"]
+    assert any(cell.metric is not None for cell in row.cells[1])
+    assert {cell.tint for cell in row.cells[1]} == {None}
+
+
+def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_model(tmp_path, f"acme/{name}", leaning(2.0, 0.1))
+    write_otherwise(tmp_path / "other", "acme/other", leaning(2.0, 0.1), prompt="mcq2-v1")
+    write_gifi_model(tmp_path / "gifi", "acme/other", 0.9, n_templates=8)
+    table = front_table(assemble(load_known(Root(tmp_path, "local"), any_name=True).entries))
+    rows = rows_of(table)
+    other = rows["acme/other"]
+    assert [cell.metric for cell in other.cells[0]] == [None] * len(table.groups[0].headings)
+    assert {cell.page for cell in other.cells[0]} == {other.placements[0].page} == {other.page}
+    assert rows["acme/one"].placements[1].page is None
+    assert {cell.page for cell in rows["acme/one"].cells[1]} == {None}
+
+
+def test_of_the_versions_of_a_model_one_has_a_row(tmp_path: Path) -> None:
+    for revision, certainty in (("a" * 40, 2.0), ("b" * 40, 0.9)):
+        write_otherwise(tmp_path / revision[:1], "acme/twice", leaning(certainty, 0.1), revision=revision)
+    table = front_table(assemble(load_known(Root(tmp_path, "local"), any_name=True).entries))
+    assert [row.model_id for row in table.rows] == ["acme/twice"]
