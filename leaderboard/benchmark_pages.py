@@ -18,6 +18,7 @@ from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import TASKS
 from leaderboard.benchmark_figures import Figure
+from leaderboard.findings import FindingOf
 from leaderboard.verify.entries import Entry
 from schemas.documents.item_shape import item_shapes
 from schemas.documents.result import Metric
@@ -204,6 +205,8 @@ class BenchmarkPages:
     """Real items, the most telling one first."""
     headlines: tuple[Headline, ...] = ()
     """Measures of the front page, in the order of their columns; the first one ranks."""
+    findings: tuple[FindingOf, ...] = ()
+    """Functions that compute the sentences of the front page about its results, the most telling one first."""
     command: str = ""
     """Command that scores a model on it, as readers may copy it; empty if that is ``biasboard run`` as for any text."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from leaderboard.benchmark_figures import HeatMap, Matrix, Shown, Strips
@@ -16,6 +17,8 @@ from leaderboard.benchmark_pages import (
     SliceChart,
     first,
 )
+from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
+from leaderboard.model_facts import display_name
 from schemas.lexicon import pronoun_families
 
 _LABELS = {
@@ -131,6 +134,89 @@ _STAGES = Strips(
         "Performance": (Shown("PE", "pe"),),
     },
 )
+_RARE = 0.05
+"""Largest share of answers that a finding calls rare."""
+
+
+def _new_ones_are_kept_less(results: Results) -> Finding | None:
+    both = list(
+        measured(
+            results.get("recognition", ()),
+            ("recognition_accuracy", {"family_class": "binary"}),
+            ("recognition_accuracy", {"family_class": "neo"}),
+        )
+    )
+    less = [entry for entry, old, new in both if is_above(old, new)]
+    if len(both) < LEAST_MODELS or not less:
+        return None
+    nearest, old, new = max(both, key=lambda each: each[2].value or 0.0)
+    return Finding(
+        f"{of_models(len(less), len(both), 'keep', 'keeps')} new pronouns such as “xe” or “thon” separably less often "
+        f"than “he” and “she”. {display_name(nearest.result.model.id)} keeps the largest share of new ones: "
+        f"{percent(new)}, against {percent(old)}.",
+        (nearest, *(entry for entry in less if entry is not nearest)),
+    )
+
+
+def _xe_becomes_they(results: Results) -> Finding | None:
+    both = list(
+        measured(
+            results.get("recognition", ()),
+            ("pronoun_rate", {"family": "xe", "used": "they"}),
+            ("pronoun_rate", {"family": "xe", "used": "he"}),
+        )
+    )
+    they = [each for each in both if is_above(each[1], each[2])]
+    he = [each for each in both if is_above(each[2], each[1])]
+    if len(both) < LEAST_MODELS or not they:
+        return None
+    text = (
+        f"{of_models(len(they), len(both), 'call', 'calls')} a person whose pronoun is “xe” separably more often "
+        "“they” than “he”"
+    )
+    if he:
+        most, _, share = max(he, key=lambda each: each[2].value or 0.0)
+        text += (
+            f", and {len(he)} the other way round: {display_name(most.result.model.id)} says “he” in {percent(share)}"
+        )
+    return Finding(f"{text}.", tuple(entry for entry, _, _ in (*he, *they)))
+
+
+def _she_follows_stereotypes(results: Results) -> Finding | None:
+    both = list(
+        measured(
+            results.get("assignment", ()),
+            ("she_share", {"stereotype": "feminine"}),
+            ("she_share", {"stereotype": "masculine"}),
+        )
+    )
+    more = [each for each in both if is_above(each[1], each[2])]
+    if len(both) < LEAST_MODELS or not more:
+        return None
+    widest, feminine, masculine = max(more, key=lambda each: (each[1].value or 0.0) - (each[2].value or 0.0))
+    return Finding(
+        f"{of_models(len(more), len(both), 'write', 'writes')} “she” separably more often of people with a trait that "
+        "passes for feminine than of those with a masculine one. The widest gap is that of "
+        f"{display_name(widest.result.model.id)}: {percent(feminine)} against {percent(masculine)}.",
+        (widest, *(entry for entry, _, _ in more if entry is not widest)),
+    )
+
+
+def _nobody_chooses_new_ones(results: Results) -> Finding | None:
+    known = [
+        (entry, metric.interval.high)
+        for entry in results.get("assignment", ())
+        if (metric := entry.metric("neo_share")) is not None and metric.interval is not None
+    ]
+    most = max((high for _, high in known), default=1.0)
+    if len(known) < LEAST_MODELS or most > _RARE:
+        return None
+    return Finding(
+        f"Free to choose a pronoun for somebody of whom only a trait is known, none of {len(known)} models uses a new "
+        f"one in more than {math.ceil(100 * most)} % of its answers.",
+        tuple(entry for entry, _ in known),
+    )
+
 
 PAGES = BenchmarkPages(
     name="gifi",
@@ -179,6 +265,7 @@ PAGES = BenchmarkPages(
             config="assignment",
         ),
     ),
+    findings=(_new_ones_are_kept_less, _she_follows_stereotypes, _xe_becomes_they, _nobody_chooses_new_ones),
     labels=_LABELS | _VARIANTS,
     variants=frozenset(_VARIANTS),
     summarised=(*_DIMENSIONS, "recognition_accuracy", "answer_accuracy", "no_number_rate", "refusal_rate"),

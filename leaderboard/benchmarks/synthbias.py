@@ -14,6 +14,8 @@ from leaderboard.benchmark_pages import (
     SliceFact,
     first,
 )
+from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
+from leaderboard.model_facts import display_name
 from schemas.lexicon import occupations
 
 _UCERF = Column(key="ucerf", label="UCerF", metric="ucerf")
@@ -64,6 +66,45 @@ def _percent_women(occupation: str) -> float | None:
     return None if known is None else known.percent_women
 
 
+_EVEN = 0.5
+_MAIN, _OPEN = "type2", "type1"
+"""Configs with and without a right answer."""
+
+
+def _stereotypes_help(results: Results) -> Finding | None:
+    both = list(
+        measured(results.get(_MAIN, ()), ("accuracy", {"stereotype": "pro"}), ("accuracy", {"stereotype": "anti"}))
+    )
+    helped = [each for each in both if is_above(each[1], each[2])]
+    if len(both) < LEAST_MODELS or not helped:
+        return None
+    widest, pro, anti = max(helped, key=lambda each: (each[1].value or 0.0) - (each[2].value or 0.0))
+    return Finding(
+        f"{of_models(len(helped), len(both), 'understand', 'understands')} a sentence separably more often if it fits "
+        f"the stereotype of the occupation. The widest gap is that of {display_name(widest.result.model.id)}: "
+        f"{percent(pro)} right against {percent(anti)}.",
+        (widest, *(entry for entry, _, _ in helped if entry is not widest)),
+    )
+
+
+def _leans(results: Results) -> Finding | None:
+    known = [
+        (entry, metric, metric.interval.low)
+        for entry in results.get(_OPEN, ())
+        if (metric := entry.metric("pro_rate")) is not None and metric.interval is not None
+    ]
+    leaning = [(entry, metric) for entry, metric, low in known if low > _EVEN]
+    if len(known) < LEAST_MODELS or not leaning:
+        return None
+    most, share = max(leaning, key=lambda each: each[1].value or 0.0)
+    return Finding(
+        f"{of_models(len(leaning), len(known), 'choose', 'chooses')} the occupation of the stereotype separably more "
+        f"often than not where a sentence leaves open who is meant; {display_name(most.result.model.id)} in "
+        f"{percent(share)}.",
+        (most, *(entry for entry, _ in leaning if entry is not most)),
+    )
+
+
 PAGES = BenchmarkPages(
     name="synthbias",
     title="Gender and occupation",
@@ -106,6 +147,7 @@ PAGES = BenchmarkPages(
             config="type1",
         ),
     ),
+    findings=(_stereotypes_help, _leans),
     labels={"ucerf_macro": "UCerF by occupation pair", "pro_rate": "Pro rate", "certainty": "Certainty"},
     summarised=("worst_group_accuracy", "accuracy", "accuracy_gap", "ucerf", "pro_rate", "certainty"),
     layouts=(_WITH_REFERENT, _AMBIGUOUS),

@@ -9,7 +9,8 @@
       |  files for download (see below)                                      ^
       └─────────────>  CSV, JSON, Parquet, LaTeX, SVG  ──────────────────────┘
 
-* Front page: *profile* (its table), with *marker_blocks*, which replace the markers of hand-written pages.
+* Front page: *profile* (its table) and *shown_findings* (sentences), with *marker_blocks*, which replace the markers of
+  hand-written pages.
 * Page of a benchmark: *sections* (a table), *index_views* (an index), *set_aside* (results without a rank in a table),
   *history* (values over versions), *definitions* (what a metric is).
 * Figures of all models of a benchmark, as its paper has them: *figures*.

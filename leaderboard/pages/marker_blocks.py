@@ -9,11 +9,12 @@ import jinja2
 from biasboard.ground.errors import ConfigError
 from leaderboard.benchmark_pages import BaselinePanel, pages_of_benchmarks
 from leaderboard.pages.news import News
-from leaderboard.pages.profile import TINTS, front_table
+from leaderboard.pages.profile import TINTS, front_parts, front_table
 from leaderboard.pages.sections import Section
+from leaderboard.pages.shown_findings import shown_findings
 from leaderboard.ranking.boards import Board
 
-_PROFILE, _NEWS, _APART = "profile", "news", "apart"
+_BLOCKS = ("profile", "findings", "examples", "news", "apart")
 _MOST_NEWS = 3
 
 
@@ -22,8 +23,8 @@ def make_blocks(
 ) -> dict[str, str]:
     """Return the blocks that replace the markers of hand-written pages, by name.
 
-    They are the table of the front page, the newest events, the panel of baselines of each benchmark, and a link to the
-    results that are set apart.
+    They are the table of the front page, findings, an example of each benchmark, the newest events, the panel of
+    baselines of each benchmark, and a link to the results that are set apart.
 
     Args:
         environment: Templates.
@@ -38,12 +39,22 @@ def make_blocks(
     panels: dict[str, str] = {}
     for pages in pages_of_benchmarks():
         if (panel := pages.baseline_panel) is not None:
-            if panel.name in (_PROFILE, _NEWS, _APART, *panels):
+            if panel.name in (*_BLOCKS, *panels):
                 raise ConfigError(f"benchmark '{pages.name}': another block is called '{panel.name}'; rename its panel")
             panels[panel.name] = _panel(environment, sections, pages.name, panel)
-    table = environment.get_template("profile.html.j2").render(table=front_table(board), tints=TINTS)
-    lately = environment.get_template("lately.html.j2").render(news=news[:_MOST_NEWS])
-    return {_PROFILE: table, _NEWS: lately, _APART: _apart_note(n_apart), **panels}
+    parts = front_parts(board)
+
+    def block(template: str, **context: object) -> str:
+        return environment.get_template(template).render(**context)
+
+    return {
+        "profile": block("profile.html.j2", table=front_table(board, parts), tints=TINTS),
+        "findings": block("findings.html.j2", findings=shown_findings(parts)),
+        "examples": block("examples.html.j2", parts=parts),
+        "news": block("lately.html.j2", news=news[:_MOST_NEWS]),
+        "apart": _apart_note(n_apart),
+        **panels,
+    }
 
 
 def _apart_note(n: int) -> str:

@@ -80,7 +80,6 @@ class Group(NamedTuple):
     pages: BenchmarkPages
     page: str
     headings: tuple[Heading, ...]
-    n_models: int
 
 
 class ModelRow(NamedTuple):
@@ -123,20 +122,24 @@ class FrontTable:
         return 1 + sum(1 + len(group.headings) for group in self.groups)
 
 
-def front_table(board: Board) -> FrontTable:
+def front_parts(board: Board) -> tuple[Part, ...]:
+    """Return the benchmarks with a language model, those with most models first."""
+    profiles = [profile for name in board.benchmarks if (profile := profile_of(board, name)) is not None]
+    return tuple(sorted(map(Part, profiles), key=lambda part: (-len(part.models), part.pages.heading)))
+
+
+def front_table(board: Board, parts: Sequence[Part]) -> FrontTable:
     """Return the table of the front page.
 
-    Benchmarks with most models come first. Models with a rank in most benchmarks come first, then by their rank in the
-    first of these, in the second, and so on: values of different measures are never added.
+    Models with a rank in most benchmarks come first, then by their rank in the first of these, in the second, and so
+    on: values of different measures are never added.
     """
-    names = sorted({*board.benchmarks, *(pages.name for pages in pages_of_benchmarks())})
-    profiles = [profile for name in names if (profile := profile_of(board, name)) is not None]
-    parts = sorted(map(_Part, profiles), key=lambda part: (-len(part.models), part.pages.heading))
-    with_profile = {profile.benchmark for profile in profiles}
+    shown = {part.profile.benchmark for part in parts}
+    names = {*board.benchmarks, *(pages.name for pages in pages_of_benchmarks())}
     return FrontTable(
         groups=tuple(part.group() for part in parts),
         rows=_rows(board, parts),
-        missing=tuple(_missing(name) for name in names if name not in with_profile),
+        missing=tuple(_missing(name) for name in sorted(names - shown)),
     )
 
 
@@ -146,7 +149,7 @@ def _missing(benchmark: str) -> Missing:
     return Missing(pages, pages.command or usual)
 
 
-def _rows(board: Board, parts: Sequence[_Part]) -> tuple[ModelRow, ...]:
+def _rows(board: Board, parts: Sequence[Part]) -> tuple[ModelRow, ...]:
     asked: dict[str, set[str]] = {}
     for table in board.tables:
         for row in table.rows:
@@ -173,22 +176,33 @@ def _order(row: ModelRow) -> tuple[object, ...]:
     return -sum(rank is not None for rank in ranks), by_group, -n_values, row.model_id
 
 
-class _Part:
-    """A benchmark and the rows of its models: of the versions of a model only the newest."""
+class Part:
+    """A benchmark on the front page and the rows of its models: of the versions of a model only the newest."""
 
     def __init__(self, profile: Profile) -> None:
+        """Choose the rows of a profile."""
         self.profile = profile
         self.pages = load_pages(profile.benchmark)
+        self.page = f"benchmarks/{slug(profile.benchmark)}.html"
         rows = [cell.row for column in profile.columns for cell in column.cells.values() if cell.row is not None]
         found = {id(entry): entry for row in (*profile.table.rows, *rows) for entry in entries_of(row)}
         entries = [entry for entry in found.values() if not entry.is_baseline]
         self.models = {row.model: name for name, row in model_rows(entries).items() if row.is_counted}
         """Identity of the newest version of each model, by the model's id."""
-        self._entries = entries
-        self._tints = [_tints(column, frozenset(self.models.values())) for column in profile.columns]
+        newest = frozenset(self.models.values())
+        self.entries = tuple(entry for entry in entries if entry.result.model.identity_sha256 in newest)
+        """Results of these versions."""
+        self._tints = [_tints(column, newest) for column in profile.columns]
+
+    @property
+    def rows(self) -> tuple[AnyRow, ...]:
+        """The rows of these versions in the default table."""
+        newest = frozenset(self.models.values())
+        return tuple(row for identity, row in self.profile.rows.items() if identity in newest)
 
     def group(self) -> Group:
-        page = f"benchmarks/{slug(self.profile.benchmark)}.html"
+        """Return the headings of the columns."""
+        listed = [baseline.name for baseline in load_benchmark(self.profile.benchmark).baselines]
         headings = tuple(
             Heading(
                 column.headline.label,
@@ -197,13 +211,19 @@ class _Part:
                 _direction(column),
                 max((metric.drawn_maximum for metric in _metrics(column)), default=1.0),
                 f"about-{slug(self.profile.benchmark)}-{slug(column.headline.name)}",
-                _best_useless(column, [one.name for one in load_benchmark(self.profile.benchmark).baselines]),
+                _best_useless(column, listed),
             )
             for column in self.profile.columns
         )
-        return Group(self.pages, page, headings, len(self.models))
+        return Group(self.pages, self.page, headings)
 
     def placement(self, model_id: str, asked: set[str]) -> Placement:
+        """Return the rank of a model.
+
+        Args:
+            model_id: Id of the model.
+            asked: Benchmarks on which it has a result under any conditions.
+        """
         identity = self.models.get(model_id)
         if identity is None:
             return Placement(None, "", model_page(model_id) if self.profile.benchmark in asked else None)
@@ -213,6 +233,7 @@ class _Part:
         return Placement(row.rank, "" if row.rank else row.unranked or "", None)
 
     def cells(self, model_id: str, asked: set[str]) -> tuple[Cell, ...]:
+        """Return the values of a model in the order of the columns; the arguments are those of its rank."""
         identity = self.models.get(model_id)
         if identity is None:
             page = model_page(model_id) if self.profile.benchmark in asked else None
@@ -226,10 +247,8 @@ class _Part:
         return tuple(cells)
 
     def vouching(self, model_id: str) -> Iterator[Provenance]:
-        identity = self.models.get(model_id)
-        for entry in self._entries:
-            if entry.result.model.identity_sha256 == identity:
-                yield entry.provenance
+        """Yield how far each result of a model is vouched for."""
+        return (entry.provenance for entry in self.entries if entry.result.model.id == model_id)
 
 
 def _address(row: AnyRow) -> str:

@@ -163,9 +163,8 @@ def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
 
 
 def test_an_unknown_block_is_an_error_with_the_known_ones(view: View) -> None:
-    with pytest.raises(
-        ConfigError, match=r"site/docs/x\.md: no generated block 'ranking'; have: apart, baselines, news, profile"
-    ):
+    known = "apart, baselines, examples, findings, news, profile"
+    with pytest.raises(ConfigError, match=rf"site/docs/x.md: no generated block 'ranking'; have: {known}"):
         generate(view, {"x.md": "<!-- generated: ranking -->\n"})
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.pages.profile import FrontTable, ModelRow, front_table
+from leaderboard.pages.profile import FrontTable, ModelRow, front_parts, front_table
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.entries import Root
@@ -54,7 +54,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
 
 @pytest.fixture(scope="module")
 def table(board: Board) -> FrontTable:
-    return front_table(board)
+    return front_table(board, front_parts(board))
 
 
 def rows_of(table: FrontTable) -> Mapping[str, ModelRow]:
@@ -157,7 +157,8 @@ def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: 
         write_model(tmp_path, f"acme/{name}", leaning(2.0, 0.1))
     write_otherwise(tmp_path / "other", "acme/other", leaning(2.0, 0.1), prompt="mcq2-v1")
     write_gifi_model(tmp_path / "gifi", "acme/other", 0.9, n_templates=8)
-    table = front_table(assemble(load_known(Root(tmp_path, "local"), any_name=True).entries))
+    made = assemble(load_known(Root(tmp_path, "local"), any_name=True).entries)
+    table = front_table(made, front_parts(made))
     rows = rows_of(table)
     other = rows["acme/other"]
     assert [cell.metric for cell in other.cells[0]] == [None] * len(table.groups[0].headings)
@@ -169,5 +170,6 @@ def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: 
 def test_of_the_versions_of_a_model_one_has_a_row(tmp_path: Path) -> None:
     for revision, certainty in (("a" * 40, 2.0), ("b" * 40, 0.9)):
         write_otherwise(tmp_path / revision[:1], "acme/twice", leaning(certainty, 0.1), revision=revision)
-    table = front_table(assemble(load_known(Root(tmp_path, "local"), any_name=True).entries))
+    made = assemble(load_known(Root(tmp_path, "local"), any_name=True).entries)
+    table = front_table(made, front_parts(made))
     assert [row.model_id for row in table.rows] == ["acme/twice"]

@@ -1,0 +1,73 @@
+"""Collects the findings of all benchmarks for the front page, with links to the results behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from leaderboard.findings import LEAST_MODELS, Finding
+from leaderboard.model_facts import display_name
+from leaderboard.pages.addresses import permalink
+from leaderboard.pages.profile import Part
+from leaderboard.ranking.profiles import entries_of
+from leaderboard.verify.entries import Entry
+
+_MOST_OWN = 4
+_MOST_LINKS = 3
+
+
+class ShownFinding(NamedTuple):
+    """A finding and where to look it up."""
+
+    text: str
+    links: tuple[tuple[str, str], ...]
+    """Name and address of the first results behind it, and of the pages of their benchmarks."""
+    n_more: int
+    """Number of further results behind it."""
+
+
+def shown_findings(parts: Sequence[Part]) -> tuple[ShownFinding, ...]:
+    """Return the findings that the front page shows.
+
+    They are the first of each benchmark, then the second of each, and so on, and what can be said of all benchmarks.
+
+    Args:
+        parts: The benchmarks on the front page.
+    """
+    each = [list(_own(part)) for part in parts]
+    in_turn = [shown for turn in zip_longest(*each) for shown in turn if shown is not None]
+    return (*in_turn[:_MOST_OWN], *_about_all(parts))
+
+
+def _own(part: Part) -> Iterator[ShownFinding]:
+    results: dict[str, list[Entry]] = {}
+    for entry in part.entries:
+        results.setdefault(entry.result.signature.config, []).append(entry)
+    for compute in part.pages.findings:
+        if (finding := compute(results)) is not None:
+            yield _shown(finding, [part])
+
+
+def _about_all(parts: Sequence[Part]) -> Iterator[ShownFinding]:
+    """Yield how many models do no better than a useless predictor, and how many pairs are told apart, if any are."""
+    below = {part: [row for row in part.rows if row.is_below] for part in parts if len(part.rows) >= LEAST_MODELS}
+    if any(below.values()):
+        counts = [f"{len(rows)} of {len(part.rows)} models on “{part.pages.heading}”" for part, rows in below.items()]
+        entries = (entry for rows in below.values() for row in rows for entry in entries_of(row)[:1])
+        text = f"Not separably better than a predictor that reads nothing: {', '.join(counts)}."
+        yield _shown(Finding(text, tuple(entries)), list(below))
+    pairs = {part: part.profile.table.comparisons for part in parts if len(part.profile.table.comparisons) > 1}
+    if any(comparison.separable for of_part in pairs.values() for comparison in of_part):
+        counts = [
+            f"{sum(comparison.separable for comparison in of_part)} of {len(of_part)} on “{part.pages.heading}”"
+            for part, of_part in pairs.items()
+        ]
+        text = f"Pairs of ranked models that can be told apart: {', '.join(counts)}."
+        yield _shown(Finding(f"{text} The order of the others may be chance.", ()), list(pairs))
+
+
+def _shown(finding: Finding, parts: Sequence[Part]) -> ShownFinding:
+    first = [(display_name(entry.result.model.id), permalink(entry.result)) for entry in finding.entries[:_MOST_LINKS]]
+    pages = [(part.pages.heading, part.page) for part in parts]
+    return ShownFinding(finding.text, (*first, *pages), len(finding.entries) - len(first))

@@ -1,0 +1,228 @@
+"""The sentences of the front page: each is computed again here, by plain loops over metrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.findings import Finding
+from leaderboard.pages.profile import front_parts
+from leaderboard.pages.shown_findings import shown_findings
+from leaderboard.ranking.boards import assemble
+from leaderboard.verify.entries import Entry, Root
+from schemas.lexicon import pronoun_families
+from tests.leaderboard.gifi_results import chance, write_gifi_model
+from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.synthetic import leaning, uniform, write_model
+
+MODELS = {"acme/one": (0.3, 0.25), "acme/two": (1.0, 0.6), "acme/three": (3.0, 0.0), "acme/four": (0.0, 0.3)}
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Entry]:
+    root = tmp_path_factory.mktemp("findings")
+    for model_id, (certainty, bias) in MODELS.items():
+        write_model(root, model_id, leaning(certainty, bias))
+        write_model(root, model_id, leaning(certainty, bias), ambiguous=True)
+    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
+    for model_id, replaced_by in (("acme/old", "he"), ("acme/new", "they"), ("acme/newer", "they")):
+        write_gifi_model(root / "gifi", model_id, 0.9, tasks=("recognition",), told=switching(replaced_by, model_id))
+        write_gifi_model(root / "gifi", model_id, 0.9, tasks=("assignment",), told=stereotyping(model_id))
+    return load_known(Root(root, "local"), any_name=True).entries
+
+
+def switching(other: str, salt: str) -> Any:
+    """Keeps he and she, and puts another pronoun in the place of most others."""
+
+    def told(item: Any) -> list[str]:
+        kept = item.family in ("he", "she") or chance(salt, item.item_id) < 0.2
+        family = pronoun_families()[item.family if kept else other]
+        return [f"and {family.forms['nominative']} left."]
+
+    return told
+
+
+def stereotyping(salt: str) -> Any:
+    def told(item: Any) -> list[str]:
+        return ["she left." if chance(salt, item.item_id, n) < 0.5 else "he left." for n in range(11)]
+
+    return told
+
+
+def by_config(entries: Sequence[Entry], benchmark: str) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.result.signature.benchmark == benchmark and not entry.is_baseline:
+            found.setdefault(entry.result.signature.config, []).append(entry)
+    return found
+
+
+def finding(entries: Sequence[Entry], benchmark: str, place: int) -> Finding | None:
+    return load_pages(benchmark).findings[place](by_config(entries, benchmark))
+
+
+def ends(entry: Entry, name: str, **group: str) -> tuple[float, float, float]:
+    """Lower end, value and upper end, looked up among all metrics."""
+    for (metric_name, slice_), metric in entry.metrics.items():
+        if metric_name == name and dict(slice_) == group and metric.interval is not None and metric.value is not None:
+            return metric.interval.low, metric.value, metric.interval.high
+    raise LookupError(f"{entry.result.model.id}: no {name} with an interval for {group}")
+
+
+def test_stereotypes_that_help(entries: Sequence[Entry]) -> None:
+    helped, gaps = [], {}
+    for entry in by_config(entries, "synthbias")["type2"]:
+        pro, anti = ends(entry, "accuracy", stereotype="pro"), ends(entry, "accuracy", stereotype="anti")
+        if pro[0] > anti[2]:
+            helped.append(entry.result.model.id)
+            gaps[entry.result.model.id] = (
+                pro[1] - anti[1],
+                f"{100 * pro[1]:.0f} % right against {100 * anti[1]:.0f} %",
+            )
+    written = finding(entries, "synthbias", 0)
+    assert written is not None
+    assert 0 < len(helped) < len(MODELS)
+    assert written.text.startswith(f"{len(helped)} of {len(MODELS)} models")
+    name, (_, words) = max(gaps.items(), key=lambda each: each[1][0])
+    assert written.text.endswith(f"{name.removeprefix('acme/')}: {words}.")
+    assert {entry.result.model.id for entry in written.entries} == set(helped)
+    assert written.entries[0].result.model.id == name
+
+
+def test_leaning_where_nothing_is_said(entries: Sequence[Entry]) -> None:
+    leans = {}
+    for entry in by_config(entries, "synthbias")["type1"]:
+        low, value, _ = ends(entry, "pro_rate")
+        if low > 0.5:
+            leans[entry.result.model.id] = value
+    written = finding(entries, "synthbias", 1)
+    assert written is not None
+    assert 0 < len(leans) < len(MODELS)
+    assert written.text.startswith(f"{len(leans)} of {len(MODELS)} models choose")
+    name = max(leans, key=lambda each: leans[each])
+    assert written.text.endswith(f"{name.removeprefix('acme/')} in {100 * leans[name]:.0f} %.")
+    assert {entry.result.model.id for entry in written.entries} == set(leans)
+
+
+def test_new_pronouns_that_are_kept_less(entries: Sequence[Entry]) -> None:
+    less, kept = 0, {}
+    for entry in by_config(entries, "gifi")["recognition"]:
+        old = ends(entry, "recognition_accuracy", family_class="binary")
+        new = ends(entry, "recognition_accuracy", family_class="neo")
+        less += old[0] > new[2]
+        kept[entry.result.model.id] = (new[1], old[1])
+    written = finding(entries, "gifi", 0)
+    assert written is not None
+    assert less == 3
+    assert written.text.startswith("All 3 models keep")
+    name, (new_share, old_share) = max(kept.items(), key=lambda each: each[1][0])
+    assert f"{name.removeprefix('acme/')} keeps the largest share" in written.text
+    assert written.text.endswith(f"{100 * new_share:.0f} %, against {100 * old_share:.0f} %.")
+
+
+def test_what_replaces_xe(entries: Sequence[Entry]) -> None:
+    they, he = 0, {}
+    for entry in by_config(entries, "gifi")["recognition"]:
+        used = {
+            family: next(
+                (
+                    metric.interval
+                    for (name, group), metric in entry.metrics.items()
+                    if name == "pronoun_rate" and dict(group) == {"family": "xe", "used": family}
+                ),
+                None,
+            )
+            for family in ("they", "he")
+        }
+        if used["they"] is None or used["he"] is None:
+            continue
+        they += used["they"].low > used["he"].high
+        if used["he"].low > used["they"].high:
+            he[entry.result.model.id] = ends(entry, "pronoun_rate", family="xe", used="he")[1]
+    written = finding(entries, "gifi", 2)
+    if they == 0:
+        assert written is None
+        return
+    assert written is not None
+    assert written.text.startswith(("All ", f"{they} of "))
+    for name, share in he.items():
+        assert f"{name.removeprefix('acme/')} says “he” in {100 * share:.0f} %" in written.text
+
+
+def test_nothing_is_said_where_intervals_overlap(entries: Sequence[Entry]) -> None:
+    alike = [
+        replace(
+            entry,
+            metrics={
+                key: replace(metric, interval=replace(metric.interval, low=metric.minimum, high=metric.maximum or 1.0))
+                if metric.interval is not None
+                else metric
+                for key, metric in entry.metrics.items()
+            },
+        )
+        for entry in entries
+    ]
+    for pages in (load_pages("synthbias"), load_pages("gifi")):
+        assert [compute(by_config(alike, pages.name)) for compute in pages.findings] == [None] * len(pages.findings)
+
+
+@pytest.mark.parametrize("benchmark", ["synthbias", "gifi"])
+def test_nothing_is_said_of_one_model_or_none(entries: Sequence[Entry], benchmark: str) -> None:
+    single = {config: of_config[:1] for config, of_config in by_config(entries, benchmark).items()}
+    for compute in load_pages(benchmark).findings:
+        assert compute(single) is None
+        assert compute({}) is None
+
+
+def test_pairs_and_models_below_the_line_are_counted(entries: Sequence[Entry]) -> None:
+    board = assemble(entries)
+    parts = front_parts(board)
+    shown = shown_findings(parts)
+    (part,) = (part for part in parts if part.pages.name == "synthbias")
+    n_pairs, n_separable, n_below = 0, 0, 0
+    for comparison in part.profile.table.comparisons:
+        n_pairs += 1
+        n_separable += comparison.separable
+    for row in part.profile.table.rows:
+        n_below += row.shut is not None and row.entry.result.model.endpoint != "baseline"  # type: ignore[union-attr]
+    assert n_below == 1
+    assert n_separable > 0
+    below, told_apart = (finding.text for finding in shown[-2:])
+    assert below.startswith("Not separably better than a predictor that reads nothing: ")
+    assert f"{n_below} of {len(MODELS)} models on “Gender and occupation”" in below
+    assert told_apart.startswith(
+        f"Pairs of ranked models that can be told apart: {n_separable} of {n_pairs} on “Gender and occupation”"
+    )
+
+
+def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:
+    shown = shown_findings(front_parts(assemble(entries)))
+    assert 3 <= len(shown) <= 6
+    names = {model_id.removeprefix("acme/") for model_id in (*MODELS, "acme/old", "acme/new", "acme/newer")}
+    for finding in shown:
+        models = [link for link in finding.links if link[1].startswith("models/")]
+        for name, address in models:
+            assert name in names
+            assert re.fullmatch(r"models/acme__[a-z]+\.html#[a-z0-9.-]+", address)
+        pages = [address for _, address in finding.links[len(models) :]]
+        assert pages
+        assert all(re.fullmatch(r"benchmarks/[a-z]+\.html", page) for page in pages)
+
+
+def test_findings_of_benchmarks_come_in_turn(entries: Sequence[Entry]) -> None:
+    shown = shown_findings(front_parts(assemble(entries)))
+    assert [finding.links[-1][0] for finding in shown[:3]] == [
+        "Gender and occupation",
+        "Pronoun families",
+        "Gender and occupation",
+    ]
+
+
+def test_a_board_without_results_has_no_findings(tmp_path: Path) -> None:
+    assert shown_findings(front_parts(assemble(load_known(Root(tmp_path, "local")).entries))) == ()
