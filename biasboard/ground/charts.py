@@ -24,14 +24,14 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _MAX_LABEL = 26
 """Number of characters above which a label is shortened."""
-_WIDTH_OF_LETTER = 0.56
+_WIDTH_OF_LETTER = 0.6
 """Width of a letter as a share of the font size."""
 # Half the size of a mark, half the width that an interval keeps free, and the gap beside a mark, in pixels.
 _MARK, _LINE, _GAP = 5.0, 3.0, 3.0
-_STEPS = 9
+_STEPS = 5
 """Number of distances to try on each side of a mark."""
-_OUTSIDE_WEIGHT = 10.0
-"""Weight of the area outside the plane: a label cut off at the edge is worse than one that covers another."""
+_INSIDE = 0.9
+"""Least share of a label that lies inside the plane: the widths of letters are guessed, and the plane has a margin."""
 
 
 def with_style(spec: Mapping[str, JsonValue], *, background: str | None = None) -> dict[str, JsonValue]:
@@ -167,6 +167,8 @@ class LabelPlace(NamedTuple):
     x: float
     y: float
     text: str
+    lead: tuple[float, float] | None
+    """Where a line from the mark meets the label; None if the label is beside its mark and needs none."""
 
 
 class _Box(NamedTuple):
@@ -178,8 +180,8 @@ class _Box(NamedTuple):
 
 def place_labels(
     points: Sequence[Point], *, width: float, height: float, low: float, high: float, font_size: float
-) -> list[LabelPlace]:
-    """Put each label near its mark, where it covers the least.
+) -> list[LabelPlace | None]:
+    """Put each label near its mark, where it covers the least, and never over another label, a mark or the edge.
 
     Args:
         points: Marks to label; labels of earlier ones are placed first.
@@ -190,7 +192,8 @@ def place_labels(
         font_size: Font size in pixels; each letter is assumed to be about half as wide.
 
     Returns:
-        The position of each point's label, with long labels shortened. Equal points give equal positions.
+        The position of each point's label, with long labels shortened; None if there is no room for it. Equal points
+        give equal positions.
     """
     span = high - low
 
@@ -207,9 +210,10 @@ def place_labels(
         taken[3 * index] = _Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
         taken[3 * index + 1] = _Box(across(point.x_interval[0]), y - _LINE, across(point.x_interval[1]), y + _LINE)
         taken[3 * index + 2] = _Box(x - _LINE, down(point.y_interval[1]), x + _LINE, down(point.y_interval[0]))
-    n_taken = 3 * len(points)
-    plane = _Box(0, 0, width, height)
-    positions = []
+    n_taken = n_marks = 3 * len(points)
+    marks = taken[:n_marks:3]
+    plane = np.array([_Box(0, 0, width, height)])
+    positions: list[LabelPlace | None] = []
     for (x, y), point in zip(centres, points, strict=True):
         text = shortened(point.text)
         mark = _Box(
@@ -218,12 +222,22 @@ def place_labels(
             max(x + _MARK, across(point.x_interval[1])),
             max(y + _MARK, down(point.y_interval[0])),
         )
-        boxes = _candidates(x, y, mark, len(text) * _WIDTH_OF_LETTER * font_size, font_size + 2)
-        box = boxes[int(_costs(np.array(boxes), taken[:n_taken], plane).argmin())]
+        boxes = np.array(_candidates(x, y, mark, len(text) * _WIDTH_OF_LETTER * font_size, font_size + 2))
+        area = len(text) * _WIDTH_OF_LETTER * font_size * (font_size + 2)
+        is_free = _overlaps(boxes, np.vstack([taken[n_marks:n_taken], marks])).sum(axis=1) == 0
+        is_free &= _overlaps(boxes, plane)[:, 0] > _INSIDE * area
+        if not is_free.any():
+            positions.append(None)
+            continue
+        boxes = boxes[is_free]
+        box = _Box(*boxes[int(_covered(boxes, taken[:n_taken]).argmin())])
         taken[n_taken] = box
         n_taken += 1
         middle = (box.top + box.bottom) / 2
-        positions.append(LabelPlace(low + box.left / width * span, high - middle / height * span, text))
+        near = min(max(x, box.left), box.right), min(max(y, box.top), box.bottom)
+        is_beside = max(abs(near[0] - x), abs(near[1] - y)) <= _MARK + _GAP
+        lead = None if is_beside else (low + near[0] / width * span, high - near[1] / height * span)
+        positions.append(LabelPlace(low + box.left / width * span, high - middle / height * span, text, lead))
     return positions
 
 
@@ -262,19 +276,11 @@ def _candidates(x: float, y: float, mark: _Box, width: float, height: float) -> 
     return boxes
 
 
-def _costs(boxes: FloatArray, taken: FloatArray, plane: _Box) -> FloatArray:
-    """Return the area that each box covers, plus ten times its area outside the plane, shape (n,).
-
-    Args:
-        boxes: Boxes to try, shape (n, 4).
-        taken: Boxes of marks and labels, shape (m, 4).
-        plane: The whole plane.
-    """
-    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    outside = areas - _overlaps(boxes, np.array([plane]))[:, 0]
+def _covered(boxes: FloatArray, taken: FloatArray) -> FloatArray:
+    """Return the area of marks and intervals that each box covers, shape (n,)."""
     # Summed in order: a pairwise sum rounds differently, and would break ties between positions differently.
     covered: FloatArray = _overlaps(boxes, taken).cumsum(axis=1)[:, -1]
-    return covered + _OUTSIDE_WEIGHT * outside
+    return covered
 
 
 def _overlaps(boxes: FloatArray, others: FloatArray) -> FloatArray:

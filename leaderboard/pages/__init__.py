@@ -24,7 +24,7 @@
 * What is new: *news*, a page and a feed.
 * Files: *table_rows* (the rows and columns of every table for download) and *table_files* (the same as JSON, CSV and
   Parquet), *listings* (tables and data of the site), *latex*, *citations* (BibTeX).
-* Drawing and text: *plots*, *series*, *grids*, *strips* (SVG), *markup* (numbers, intervals, escaped text),
+* Drawing and text: *plots*, *series*, *curves*, *grids*, *strips* (SVG), *markup* (numbers, intervals, escaped text),
   *addresses*.
 
 *serving* shows the built site on this machine.

@@ -14,6 +14,7 @@ from biasboard.ground.charts import (
     SECOND,
     TEXT,
     THIRD,
+    LabelPlace,
     Point,
     place_labels,
     room_for,
@@ -35,7 +36,7 @@ SERIES = {
     "#3c7d3f": "#86d089",
     "#7a4fa3": "#c9a4ef",
     "#a8324a": "#f28ba0",
-    "#5c6670": "#b8c2cc",
+    "#30343b": "#d9dee6",
     "#0f7c84": "#6fd0d8",
     "#8a6d1d": "#dcc06a",
 }
@@ -128,8 +129,9 @@ def scatter(
     Returns:
         The chart, or None if no row has both values.
     """
-    width, height = 440, 340
-    drawn = [point for point in points if point.x.value is not None and point.y.value is not None]
+    # Room for the names of many models, at the cost of smaller print on a phone.
+    width, height = (440, 340) if len(points) <= 16 else (540, 420)
+    drawn = _ends_first([point for point in points if point.x.value is not None and point.y.value is not None])
     if not drawn:
         return None
     places = place_labels(
@@ -156,9 +158,7 @@ def scatter(
             **ends_of(point.x, "x"),
             **ends_of(point.y, "y"),
             "kind": "baseline" if point.is_baseline else "model",
-            "label": place.text,
-            "label_x": place.x,
-            "label_y": place.y,
+            **_label_fields(place),
         }
         for point, place in zip(drawn, places, strict=True)
     ]
@@ -175,9 +175,34 @@ def scatter(
     return draw({"width": width, "height": height, "data": {"values": values}, "layer": layers}, alt)
 
 
+def _label_fields(place: LabelPlace | None) -> dict[str, JsonValue]:
+    if place is None:
+        return {}
+    fields: dict[str, JsonValue] = {"label": place.text, "label_x": place.x, "label_y": place.y}
+    return fields if place.lead is None else {**fields, "lead_x": place.lead[0], "lead_y": place.lead[1]}
+
+
+def _ends_first(points: list[ScatterPoint]) -> list[ScatterPoint]:
+    """Return the points in the order in which they get names: models at the ends of each axis first, baselines last."""
+    models = [point for point in points if not point.is_baseline]
+    axes = ([point.x.value or 0.0 for point in models], [point.y.value or 0.0 for point in models])
+    ends = [models[values.index(end(values))] for values in axes for end in (min, max) if values]
+    return sorted(points, key=lambda point: (point.is_baseline, not any(point is end for end in ends)))
+
+
 def _scatter_layers(x_title: str, y_title: str) -> list[JsonValue]:
     """Return the intervals, the marks and the labels of points in the plane of two metrics."""
     return [
+        {
+            "transform": [{"filter": "isValid(datum.lead_x)"}],
+            "mark": {"type": "rule", "strokeWidth": 0.7, "color": MUTED},
+            "encoding": {
+                "x": _plane("x", x_title),
+                "y": _plane("y", y_title),
+                "x2": {"field": "lead_x"},
+                "y2": {"field": "lead_y"},
+            },
+        },
         _layer({"type": "rule", "strokeWidth": 1.4}, x=_plane("x_low", x_title), y=_plane("y", y_title), x2="x_high"),
         _layer({"type": "rule", "strokeWidth": 1.4}, x=_plane("x", x_title), y=_plane("y_low", y_title), y2="y_high"),
         _layer(
@@ -186,6 +211,7 @@ def _scatter_layers(x_title: str, y_title: str) -> list[JsonValue]:
             y=_plane("y", y_title),
         ),
         {
+            "transform": [{"filter": "datum.label"}],
             "mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": FONT_SIZE - 1},
             "encoding": {
                 "x": _plane("label_x", x_title),

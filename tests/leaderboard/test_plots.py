@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
 
 from leaderboard.pages import plots
-from schemas.documents.result import Metric
+from leaderboard.pages.curves import CurvePanel, curves, named_rows
+from leaderboard.pages.grids import Cell, grid
+from leaderboard.pages.strips import Panel, strips
+from schemas.documents.result import Interval, Metric
 
 
-def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> None:
-    metric = Metric(
+def _interval(value: float, width: float) -> Interval:
+    low, high = max(0.0, value - width), min(1.0, value + width)
+    return Interval(low=low, high=high, level=0.95, method="student", n_clusters=9, n_resamples=None)
+
+
+def a_metric(value: float, width: float = 0.0) -> Metric:
+    return Metric(
         name="rate",
         version="1.0",
-        value=0.0,
+        value=value,
         reason=None,
-        interval=None,
-        interval_reason="one cluster",
+        interval=_interval(value, width) if width else None,
+        interval_reason=None if width else "one cluster",
         n=1,
         n_excluded=0,
         unit="items",
@@ -24,6 +39,10 @@ def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> Non
         maximum=1.0,
         group={},
     )
+
+
+def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> None:
+    metric = a_metric(0.0)
     chart = plots.dots([plots.Dot("gpt", metric), plots.Dot("gpt", metric), plots.Dot("y" * 60, metric)], title="Rate")
     assert chart is not None
     assert {"gpt", "gpt (2)"} <= set(re.findall(r">([^<>]+)</text>", chart.svg))
@@ -32,3 +51,85 @@ def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> Non
     beside = [end for end in ends if end <= 0]
     assert len(beside) == 3
     assert max(beside) <= -8
+
+
+NAMES = [
+    f"{maker} {size}B" for maker in ("Alpha 3", "Beta-2.5", "Gamma", "Delta 1.5 Instruct", "Eps") for size in range(10)
+]
+_BOXES = """() => [...document.querySelectorAll("text")].map((text) => {
+  const box = text.getBoundingClientRect();
+  return [text.textContent, box.left, box.top, box.right, box.bottom];
+})"""
+
+
+def values(n: int, seed: str, spread: float = 0.12) -> list[Metric]:
+    dice = random.Random(seed)
+    return [a_metric(min(1.0, max(0.0, dice.gauss(0.7, spread))), 0.03) for _ in range(n)]
+
+
+def a_scatter() -> plots.Chart | None:
+    points = [plots.ScatterPoint(*each, False) for each in zip(NAMES, values(50, "x"), values(50, "y"), strict=True)]
+    points += [plots.ScatterPoint(name, a_metric(0.5), a_metric(1.0), True) for name in ("uniform", "first-mentioned")]
+    return plots.scatter(points, x_title="Accuracy", y_title="UCerF")
+
+
+def dots() -> plots.Chart | None:
+    rows = [plots.Dot(*each) for each in zip(NAMES, values(50, "x"), strict=True)]
+    return plots.dots(rows, title="Accuracy")
+
+
+def a_grid() -> plots.Chart:
+    cells = [[Cell(metric.value)] * 3 for metric in values(50, "x")]
+    return grid(NAMES, ["he", "they", "thon"], cells, column_title="Pronoun", alt="A grid.")
+
+
+def some_strips() -> plots.Chart:
+    rows = list(zip(values(50, "x"), values(50, "y"), values(50, "z"), strict=True))
+    return strips(NAMES, [Panel("Fairness", ("SN", "NTS", "CF"), rows)] * 4, alt="Strips.")
+
+
+def some_curves() -> plots.Chart:
+    rows = [values(5, name, 0.2) for name in NAMES]
+    panels = [CurvePanel("Macro-F1", rows), CurvePanel("RSD", rows[::-1])]
+    return curves(NAMES, panels, ["0", "2", "4", "8", "16"], x_title="Examples", alt="Curves.")
+
+
+@pytest.mark.parametrize(
+    ("draw", "n_named"), [(a_scatter, 25), (dots, 50), (a_grid, 50), (some_strips, 50), (some_curves, 16)]
+)
+def test_no_two_labels_of_fifty_models_overlap(
+    draw: Callable[[], plots.Chart | None], n_named: int, browser: Browser, tmp_path: Path
+) -> None:
+    chart = draw()
+    assert chart is not None
+    path = tmp_path / "chart.svg"
+    path.write_text(chart.svg)
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    boxes = page.evaluate(_BOXES)
+    width, height = page.evaluate(
+        "[document.documentElement.width, document.documentElement.height].map((_) => _.baseVal.value)"
+    )
+    page.close()
+    assert sum(name in NAMES for name, *_ in boxes) >= n_named
+    for name, left, top, right, bottom in boxes:
+        assert left >= 0, name
+        assert top >= 0, name
+        assert right <= width, name
+        assert bottom <= height, name
+    # Boxes are as high as a line, which is higher than its letters.
+    slack = 2
+    for (name, *box), (other, *other_box) in itertools.combinations(boxes, 2):
+        across = min(box[2], other_box[2]) - max(box[0], other_box[0])
+        down = min(box[3], other_box[3]) - max(box[1], other_box[1])
+        assert across <= 0 or down <= slack, (name, other)
+
+
+def test_curves_name_the_ends_of_each_panel() -> None:
+    rows = [[a_metric(number / 50)] for number in range(50)]
+    mixed = [[a_metric((number * 7 % 50) / 50)] for number in range(50)]
+    assert {0, 49, 7} <= {*named_rows([rows, mixed])}
+    assert len(named_rows([rows, mixed])) == len(plots.SERIES)
+    chart = curves(NAMES, [CurvePanel("Macro-F1", rows)], ["0"], x_title="Examples", alt="Curves.")
+    assert "42 more are grey" in chart.alt
+    assert all(name in chart.alt for name in (NAMES[0], NAMES[49]))

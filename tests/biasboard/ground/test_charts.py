@@ -14,14 +14,15 @@ def point(text: str, x: float, y: float) -> Point:
 def pixels(points: list[Point]) -> list[tuple[float, float, float, float]]:
     """Left, right, top and bottom of each label."""
     boxes = []
-    for place in place_labels(points, **PLANE):
+    for place in filter(None, place_labels(points, **PLANE)):
         left, middle = place.x * 500, (1 - place.y) * 400
-        boxes.append((left, left + len(place.text) * 5.6, middle - 6, middle + 6))
+        boxes.append((left, left + len(place.text) * 6, middle - 6, middle + 6))
     return boxes
 
 
 def test_labels_of_one_spot_do_not_cover_each_other() -> None:
     boxes = pixels([point(f"model-{number}", 0.5, 0.5) for number in range(6)])
+    assert len(boxes) == 6
     for index, (left, right, top, bottom) in enumerate(boxes):
         for other_left, other_right, other_top, other_bottom in boxes[:index]:
             assert min(right, other_right) <= max(left, other_left) or min(bottom, other_bottom) <= max(top, other_top)
@@ -35,8 +36,19 @@ def test_labels_stay_inside_at_the_edges() -> None:
         assert bottom <= 407
 
 
+def test_a_label_that_is_not_beside_its_mark_has_a_line_and_one_without_room_is_left_out() -> None:
+    places = place_labels([point(f"model-{number}", 0.5, 0.5) for number in range(80)], **PLANE)
+    near, *_ = places
+    assert near is not None
+    assert near.lead is None
+    written = [place for place in places if place is not None]
+    assert 10 < len(written) < 80
+    assert any(place.lead is not None for place in written)
+
+
 def test_long_labels_are_shortened() -> None:
-    place = place_labels([point("x" * 60, 0.5, 0.5)], **PLANE)[0]
+    (place,) = place_labels([point("x" * 60, 0.5, 0.5)], **PLANE)
+    assert place is not None
     assert len(place.text) == 26
     assert place.text[12] == "…"
 
@@ -47,6 +59,7 @@ def test_labels_of_many_equal_values_lie_neither_on_each_other_nor_on_the_interv
         for number in range(9)
     ]
     boxes = pixels(points)
+    assert len(boxes) == 9
     for index, (left, right, top, bottom) in enumerate(boxes):
         for other_left, other_right, other_top, other_bottom in boxes[:index]:
             assert min(right, other_right) <= max(left, other_left) or min(bottom, other_bottom) <= max(top, other_top)

@@ -1,0 +1,173 @@
+"""Draws curves: how values of each model change over a few positions, such as after 0, 2, 4 and 8 examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from biasboard.ground.charts import FONT_SIZE, MUTED, TEXT, shortened
+from biasboard.ground.strict_json import JsonValue
+from leaderboard.pages.plots import SERIES, Chart, distinct, draw, ends_of
+from schemas.documents.result import Metric
+
+_WIDTH, _HEIGHT, _LINE = 270, 135, FONT_SIZE + 2
+
+
+class CurvePanel(NamedTuple):
+    """One value of each model at each position."""
+
+    title: str
+    rows: Sequence[Sequence[Metric | None]]
+    """Values of each model, in the order of the positions; None, or one without a value, leaves a position empty."""
+
+
+def curves(
+    names: Sequence[str], panels: Sequence[CurvePanel], places: Sequence[str], *, x_title: str, alt: str
+) -> Chart:
+    """Draw a line for each model and a panel below the other for each value.
+
+    Up to eight models have colours, names and intervals: those at the ends of each panel, then the first ones. All
+    others are thin and grey, to show what is usual.
+
+    Args:
+        names: Names of the models.
+        panels: Panels from the top.
+        places: Names of the positions on the horizontal axis.
+        x_title: Title of the horizontal axis.
+        alt: Description of the chart.
+    """
+    labels = distinct([shortened(name) for name in names])
+    named = named_rows([panel.rows for panel in panels])
+    spec: dict[str, JsonValue] = {
+        "vconcat": [
+            _panel(panel, labels, named, places, x_title=x_title if panel is panels[-1] else None) for panel in panels
+        ],
+        "spacing": 14,
+        # The fonts of readers may be wider than the one that the names are measured with.
+        "padding": {"left": 5, "top": 5, "bottom": 5, "right": 24},
+    }
+    n_grey = sum(number not in named for number in range(len(names)))
+    more = f" {n_grey} more are grey." if n_grey else ""
+    return draw(spec, f"{alt} Named are {', '.join(labels[number] for number in named)}.{more}")
+
+
+def named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]]) -> list[int]:
+    """Return the numbers of the rows that get names: the ends of each panel at its last position, then the first ones.
+
+    Args:
+        panels: Values by panel, row and position.
+    """
+    chosen: list[int] = []
+    for rows in panels:
+        last = {number: value for number, row in enumerate(rows) if (value := _last(row)) is not None}
+        if last:
+            chosen += [max(last, key=last.__getitem__), min(last, key=last.__getitem__)]
+    order = dict.fromkeys([*chosen, *range(len(panels[0]) if panels else 0)])
+    return sorted([*order][: len(SERIES)])
+
+
+def _last(row: Sequence[Metric | None]) -> float | None:
+    return next((metric.value for metric in reversed(row) if metric is not None and metric.value is not None), None)
+
+
+def _panel(
+    panel: CurvePanel, labels: Sequence[str], named: Sequence[int], places: Sequence[str], *, x_title: str | None
+) -> JsonValue:
+    colours = dict(zip(named, SERIES, strict=False))
+    values: list[JsonValue] = [
+        {
+            "series": labels[number],
+            "place": place,
+            "value": metric.value,
+            **ends_of(metric, "value"),
+            "colour": colours.get(number, MUTED),
+            "named": number in colours,
+        }
+        for number, row in enumerate(panel.rows)
+        for place, metric in zip(places, row, strict=True)
+        if metric is not None and metric.value is not None
+    ]
+    known = [metric for row in panel.rows for metric in row if metric is not None and metric.value is not None]
+    ends = [end for metric in known for end in (metric.value or 0.0, *(_interval(metric)))]
+    low, high = min(0.0, *ends), max(*ends, 0.001) * 1.03
+    last = {number: value for number in named if (value := _last(panel.rows[number])) is not None}
+    spots = _apart(last, (high - low) / _HEIGHT * _LINE, low, high)
+    names: list[JsonValue] = [
+        {"text": labels[number], "y": spots[number], "colour": colours[number]} for number in last
+    ]
+    x: dict[str, JsonValue] = {
+        "field": "place",
+        "type": "ordinal",
+        "sort": [*places],
+        "title": x_title,
+        "scale": {"type": "point", "padding": 0.3, "domain": [*places]},
+        "axis": {"labelAngle": 0, "labelLimit": 0, "grid": False},
+    }
+    scale: JsonValue = {"domain": [low, high], "nice": False, "zero": False}
+    y: dict[str, JsonValue] = {
+        "type": "quantitative",
+        "title": None,
+        "scale": scale,
+        "axis": {"tickCount": 4, "domain": False, "minExtent": 30},
+    }
+    colour: JsonValue = {"field": "colour", "type": "nominal", "scale": None}
+    one: JsonValue = {"field": "series", "type": "nominal"}
+    only_named: JsonValue = [{"filter": "datum.named"}]
+    layers: list[JsonValue] = [
+        {
+            "transform": [{"filter": "!datum.named"}],
+            "mark": {"type": "line", "strokeWidth": 0.8, "opacity": 0.45, "color": MUTED},
+            "encoding": {"x": x, "y": {**y, "field": "value"}, "detail": one},
+        },
+        {
+            "transform": only_named,
+            "mark": {"type": "rule", "strokeWidth": 1.4, "opacity": 0.4},
+            "encoding": {"x": x, "y": {**y, "field": "value_low"}, "y2": {"field": "value_high"}, "color": colour},
+        },
+        {
+            "transform": only_named,
+            "mark": {"type": "line", "strokeWidth": 1.8},
+            "encoding": {"x": x, "y": {**y, "field": "value"}, "color": colour, "detail": one},
+        },
+        {
+            "transform": only_named,
+            "mark": {"type": "point", "filled": True, "size": 30, "opacity": 1},
+            "encoding": {"x": x, "y": {**y, "field": "value"}, "color": colour},
+        },
+        {
+            "data": {"values": names},
+            "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 6, "fontSize": FONT_SIZE - 1},
+            "encoding": {
+                "x": {"value": {"expr": "width"}},
+                "y": {"field": "y", "type": "quantitative", "scale": scale},
+                "text": {"field": "text"},
+                "color": colour,
+            },
+        },
+    ]
+    return {
+        "title": {"text": panel.title, "anchor": "start", "frame": "group", "fontSize": FONT_SIZE, "color": TEXT},
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "data": {"values": values},
+        "layer": layers,
+    }
+
+
+def _interval(metric: Metric) -> tuple[float, ...]:
+    return () if metric.interval is None else (metric.interval.low, metric.interval.high)
+
+
+def _apart(values: dict[int, float], gap: float, low: float, high: float) -> dict[int, float]:
+    """Return where to write the name of each value, so that no two are closer than a gap."""
+    order = sorted(values, key=values.__getitem__)
+    spots: dict[int, float] = {}
+    floor = low
+    for number in order:
+        floor = spots[number] = max(values[number], floor)
+        floor += gap
+    ceiling = high
+    for number in reversed(order):
+        ceiling = spots[number] = min(spots[number], ceiling)
+        ceiling -= gap
+    return spots
