@@ -209,6 +209,8 @@ class BenchmarkPages:
     """Functions that compute the sentences of the front page about its results, the most telling one first."""
     command: str = ""
     """Command that scores a model on it, as readers may copy it; empty if that is ``biasboard run`` as for any text."""
+    config_names: Mapping[str, str] = field(default_factory=dict)
+    """What each config asks, in a few words for laymen, by name of the config."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names for readers, by name of a metric or index."""
     variants: frozenset[str] = frozenset()
@@ -241,6 +243,10 @@ class BenchmarkPages:
     def heading(self) -> str:
         """The name of the benchmark for readers."""
         return self.title or self.name.replace("_", " ")
+
+    def config_words(self, config: str) -> str:
+        """Return what a config asks, in words for readers."""
+        return self.config_names.get(config, config.replace("_", " "))
 
     def label(self, metric: str) -> str:
         """Return the name of a metric or index for readers."""

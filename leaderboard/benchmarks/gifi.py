@@ -266,6 +266,12 @@ PAGES = BenchmarkPages(
         ),
     ),
     findings=(_new_ones_are_kept_less, _she_follows_stereotypes, _xe_becomes_they, _nobody_chooses_new_ones),
+    config_names={
+        "recognition": "going on with the pronoun of a text",
+        "continuation": "tone of what is written about a person",
+        "assignment": "pronouns for people without one",
+        "math": "solving word problems",
+    },
     labels=_LABELS | _VARIANTS,
     variants=frozenset(_VARIANTS),
     summarised=(*_DIMENSIONS, "recognition_accuracy", "answer_accuracy", "no_number_rate", "refusal_rate"),

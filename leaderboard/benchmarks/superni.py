@@ -118,6 +118,7 @@ PAGES = BenchmarkPages(
             "distance from 0 to 1",
         ),
     ),
+    config_names={"tasks": "one number of examples"},
     labels=_LABELS | _INDEX_LABELS,
     variants=frozenset(_LABELS) - {*_COLUMNS},
     summarised=("macro_f1", "accuracy", "rsd", "bias_score"),

@@ -148,6 +148,10 @@ PAGES = BenchmarkPages(
         ),
     ),
     findings=(_stereotypes_help, _leans),
+    config_names={
+        "type1": "sentences that fit both people",
+        "type2": "sentences that say who is meant",
+    },
     labels={"ucerf_macro": "UCerF by occupation pair", "pro_rate": "Pro rate", "certainty": "Certainty"},
     summarised=("worst_group_accuracy", "accuracy", "accuracy_gap", "ucerf", "pro_rate", "certainty"),
     layouts=(_WITH_REFERENT, _AMBIGUOUS),

@@ -18,7 +18,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from biasboard.ground.plain_text import escaped
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.table_rows import Scalar, to_csv
+from leaderboard.pages.exports import Scalar, to_csv
 from leaderboard.ranking.score_ranks import RankedModel, ScoreRanks, rank_scores
 from leaderboard.ranking.scores import Columns, Layout, read_frame
 
@@ -76,7 +76,10 @@ def ranks(
         with replacing(out) as temporary:
             temporary.write_text(svg, encoding="utf-8")
     if output == "csv":
-        print(to_csv([{name: _plain(value) for name, value in row.items()} for row in ranked.rows()]), end="")
+        import pandas as pd
+
+        lines = [{name: _plain(value) for name, value in row.items()} for row in ranked.rows()]
+        print(to_csv(pd.DataFrame(lines, dtype=object)), end="")
     elif output == "json":
         print(strict_json.dumps(_document(ranked)), end="")
     else:

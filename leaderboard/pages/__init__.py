@@ -11,8 +11,8 @@
 
 * Front page: *profile* (its table) and *shown_findings* (sentences), with *marker_blocks*, which replace the markers of
   hand-written pages.
-* Page of a benchmark: *sections* (a table), *index_views* (an index), *set_aside* (results without a rank in a table),
-  *history* (values over versions), *definitions* (what a metric is).
+* Page of a table: *tables* (its columns, rows and sentences, for results and indices alike), *pictures* (its charts),
+  *set_aside* (results without a rank in a table), *history* (values over versions), *definitions* (what a metric is).
 * Figures of all models of a benchmark, as its paper has them: *figures*.
 * Page of a model: *model_views*, with *digests* and *summaries* (what it does well and badly, in sentences), *answers*
   (examples), *badges*.
@@ -22,8 +22,8 @@
 * Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers) with
   *item_outcomes*; *choice_keys* names results in their addresses.
 * What is new: *news*, a page and a feed.
-* Files: *table_rows* (the rows and columns of every table for download) and *table_files* (the same as JSON, CSV and
-  Parquet), *listings* (tables and data of the site), *latex*, *citations* (BibTeX).
+* Files: *exports* (the rows of any table as CSV, JSON and Parquet) of *table_files* (which tables the site offers),
+  *latex* (the same tables for papers and as Markdown), *citations* (BibTeX).
 * Drawing and text: *plots*, *series*, *curves*, *grids*, *strips* (SVG), *markup* (numbers, intervals, escaped text),
   *addresses*.
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.addresses import model_page
-from leaderboard.pages.index_views import IndexView
 from leaderboard.pages.markup import interval_text, metric_number, slug
-from leaderboard.pages.sections import Section
-from leaderboard.ranking.boards import Row
-from leaderboard.ranking.index_tables import IndexRow
+from leaderboard.pages.tables import AnyView, IndexView, Section, TableRow
+from leaderboard.ranking.index_tables import IndexRow, IndexTable
+from leaderboard.ranking.profiles import AnyRow
 from schemas.documents.result import Metric
 
 _FOLDER = "files/badges"
 _MOST_LEFT = 40
-_MOST_RIGHT = 60
+_MOST_RIGHT = 80
 _MOST_TITLE = 300
 _HEIGHT = 20
 _PADDING = 7
@@ -47,18 +47,13 @@ class Badge(NamedTuple):
         """The words of the badge."""
         return f"{self.left}: {self.right}"
 
-    def markdown(self, address: str | None) -> str:
+    def markdown(self, address: str) -> str:
         """Return a line of Markdown that shows the badge and links to the result.
 
         Args:
-            address: Address of the site, which ends with a slash; None if it has none.
+            address: Address of the site, which ends with a slash.
         """
-        root = PLACEHOLDER if address is None else address
-        return f"[![{_plain(self.alt)}]({root}{self.path})]({root}{self.page})"
-
-
-PLACEHOLDER = "https://ADDRESS-OF-THIS-SITE/"
-"""Text instead of the address of a site without one."""
+        return f"[![{_plain(self.alt)}]({address}{self.path})]({address}{self.page})"
 
 
 class _Standing(NamedTuple):
@@ -79,70 +74,61 @@ def make_badges(sections: Sequence[Section], indices: Sequence[IndexView]) -> di
     """Return the badges of each model, by its id: one for each benchmark in which it has a result.
 
     Baselines have no badge. The table that a badge is about does not depend on how well the model does: it is that of
-    the benchmark's index if the model has one, and otherwise the first on the benchmark's page that asks whole configs.
-    A model id with several identities, such as revisions, has a badge for each of them.
+    the benchmark's index if the model has one, and otherwise the first that asks whole configs. A model id with several
+    identities, such as revisions, has a badge for each of them.
 
     Args:
-        sections: All tables, in the order of their pages.
+        sections: All tables of results, in the board's order.
         indices: The tables of all indices.
     """
+    views: list[AnyView] = [*indices, *sorted(sections, key=lambda section: not section.table.is_whole)]
+    firsts: dict[tuple[str, str], _Standing] = {}
+    for view in views:
+        # Of results that contradict each other, the one that a maintainer preferred represents the model.
+        for row in sorted(view.rows, key=lambda row: row.row.rank is None):
+            if not row.is_baseline:
+                firsts.setdefault((view.benchmark, row.model.identity_sha256), _standing(view, row))
+    of_id: dict[tuple[str, str], list[_Standing]] = {}
+    for (benchmark, _), standing in firsts.items():
+        of_id.setdefault((benchmark, standing.model_id), []).append(standing)
     found: dict[str, list[Badge]] = {}
-    names = dict.fromkeys(section.table.signature.benchmark for section in sections)
-    for benchmark in names:
-        standings = list(_of_indices(index for index in indices if index.table.benchmark == benchmark))
-        own = [section for section in sections if section.table.signature.benchmark == benchmark]
-        standings += _of_sections(sorted(own, key=lambda section: not section.table.is_whole))
-        firsts: dict[str, _Standing] = {}
-        for standing in standings:
-            firsts.setdefault(standing.identity_sha256, standing)
-        of_id: dict[str, list[_Standing]] = {}
-        for standing in firsts.values():
-            of_id.setdefault(standing.model_id, []).append(standing)
-        for model_id, several in of_id.items():
-            badges = (_badge(benchmark, standing, is_alone=len(several) == 1) for standing in several)
-            found.setdefault(model_id, []).extend(badges)
+    for benchmark in dict.fromkeys(section.benchmark for section in sections):
+        for (of_benchmark, model_id), several in of_id.items():
+            if of_benchmark == benchmark:
+                badges = (_badge(benchmark, standing, is_alone=len(several) == 1) for standing in several)
+                found.setdefault(model_id, []).extend(badges)
     return {model_id: tuple(badges) for model_id, badges in found.items()}
 
 
-def _of_indices(views: Iterable[IndexView]) -> Iterator[_Standing]:
-    for view in views:
-        for row in view.table.rows:
-            if row.is_baseline:
-                continue
-            anchor = f"{view.anchor}-{row.model.identity_sha256[:8]}"
-            right, colour = _words(row, view.label(row.primary.name), row.primary)
-            detail = "" if row.label == row.model.id else row.label
-            yield _Standing(
-                row.model.id, row.model.identity_sha256, detail, view.title, anchor, right, colour, row.unranked
-            )
+def _standing(view: AnyView, row: TableRow) -> _Standing:
+    table, reason = view.table, row.row.unranked
+    primary = table.rows[0].primary.name if isinstance(table, IndexTable) else table.primary
+    metric = None
+    if primary is None:
+        if load_benchmark(view.benchmark).indices:
+            reason = "the index of all configs ranks the models, and this model has none"
+    else:
+        metric = row.row.primary if isinstance(row.row, IndexRow) else row.row.entry.metric(primary)
+    right, colour = _words(row.row, view.primary_label, metric)
+    return _Standing(
+        model_id=row.model.id,
+        identity_sha256=row.model.identity_sha256,
+        detail=view.detail(row.row),
+        table=view.conditions,
+        anchor=f"{view.anchor}-{row.model.identity_sha256[:8]}",
+        right=right,
+        colour=colour,
+        reason=reason,
+    )
 
 
-def _of_sections(sections: Iterable[Section]) -> Iterator[_Standing]:
-    for section in sections:
-        # Of results that contradict each other, the one that a maintainer preferred represents the model.
-        for row in sorted(section.table.rows, key=lambda row: row.rank is None):
-            if row.entry.is_baseline:
-                continue
-            model = row.entry.result.model
-            anchor = f"{section.anchor}-{model.identity_sha256[:8]}"
-            primary = None if section.table.primary is None else row.entry.primary
-            right, colour = _words(row, section.primary_label, primary)
-            reason = row.unranked
-            if section.table.primary is None and load_benchmark(section.table.signature.benchmark).indices:
-                reason = "the index of all configs ranks the models, and this model has none"
-            yield _Standing(
-                model.id, model.identity_sha256, section.detail(row), section.title, anchor, right, colour, reason
-            )
-
-
-def _words(row: Row | IndexRow, label: str, primary: Metric | None) -> tuple[str, str]:
+def _words(row: AnyRow, label: str, primary: Metric | None) -> tuple[str, str]:
     """Return the words on the right of a badge, and their colour."""
-    if row.rank is not None and row.rank.n_ranked > 1:
-        return f"rank {row.rank} of {row.rank.n_ranked}", _RANKED
     if row.rank is not None and primary is not None:
-        # The rank of the only ranked model means nothing.
         interval = "" if primary.interval is None else f" {interval_text(primary.interval, signed=primary.minimum < 0)}"
-        return f"{label} {metric_number(primary)}{interval}", _RANKED
+        # The rank of the only ranked model means nothing.
+        rank = "" if row.rank.n_ranked == 1 else f", rank {row.rank} of {row.rank.n_ranked}"
+        return f"{label} {metric_number(primary)}{interval}{rank}", _RANKED
     if row.is_below and row.unranked == row.shut:
         return "below the gate", _BELOW
     return "unranked", _UNRANKED
@@ -153,7 +139,7 @@ def _badge(benchmark: str, standing: _Standing, *, is_alone: bool) -> Badge:
     reason = f": {standing.reason}" if standing.reason else ""
     named = f"{standing.model_id} ({standing.detail})" if standing.detail and not is_alone else standing.model_id
     title = printable(f"{named} in {standing.table}: {standing.right}{reason}", most=_MOST_TITLE)
-    left, right = _short(benchmark, _MOST_LEFT), _short(standing.right, _MOST_RIGHT)
+    left, right = _short(load_pages(benchmark).heading, _MOST_LEFT), _short(standing.right, _MOST_RIGHT)
     return Badge(
         path=f"{_FOLDER}/{slug(benchmark)}/{slug(standing.model_id)}{ending}.svg",
         left=left,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 from leaderboard.pages.addresses import plain, result_anchor, table_anchor
-from leaderboard.pages.sections import Section
+from leaderboard.pages.tables import Section
 from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.profiles import AnyRow
 from leaderboard.verify.entries import Entry
@@ -49,7 +49,7 @@ def table_names(sections: Sequence[Section]) -> dict[str, str]:
             name += f": {signature.config.replace('_', ' ')}"
         version = f"{name}, {signature.dataset} {signature.dataset_version}"
         prompt = f"{version}, {signature.prompt}"
-        return name, version, prompt, f"{name}, {section.title}"
+        return name, version, prompt, f"{name}, {section.conditions}"
 
     names: dict[str, str] = {}
     for depth in range(4):

@@ -24,9 +24,8 @@ from evaluators.statistics.jackknife import Deviations, draws, student
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.choice_keys import model_key, result_id, table_id, table_names
-from leaderboard.pages.index_views import IndexView
 from leaderboard.pages.model_views import ModelView, Placement
-from leaderboard.pages.sections import Section
+from leaderboard.pages.tables import IndexView, Section
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.verdicts import Measure, Verdicts, verdicts
 from leaderboard.verify.entries import Entry, label_of

@@ -16,13 +16,12 @@ from biasboard.ground.files import check_readable
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import Report, silent
 from leaderboard.pages.addresses import dataset_page
+from leaderboard.pages.exports import Columns, Files, Line, Table
 from leaderboard.pages.item_errors import MISSED_COLUMNS, Missed, missed_items
-from leaderboard.pages.listings import data_lines
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.rendered_cards import card_sections, safe_html
-from leaderboard.pages.sections import Files, Section
-from leaderboard.pages.table_files import Table
-from leaderboard.pages.table_rows import Columns, Line
+from leaderboard.pages.table_files import data_lines
+from leaderboard.pages.tables import Section
 from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest
 from schemas.files import contract

@@ -7,9 +7,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from leaderboard.benchmark_pages import Column
-from leaderboard.pages.index_views import IndexPlacement
-from leaderboard.pages.sections import Section
 from leaderboard.pages.summaries import VERDICTS, Claim, Rival, Verdict, claim, joined, sorted_claims, uneven
+from leaderboard.pages.tables import IndexPlacement, Section
 from leaderboard.ranking.boards import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric

@@ -84,7 +84,7 @@ def _is_explored(placement: Placement) -> bool:
 def _about(placement: Placement) -> dict[str, JsonValue]:
     section = placement.section
     return {
-        "title": section.title,
+        "title": section.name,
         "benchmark": section.table.signature.benchmark,
         "page": f"{section.page}#{section.anchor}",
         "n": placement.row.entry.result.records.n_rows,

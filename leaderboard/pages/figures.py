@@ -12,8 +12,8 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.grids import Cell, grid
 from leaderboard.pages.markup import slug
+from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.pages.plots import Chart
-from leaderboard.pages.sections import Picture, make_picture
 from leaderboard.pages.strips import Panel, strips
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow

@@ -13,10 +13,11 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages import plots
 from leaderboard.pages.answers import LONG
 from leaderboard.pages.explorer import MOST_RECORDS, explorer_link
+from leaderboard.pages.exports import Columns, Files, Line
 from leaderboard.pages.item_outcomes import ItemFacts, item_facts, kind_codes, prompts_at
 from leaderboard.pages.model_views import Placement
-from leaderboard.pages.sections import Files, Picture, Section, make_picture
-from leaderboard.pages.table_rows import Columns, Line
+from leaderboard.pages.pictures import Picture, make_picture
+from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Row
 from leaderboard.verify.entries import KINDS
 

@@ -1,17 +1,15 @@
-"""Writes tables that compare models for papers, as LaTeX with the package booktabs."""
+"""Writes tables that compare models for papers: LaTeX with the package booktabs, and Markdown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from biasboard.ground.plain_text import printable
-from leaderboard.benchmark_pages import Column, Paper
-from leaderboard.pages.index_views import IndexView
-from leaderboard.pages.markup import number
-from leaderboard.pages.sections import Section
-from leaderboard.ranking.rank_ranges import RankRange
+from leaderboard.pages.markup import interval_text, metric_number
+from leaderboard.pages.tables import AnyView, TableRow
+from leaderboard.ranking.index_tables import IndexTable
+from leaderboard.ranking.profiles import entries_of
 from schemas.documents.result import Metric, Signature
 
 _SPECIAL = {
@@ -40,29 +38,6 @@ _UNKNOWN = "---"
 _SCORING = {"option_logprob": "log-probabilities of the options", "generation": "generated texts"}
 
 
-class PaperRow(NamedTuple):
-    """A row of a table for a paper."""
-
-    model: str
-    """Name of the model, with what distinguishes it from others of the same id."""
-    is_baseline: bool
-    rank: RankRange | None
-    unranked: str | None
-    """Reason why the row has no rank; None if it has one."""
-    metrics: tuple[Metric | None, ...]
-
-
-class PaperTable(NamedTuple):
-    """A table for a paper: a few columns, with everything in the caption that its numbers depend on."""
-
-    caption: str
-    label: str
-    """Name by which a text refers to the table."""
-    headings: tuple[str, ...]
-    rows: tuple[PaperRow, ...]
-    papers: tuple[Paper, ...]
-
-
 def escape(text: str, *, most: int = 400) -> str:
     r"""Escape an untrusted text for LaTeX; invisible characters become visible.
 
@@ -72,50 +47,88 @@ def escape(text: str, *, most: int = 400) -> str:
     return _SPECIALS.sub(lambda match: _SPECIAL.get(match[0], f"{match[0]}{{}}"), printable(text, most=most))
 
 
-def section_latex(section: Section) -> str:
-    """Return the table of a section for a paper: the ranking metric and those of the summaries, with rank ranges."""
-    table = section.table
-    ranking = [column for column in section.columns if column.metric == table.primary and not column.group]
-    columns: list[Column] = [*ranking, *(column for column in section.summarised if column not in ranking)]
-    rows = tuple(
-        PaperRow(
-            _named(row.entry.result.model.id, section.detail(row)),
-            row.entry.is_baseline,
-            row.rank,
-            row.unranked,
-            tuple(column.of(row.entry) for column in columns),
-        )
-        for row in table.rows
-    )
-    signature = f"{_in_words(table.signature)} {_versions(columns, rows)}"
-    ranked = f" Ranks by {section.primary_label}." if table.primary else ""
-    caption = f"{section.title}. {signature}{ranked}"
-    return _written(
-        PaperTable(caption, section.anchor, tuple(column.heading for column in columns), rows, section.pages.papers)
-    )
+def paper_latex(view: AnyView) -> str:
+    """Return the headline columns of a table for a paper as LaTeX, with rank ranges and reasons as footnotes."""
+    notes = _Notes()
+    body = [
+        [_name(view, row), *(_value(row.cells[number].metric, notes) for number in _shown(view)), _rank(row, notes)]
+        for row in view.rows
+    ]
+    headings = [escape(view.all_columns[number].heading) for number in _shown(view)]
+    wide = "*" if len(headings) > 3 else ""
+    cited = ", ".join(paper.key for paper in view.pages.papers)
+    footnotes = list(notes.lines())
+    if footnotes:
+        footnotes = [
+            "",
+            r"\medskip",
+            r"\begin{minipage}{\linewidth}\raggedright\footnotesize",
+            *footnotes,
+            r"\end{minipage}",
+        ]
+    lines = [
+        r"% Needs \usepackage{booktabs}. Compile names in other scripts than Latin with LuaLaTeX or XeLaTeX.",
+        *([f"% Cite {cited} and the table itself: the entries are in the .bib file beside this one."] if cited else []),
+        rf"\begin{{table{wide}}}",
+        r"\centering",
+        rf"\caption{{{escape(_caption(view), most=20_000)}}}",
+        rf"\label{{tab:{view.anchor}}}",
+        r"\scriptsize" if wide else r"\small",
+        rf"\begin{{tabular}}{{l{'l' * len(headings)}r}}",
+        r"\toprule",
+        " & ".join(["Model", *headings, "Rank"]) + r" \\",
+        r"\midrule",
+        *(" & ".join(cells) + r" \\" for cells in body),
+        r"\bottomrule",
+        r"\end{tabular}",
+        *footnotes,
+        rf"\end{{table{wide}}}",
+        "",
+    ]
+    return "\n".join(lines)
 
 
-def index_latex(view: IndexView, papers: Sequence[Paper]) -> str:
-    """Return the table of an index for a paper: the index and the metrics whose mean it is, with rank ranges."""
-    first = view.table.rows[0]
-    rows = tuple(
-        PaperRow(
-            row.model.id if row.is_baseline else row.label,
-            row.is_baseline,
-            row.rank,
-            row.unranked,
-            (row.primary, *row.parts),
-        )
-        for row in view.table.rows
-    )
-    asked = " ".join(_in_words(entry.result.signature) for entry in first.entries)
-    headings = (view.label(first.primary.name), *view.part_labels)
-    caption = f"{view.title}: the index is the mean of the metrics beside it, version {view.table.version}. {asked}"
-    return _written(PaperTable(f"{caption} Ranks by the index.", view.anchor, headings, rows, tuple(papers)))
+def paper_markdown(view: AnyView) -> str:
+    """Return the same table as Markdown, with the conditions as a line below it."""
+    headings = ["Model", *(view.all_columns[number].heading for number in _shown(view)), "Rank"]
+    lines = [headings, ["---"] * len(headings)]
+    for row in view.rows:
+        cells = [_plain_value(row.cells[number].metric) for number in _shown(view)]
+        name = _named(view, row) + (" (baseline)" if row.is_baseline else "")
+        lines.append([name, *cells, str(row.row.rank or "\N{EM DASH}")])
+    table = "\n".join(f"| {' | '.join(_markdown(cell) for cell in cells)} |" for cells in lines)
+    return f"{table}\n\n{_markdown(_caption(view))}\n"
 
 
-def _named(model_id: str, detail: str) -> str:
-    return f"{model_id} ({detail})" if detail else model_id
+def _markdown(text: str) -> str:
+    """Escape an untrusted text for a cell of a Markdown table, where it can be neither a link nor HTML."""
+    return re.sub(r"[\\`*_{}\[\]<>|#!]", lambda match: f"\\{match[0]}", printable(text, most=20_000))
+
+
+def _shown(view: AnyView) -> list[int]:
+    """Return the numbers of the columns of a table for a paper."""
+    return [number for number, column in enumerate(view.all_columns) if column.is_headline]
+
+
+def _caption(view: AnyView) -> str:
+    """Return everything that the numbers of a table depend on, in words."""
+    table = view.table
+    entries = entries_of(table.rows[0])
+    columns = [view.all_columns[number] for number in _shown(view)]
+    versions = [f"{column.heading} {column.example.version}" for column in columns if column.example is not None]
+    sentences = [f"{view.title}."]
+    if isinstance(table, IndexTable):
+        sentences.append(f"The index is the mean of the metrics beside it, version {table.version}.")
+    sentences += [_in_words(entry.result.signature) for entry in entries]
+    if versions:
+        sentences.append(f"Metric versions: {', '.join(versions)}.")
+    if view.primary_label != "none":
+        sentences.append(f"Ranks by {view.primary_label}.")
+    metrics = (cell.metric for row in view.rows for cell in row.cells if cell.metric is not None)
+    levels = {metric.interval.level for metric in metrics if metric.interval is not None}
+    if len(levels) == 1:
+        sentences.append(f"Brackets: {max(levels):.0%} intervals.")
+    return " ".join([*sentences, "A rank range says which ranks the data allow."])
 
 
 def _in_words(signature: Signature) -> str:
@@ -131,16 +144,6 @@ def _in_words(signature: Signature) -> str:
         f"(sha256 {signature.prompt_sha256[:8]}), read from {_SCORING[signature.scoring]}{normalisation}{outcomes}"
         f"{examples}."
     )
-
-
-def _versions(columns: Sequence[Column], rows: Sequence[PaperRow]) -> str:
-    """Return the sentence that names the version of each metric."""
-    found = []
-    for index, column in enumerate(columns):
-        version = next((metric.version for row in rows if (metric := row.metrics[index]) is not None), None)
-        if version is not None:
-            found.append(f"{column.label} {version}")
-    return f"Metric versions: {', '.join(found)}." if found else ""
 
 
 class _Notes:
@@ -170,46 +173,19 @@ def _letters(index: int) -> str:
     return first + chr(ord("a") + index % 26)
 
 
-def _written(table: PaperTable) -> str:
-    notes = _Notes()
-    levels = {metric.interval.level for row in table.rows for metric in row.metrics if metric and metric.interval}
-    level = f" Brackets: {max(levels):.0%} intervals." if len(levels) == 1 else ""
-    ranks = " A rank range says which ranks the data allow."
-    body = [rf"{_row(row, notes)} \\" for row in table.rows]
-    wide = "*" if len(table.headings) > 3 else ""
-    cited = ", ".join(paper.key for paper in table.papers)
-    lines = [
-        r"% Needs \usepackage{booktabs}. Compile names in other scripts than Latin with LuaLaTeX or XeLaTeX.",
-        *([f"% Cite {cited} and the table itself: the entries are in the .bib file beside this one."] if cited else []),
-        rf"\begin{{table{wide}}}",
-        r"\centering",
-        rf"\caption{{{escape(table.caption + level + ranks, most=20_000)}}}",
-        rf"\label{{tab:{table.label}}}",
-        r"\scriptsize" if wide else r"\small",
-        rf"\begin{{tabular}}{{l{'l' * len(table.headings)}r}}",
-        r"\toprule",
-        " & ".join(["Model", *map(escape, table.headings), "Rank"]) + r" \\",
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    footnotes = list(notes.lines())
-    if footnotes:
-        lines += [
-            "",
-            r"\medskip",
-            r"\begin{minipage}{\linewidth}\raggedright\footnotesize",
-            *footnotes,
-            r"\end{minipage}",
-        ]
-    return "\n".join([*lines, rf"\end{{table{wide}}}", ""])
+def _name(view: AnyView, row: TableRow) -> str:
+    return rf"\texttt{{{escape(_named(view, row), most=120)}}}" + (" (baseline)" if row.is_baseline else "")
 
 
-def _row(row: PaperRow, notes: _Notes) -> str:
-    name = rf"\texttt{{{escape(row.model, most=120)}}}" + (" (baseline)" if row.is_baseline else "")
-    rank = escape(str(row.rank)) if row.rank else _UNKNOWN + notes.mark(row.unranked or "not ranked")
-    return " & ".join([name, *(_value(metric, notes) for metric in row.metrics), rank])
+def _named(view: AnyView, row: TableRow) -> str:
+    """Return the id of a model with its backend, precision and revision: a paper has no page to look them up on."""
+    detail = view.detail(row.row)
+    return f"{row.model.id} ({detail})" if detail else row.model.id
+
+
+def _rank(row: TableRow, notes: _Notes) -> str:
+    rank = row.row.rank
+    return escape(str(rank)) if rank else _UNKNOWN + notes.mark(row.row.unranked or "not ranked")
 
 
 def _value(metric: Metric | None, notes: _Notes) -> str:
@@ -217,9 +193,14 @@ def _value(metric: Metric | None, notes: _Notes) -> str:
         return _UNKNOWN + notes.mark("not a metric of this task")
     if metric.value is None:
         return _UNKNOWN + notes.mark(metric.reason or "unknown")
+    mark = notes.mark(f"no interval: {metric.interval_reason}") if metric.interval is None else ""
+    return escape(_plain_value(metric)) + mark
+
+
+def _plain_value(metric: Metric | None) -> str:
+    """Return a value with its interval."""
+    if metric is None or metric.value is None:
+        return "\N{EM DASH}"
     signed = metric.minimum < 0
-    value = escape(number(metric.value, signed=signed))
-    if metric.interval is None:
-        return value + notes.mark(f"no interval: {metric.interval_reason}")
-    low, high = (escape(number(end, signed=signed)) for end in (metric.interval.low, metric.interval.high))
-    return f"{value} [{low}, {high}]"
+    interval = "" if metric.interval is None else f" {interval_text(metric.interval, signed=signed)}"
+    return f"{metric_number(metric)}{interval}"

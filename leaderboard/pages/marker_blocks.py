@@ -10,8 +10,8 @@ from biasboard.ground.errors import ConfigError
 from leaderboard.benchmark_pages import BaselinePanel, pages_of_benchmarks
 from leaderboard.pages.news import News
 from leaderboard.pages.profile import TINTS, front_parts, front_table
-from leaderboard.pages.sections import Section
 from leaderboard.pages.shown_findings import shown_findings
+from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Board
 
 _BLOCKS = ("profile", "findings", "examples", "news", "apart")

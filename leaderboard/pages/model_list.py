@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name, facts_of, file_name
+from leaderboard.pages.exports import Columns, Line
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
-from leaderboard.pages.table_rows import Columns, Line
 from leaderboard.verify.entries import Provenance
 from schemas.documents.model_facts import ModelFacts
 

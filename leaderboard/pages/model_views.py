@@ -14,9 +14,11 @@ from leaderboard.pages.addresses import model_page, result_anchor
 from leaderboard.pages.answers import Answers, make_answers
 from leaderboard.pages.definitions import define
 from leaderboard.pages.digests import Digest, digest_of_result
+from leaderboard.pages.exports import Files
 from leaderboard.pages.figures import figures_of_result
 from leaderboard.pages.markup import slug
-from leaderboard.pages.sections import Files, Picture, Section, make_picture
+from leaderboard.pages.pictures import Picture, make_picture
+from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.dataset import Manifest

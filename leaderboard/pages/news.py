@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree
 
 from biasboard.ground.plain_text import printable
+from leaderboard.pages.exports import Columns, Line
 from leaderboard.pages.model_views import ModelView, Placement
-from leaderboard.pages.table_rows import Columns, Line
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.verify.entries import LeftOut
 from schemas.documents.board import Acceptance, Register
@@ -122,7 +122,7 @@ def _of_result(acceptance: Acceptance, shown: _Shown | None, otherwise: str) -> 
             parts = acceptance.place.split("/")
             model = parts[min(1, len(parts) - 1)].replace("__", "/")
             return News(date, what, model, None, text, otherwise, acceptance.place, None)
-        title = shown.placement.section.title
+        title = shown.placement.section.name
         return News(date, what, shown.model.id, title, text, _state(shown.row), acceptance.place, shown.address)
 
     yield event(acceptance.accepted, "accepted", "")
@@ -186,7 +186,7 @@ def _version(one: _Shown) -> tuple[int, ...]:
 
 
 def _about(one: _Shown, date: str, event: Event, text: str) -> News:
-    title, place = one.placement.section.title, one.row.entry.place
+    title, place = one.placement.section.name, one.row.entry.place
     return News(date, event, one.model.id, title, text, _state(one.row), place, one.address)
 
 

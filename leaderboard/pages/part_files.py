@@ -13,7 +13,7 @@ from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import Placement
 from leaderboard.pages.part_texts import PartTexts
 from leaderboard.pages.part_values import Labels, PartOfResult, PartValue, floors
-from leaderboard.pages.sections import Section
+from leaderboard.pages.tables import Section
 
 _DIGITS = 5
 _MOST_SOURCES = 3
@@ -114,7 +114,7 @@ def _context(measured: Measured, suite: Suite) -> JsonValue:
     section = measured.section
     return {
         "id": context_id(section),
-        "title": section.title.removeprefix(f"{suite.title}, "),
+        "title": section.conditions.removeprefix(f"{suite.title}, "),
         "page": measured.page,
         "table": f"{section.page}#{section.anchor}",
         "metrics": list(measured.metrics),

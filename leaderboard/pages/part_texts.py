@@ -9,7 +9,7 @@ from typing import NamedTuple
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.task import Task, load_task
-from leaderboard.pages.sections import Section
+from leaderboard.pages.tables import Section
 from schemas.documents.dataset import Manifest, SplitEntry
 from schemas.folders.dataset_folder import read_split
 

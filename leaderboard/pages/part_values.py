@@ -11,7 +11,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.metric import MetricInputs, Value
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
 from evaluators.task import load_task
-from leaderboard.pages.sections import Section
+from leaderboard.pages.tables import Section
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 from schemas.files.record_columns import RecordColumns

@@ -14,36 +14,44 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
 from biasboard.ground.plain_text import visible
 from biasboard.ground.progress import Report, silent
-from leaderboard.benchmark_pages import load_pages
+from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
-from leaderboard.pages import markup, table_rows
+from leaderboard.pages import markup, table_files
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.answers import rule
-from leaderboard.pages.badges import PLACEHOLDER, Badge, make_badges
-from leaderboard.pages.citations import bibtex, cited_index, cited_section
+from leaderboard.pages.badges import Badge, make_badges
+from leaderboard.pages.choice_keys import answers_link
+from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import DATASET_COLUMNS, BuiltDataset, DatasetView, dataset_line, make_datasets
 from leaderboard.pages.digests import digest_of_index, overview
 from leaderboard.pages.explorer import explorer_files, explorer_link
+from leaderboard.pages.exports import Files, Table, remembered_parquet
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.history import history
-from leaderboard.pages.index_views import IndexView, index_placements, index_views
-from leaderboard.pages.latex import index_latex, section_latex
-from leaderboard.pages.listings import (
-    BENCHMARK_COLUMNS,
-    DATA_COLUMNS,
-    benchmark_line,
-    data_lines,
-)
+from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.model_list import MODEL_COLUMNS, listed_models, model_line, size_text
 from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
-from leaderboard.pages.sections import Files, Picture, Section, make_sections
+from leaderboard.pages.pictures import Picture
 from leaderboard.pages.set_aside import APART_COLUMNS, ApartGroup, apart_lines, make_apart
 from leaderboard.pages.suites import Suites, make_suites, suite_page, suite_tables
-from leaderboard.pages.table_files import Table, index_tables, metrics_table, remembered_parquet, section_tables
+from leaderboard.pages.tables import (
+    AnyView,
+    Cell,
+    IndexView,
+    Section,
+    TableColumn,
+    TableRow,
+    index_placements,
+    index_views,
+    make_sections,
+)
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.index_tables import Incomplete, IndexTable
+from leaderboard.ranking.profiles import scope_of
+from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
 from leaderboard.reported_tables import reported_tables
 from leaderboard.verify.entries import LeftOut
 from schemas.documents.board import AnswerKey, Register
@@ -76,6 +84,16 @@ class View(NamedTuple):
     """Parts of the suites that have results."""
     figures: Mapping[str, tuple[Picture, ...]] = {}
     """Figures of all models, by benchmark."""
+
+    @property
+    def tables(self) -> tuple[AnyView, ...]:
+        """All tables that compare models."""
+        return (*self.sections, *self.indices)
+
+    def tables_of(self, benchmark: str) -> tuple[AnyView, ...]:
+        """Return the tables of a benchmark, the default one first."""
+        of_table = {id(one.table): one for one in self.tables}
+        return tuple(of_table[id(table)] for table in tables_of_benchmark(self.board, benchmark))
 
 
 def make_view(
@@ -232,24 +250,20 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
         pages[data.page.removesuffix(".html") + ".md"] = render("dataset.md.j2", data=data)
     for suite in view.suites.views:
         pages[suite.page.removesuffix(".html") + ".md"] = render("suite.md.j2", suite=suite)
+    answers = _answers(view)
     for benchmark in view.board.benchmarks:
-        sections = [section for section in view.sections if section.table.signature.benchmark == benchmark]
-        indices = [index for index in view.indices if index.table.benchmark == benchmark]
-        incomplete = {
-            f"{place.dataset} {place.dataset_version}, {place.protocol}": entries
-            for place, entries in view.board.indices.incomplete.items()
-            if place.benchmark == benchmark
-        }
-        path = sections[0].page.removesuffix(".html") + ".md"
-        pages[path] = render(
-            "benchmark.md.j2",
-            benchmark=benchmark,
-            sections=sections,
-            indices=indices,
-            incomplete=incomplete,
-            figures=view.figures.get(benchmark, ()),
-            exported=exported,
-        )
+        tables = view.tables_of(benchmark)
+        for table in tables:
+            pages[table.page.removesuffix(".html") + ".md"] = render(
+                "benchmark.md.j2",
+                view=table,
+                root="../" * table.page.count("/"),
+                tables=tables,
+                incomplete=_incomplete(view.board, table),
+                figures=view.figures.get(benchmark, ()) if table.is_default else (),
+                bibtex=exported[table.files.bib],
+                answers=answers,
+            )
     for number, model in enumerate(view.models):
         report("writing pages", number, len(view.models))
         placed = index_placements(view.indices, model.id)
@@ -264,7 +278,6 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             badges=view.badges.get(model.id, ()),
             history=history(model),
             address=view.address,
-            placeholder=PLACEHOLDER,
         )
     return pages
 
@@ -272,11 +285,15 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
 def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
     """Return the pages of which there is one each."""
     pages = {
-        "benchmarks/index.md": render("benchmarks.md.j2", sections=view.sections, files=_files("benchmarks")),
+        "benchmarks/index.md": render(
+            "benchmarks.md.j2",
+            benchmarks=[(pages, view.tables_of(pages.name)) for pages in _described(view.board)],
+            files=_files("benchmarks"),
+        ),
         "models/index.md": render("models.md.j2", models=listed_models(view.models), files=_files("models")),
         "audit.md": render(
             "audit.md.j2",
-            lines=table_rows.audit_lines(view.board, view.left_out),
+            lines=table_files.audit_lines(view.board, view.left_out),
             n_left_out=len(view.left_out),
             has_apart=bool(view.apart),
             files=_files("audit"),
@@ -286,7 +303,7 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
             "data.md.j2",
             datasets=view.datasets,
             dataset_files=_files("datasets"),
-            lines=data_lines(view.sections, view.manifests),
+            lines=table_files.data_lines(view.sections, view.manifests),
             files=_files("data"),
         ),
         "answers.md": render("answers.md.j2"),
@@ -297,6 +314,42 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
     if view.apart:
         pages["apart.md"] = render("apart.md.j2", groups=view.apart, files=_files("apart"))
     return pages
+
+
+def _answers(view: View) -> Callable[[TableRow, TableColumn, Cell], str | None]:
+    """Return a function for the address of the answers behind a cell, None where the site has none."""
+    links = {
+        (placement.row.entry.origin, placement.row.entry.place): link
+        for model in view.models
+        for placement in model.placements
+        if (link := explorer_link(placement)) is not None
+    }
+    known = frozenset(links.values())
+
+    def behind(row: TableRow, column: TableColumn, cell: Cell) -> str | None:
+        whole = answers_link(row.row, column.metric)
+        if cell.entry is not None:
+            whole = links.get((cell.entry.origin, cell.entry.place))
+        if whole not in known:
+            return None
+        return answers_link(row.row, column.metric, column.group) if column.group else whole
+
+    return behind
+
+
+def _described(board: Board) -> list[BenchmarkPages]:
+    """Return the page description of each benchmark, those with results first."""
+    names = dict.fromkeys([*board.benchmarks, *(pages.name for pages in pages_of_benchmarks())])
+    return [load_pages(name) for name in names]
+
+
+def _incomplete(board: Board, table: AnyView) -> list[Incomplete]:
+    """Return the models without an index, for its table; for each table of results if no model has an index."""
+    scope = scope_of(table.table)
+    has_index = any(scope_of(index) == scope for index in board.indices.tables)
+    if has_index and not isinstance(table.table, IndexTable):
+        return []
+    return [entry for place, entries in board.indices.incomplete.items() if (*place,) == scope for entry in entries]
 
 
 def _without_index(board: Board, model_id: str) -> Iterator[str]:
@@ -315,22 +368,24 @@ def _files(stem: str) -> Files:
 def tables_of(view: View) -> Iterator[Table]:
     """Yield every table that the site offers for download."""
     manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
-    for section in view.sections:
-        yield from section_tables(section, manifests)
-    for index in view.indices:
-        yield from index_tables(index, manifests)
+    for table in view.tables:
+        yield from table_files.view_tables(table, manifests)
     for model in view.models:
         for placement in model.placements if not model.is_baseline else ():
-            yield metrics_table(placement, manifests)
-    yield Table(_files("audit"), table_rows.AUDIT_COLUMNS, table_rows.audit_lines(view.board, view.left_out))
-    yield Table(_files("data"), DATA_COLUMNS, data_lines(view.sections, view.manifests))
+            yield table_files.metrics_table(placement, manifests)
+    yield Table(_files("audit"), table_files.AUDIT_COLUMNS, table_files.audit_lines(view.board, view.left_out))
+    yield Table(_files("data"), table_files.DATA_COLUMNS, table_files.data_lines(view.sections, view.manifests))
     yield Table(_files("datasets"), DATASET_COLUMNS, [dataset_line(data) for data in view.datasets])
     for data in view.datasets:
         yield from data.tables
     yield from suite_tables(view.suites)
     if view.apart:
         yield Table(_files("apart"), APART_COLUMNS, apart_lines(view.apart))
-    yield Table(_files("benchmarks"), BENCHMARK_COLUMNS, [benchmark_line(section) for section in view.sections])
+    yield Table(
+        _files("benchmarks"),
+        table_files.BENCHMARK_COLUMNS,
+        [table_files.benchmark_line(section) for section in view.sections],
+    )
     if view.news:
         yield Table(_files("news"), NEWS_COLUMNS, news_lines(view.news))
     yield Table(_files("models"), MODEL_COLUMNS, [model_line(model) for model in listed_models(view.models)])
@@ -341,13 +396,10 @@ def _exports(view: View, report: Report) -> dict[str, str]:
     for number, table in enumerate(found := list(tables_of(view))):
         report("writing tables", number, len(found))
         files |= table.texts
-    for section in view.sections:
-        cited = cited_section(section, files[section.files.json])
-        files |= {section.files.tex: section_latex(section), section.files.bib: bibtex(cited, view.address)}
-    for index in view.indices:
-        papers = load_pages(index.table.benchmark).papers
-        cited = cited_index(index, papers, files[index.files.json])
-        files |= {index.files.tex: index_latex(index, papers), index.files.bib: bibtex(cited, view.address)}
+    for view_of in view.tables:
+        cited = bibtex(view_of, files[view_of.files.json], view.address)
+        files |= {view_of.files.tex: paper_latex(view_of), view_of.files.bib: cited}
+        files[view_of.files.markdown] = paper_markdown(view_of)
     return files
 
 
@@ -368,9 +420,7 @@ def parquet_files(view: View, texts: Mapping[str, str], memory: Memory, report: 
 
 
 def _charts(view: View) -> dict[str, str]:
-    pictures = [section.picture for section in view.sections if section.picture is not None]
-    pictures += [index.picture for index in view.indices if index.picture is not None]
-    pictures += [picture for index in view.indices for picture in index.charts]
+    pictures = [picture for table in view.tables for picture in table.pictures]
     pictures += [picture for of_benchmark in view.figures.values() for picture in of_benchmark]
     for model in view.models:
         pictures += [picture for placement in model.placements for picture in placement.pictures]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from leaderboard.pages.exports import Columns, Line
 from leaderboard.pages.model_views import ModelView, Placement
-from leaderboard.pages.table_rows import Columns, Line
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry
 
@@ -145,7 +145,7 @@ def make_apart(board: Board, models: Sequence[ModelView]) -> tuple[ApartGroup, .
     for model in models:
         for placement in model.placements:
             for kind in _kinds(placement):
-                title, page = placement.section.title, f"{model.page}#{placement.anchor}"
+                title, page = placement.section.name, f"{model.page}#{placement.anchor}"
                 found[kind].append(ApartResult(placement.row.entry, placement.row.unranked or "", title, page))
     return tuple(ApartGroup(kind, tuple(sorted(results, key=_order))) for kind, results in found.items() if results)
 

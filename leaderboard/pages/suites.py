@@ -15,15 +15,14 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Column
 from leaderboard.pages.addresses import dataset_page
+from leaderboard.pages.exports import Columns, Files, Line, Table
 from leaderboard.pages.item_errors import is_of_model
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.part_files import Measured, Suite, context_id, suite_files
 from leaderboard.pages.part_texts import part_texts
 from leaderboard.pages.part_values import PartOfResult, part_metrics, parts_of, shown_metrics, why_unmeasured
-from leaderboard.pages.sections import Files, Section
-from leaderboard.pages.table_files import Table
-from leaderboard.pages.table_rows import Columns, Line
+from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Row
 from schemas.documents.dataset import Manifest
 

@@ -320,7 +320,6 @@ def test_lists_and_tables_lead_to_the_page(texts: dict[str, str]) -> None:
     for page, link in (
         ("data.md", "datasets/gifi-1.0.0.html"),
         ("benchmarks/gifi.md", "../datasets/gifi-1.0.0.html"),
-        ("benchmarks/index.md", "../datasets/gifi-1.0.0.html"),
     ):
         assert f'href="{link}"' in texts[page]
     (row,) = json.loads(texts["files/datasets.json"])["rows"]

@@ -17,8 +17,8 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.scorer import quick_scorers
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages.index_views import index_placements, index_views
 from leaderboard.pages.rendering import generate, make_view
+from leaderboard.pages.tables import index_placements, index_views
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.unranked import why_unranked
@@ -131,8 +131,8 @@ def test_pages_and_files_show_the_index(board: Board) -> None:
     view = make_view(board, (), ())
     files = generate(view, {"index.md": "<!-- generated: profile -->\n"})
     page = files["benchmarks/gifi.md"]
-    assert "Texts were scored for embedding by made-1, sentiment by made-1, toxicity by made-1." in page
-    assert "Models without an index on gifi 1.0.0, sampled-v1: lab/partial" in page
+    assert "; embedding by made-1; sentiment by made-1; toxicity by made-1" in page
+    assert "<dt>Models without an index</dt><dd>lab/partial" in page
     assert "Pronoun families</a>" in files["index.md"]
     main = max(view.indices, key=lambda index: len(index.table.rows))
     rows = list(csv.DictReader(io.StringIO(files[main.files.csv])))
@@ -156,7 +156,9 @@ def test_metrics_have_labels_and_definitions_and_variants_are_folded(board: Boar
     view = make_view(board, [], ())
     files = generate(view, {})
     keys = {definition.name for task in CONFIGS for definition in metric_definitions(task) if "_" in definition.name}
-    for path in ("benchmarks/gifi.md", "models/lab__even.md"):
+    recognition = next(one for one in view.sections if one.table.signature.config == "recognition")
+    assert "<dt>In the files only</dt><dd>GDR, paper, GDR, published code: " in files[recognition.page[:-5] + ".md"]
+    for path in (recognition.page[:-5] + ".md", "models/lab__even.md"):
         page = files[path]
         headings = re.findall(r"<th [^>]*>(.*?)</th>", page)
         captions = re.findall(r"<figcaption>(.*?)</figcaption>", page)
@@ -165,11 +167,12 @@ def test_metrics_have_labels_and_definitions_and_variants_are_folded(board: Boar
         assert not {text for text in plain if text in keys or any(text.startswith(f"{key} ") for key in keys)}
         assert "Share of answers whose first pronoun belongs to the prompt" in page
         folding = re.compile(r"<summary>Variants of these metrics, for comparison</summary>.*?</table>", re.DOTALL)
-        assert any("GDR, published code" in folded for folded in folding.findall(page))
+        is_folded = any("GDR, published code" in folded for folded in folding.findall(page))
+        assert is_folded is (path == "models/lab__even.md")
         assert not re.search(r"<th [^>]*>[^\n]*GDR, published code", folding.sub("", page))
     for section in view.sections:
-        assert section.picture is not None
-        assert "Scatter" not in section.picture.alt, "these tables hold no two metrics that explain each other"
+        (picture,) = section.pictures
+        assert "Scatter" not in picture.alt, "these tables hold no two metrics that explain each other"
     shares = [chart.metrics for chart in load_pages("gifi").share_charts]
     assert all("no_pronoun_rate" not in metrics for metrics in shares), "a share of other answers than the rest"
 
@@ -234,7 +237,7 @@ def test_tables_of_other_items_have_names_and_files_of_their_own(tmp_path: Path)
     write_gifi_model(tmp_path, "lab/whole", 0.5)
     write_gifi_model(tmp_path, "lab/slice", 0.5, n_templates=20)
     views = make_view(assemble(loaded_from(tmp_path).entries), (), ()).indices
-    assert sorted(view.title for view in views) == [
+    assert sorted(view.conditions for view in views) == [
         "gifi 1.0.0, index, sampled-v1, 220 + 220 + 60 + 330 items",
         "gifi 1.0.0, index, sampled-v1, 330 + 330 + 60 + 330 items",
     ]

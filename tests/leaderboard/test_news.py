@@ -57,7 +57,7 @@ def test_acceptances_come_newest_first_with_the_state_of_today(tmp_path: Path) -
     (row,) = (row for row in view.board.tables[0].rows if row.entry.place == "x/acme__large")
     assert newest.now == f"rank {row.rank} of 2"
     assert newest.model == "acme/large"
-    assert newest.table == view.sections[0].title
+    assert newest.table == view.sections[0].name
     assert newest.page is not None
     assert newest.page.startswith("models/acme__large.html#")
 

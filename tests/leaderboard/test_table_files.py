@@ -15,12 +15,11 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
+from leaderboard.pages.exports import Files, Scalar, Table, remembered_parquet
 from leaderboard.pages.latex import escape
 from leaderboard.pages.publishing import site_address
 from leaderboard.pages.rendering import View, generate, make_view, parquet_files, tables_of
-from leaderboard.pages.sections import Files
-from leaderboard.pages.table_files import Table, remembered_parquet
-from leaderboard.pages.table_rows import COMPARISON_COLUMNS, Scalar
+from leaderboard.pages.table_files import COMPARISON_COLUMNS
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from schemas.documents.dataset import Manifest
@@ -174,7 +173,7 @@ def test_the_table_for_papers_has_value_interval_and_rank_range(view: View, text
     line = next(line for line in rows if "acme/large" in line)
     assert f"& {metric.value:.3f} [{metric.interval.low:.3f}, {metric.interval.high:.3f}] &" in line
     assert line.endswith(rf"& {str(row.rank).replace(chr(0x2013), '--')} \\")
-    assert {line.count(" & ") for line in rows} == {len(section.summarised) + 1}
+    assert {line.count(" & ") for line in rows} == {len(section.headlines) + 1}
 
 
 def test_the_caption_names_the_signature_in_words(view: View, texts: dict[str, str]) -> None:
@@ -213,8 +212,8 @@ def test_special_characters_of_names_are_escaped(view: View, texts: dict[str, st
 def test_an_index_has_a_table_for_papers_too(view: View, texts: dict[str, str]) -> None:
     (index,) = view.indices
     tex = texts[index.files.tex]
-    assert "the index is the mean of the metrics beside it" in tex
-    assert " & ".join(["Model", "Index", *index.part_labels, "Rank"]) in tex
+    assert "The index is the mean of the metrics beside it" in tex
+    assert " & ".join(["Model", *(column.heading for column in index.headlines), "Rank"]) in tex
 
 
 def entries(bibtex: str) -> dict[str, dict[str, str]]:
@@ -266,12 +265,12 @@ def test_pages_offer_the_files_and_the_citation(view: View, texts: dict[str, str
     page = texts["benchmarks/synthbias.md"]
     for section in view.sections:
         if section.table.signature.benchmark == "synthbias":
-            for path in (section.files.parquet, section.files.tex, section.files.bib):
+            for path in (section.files.parquet, section.files.markdown, section.files.tex, section.files.bib):
                 assert f'href="../{path}"' in page
-    assert page.count("<summary>Cite this table</summary>") == 1
+    assert page.count("<summary>Share</summary>") == 1
     assert "@inproceedings{wang2025ucerf," in page
     # Markdown must see one unbroken HTML block.
-    block = page[page.index("<summary>Cite this table</summary>") :]
+    block = page[page.index("<summary>Share</summary>") :]
     assert "\n\n" not in block[: block.index("</details>")]
 
 

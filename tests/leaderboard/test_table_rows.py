@@ -6,9 +6,12 @@ import csv
 import io
 import json
 
+import pandas as pd
 import pytest
 
-from leaderboard.pages import table_rows
+from leaderboard.pages.exports import to_csv
+from leaderboard.pages.table_files import audit_lines, metric_lines, view_tables
+from leaderboard.pages.tables import make_sections
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import LeftOut, Root
 from tests.leaderboard.made_keys import load_known
@@ -26,18 +29,21 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
 
 def test_cells_that_a_spreadsheet_would_run_are_defused() -> None:
     texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "plain", ""]
-    lines = list(csv.reader(io.StringIO(table_rows.to_csv([{"text": text} for text in texts]))))
+    lines = list(csv.reader(io.StringIO(to_csv(pd.DataFrame({"text": texts})))))
     assert [line[0] if line else "" for line in lines[1:]] == ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "plain", ""]
 
 
 def test_negative_numbers_stay_numbers() -> None:
-    assert table_rows.to_csv([{"gap": -0.25, "known": True, "rank": None}]) == "gap,known,rank\n-0.25,true,\n"
+    assert (
+        to_csv(pd.DataFrame([{"gap": -0.25, "known": True, "rank": None}], dtype=object))
+        == "gap,known,rank\n-0.25,true,\n"
+    )
 
 
 def test_csv_and_json_hold_the_numbers_of_the_results(board: Board) -> None:
-    lines = table_rows.table_lines(board.tables[0])
-    from_csv = list(csv.DictReader(io.StringIO(table_rows.to_csv(lines))))
-    from_json = json.loads(table_rows.to_json(lines, signature="x"))["rows"]
+    table = next(view_tables(make_sections(board)[0], {}))
+    from_csv = list(csv.DictReader(io.StringIO(table.texts[table.files.csv])))
+    from_json = json.loads(table.texts[table.files.json])["rows"]
     assert len(from_csv) == len(from_json) == 3
     for row, csv_line, json_line in zip(board.tables[0].rows, from_csv, from_json, strict=True):
         metric = row.entry.metric("accuracy", {"stereotype": "anti"})
@@ -53,7 +59,7 @@ def test_csv_and_json_hold_the_numbers_of_the_results(board: Board) -> None:
 
 def test_every_metric_of_a_result_is_exported(board: Board) -> None:
     entry = board.tables[0].rows[0].entry
-    lines = table_rows.metric_lines(entry)
+    lines = metric_lines(entry)
     assert len(lines) == len(entry.result.metrics)
     reasons = {line["metric"]: line["reason"] for line in lines if line["value"] is None}
     assert reasons.keys() == {"undetermined_rate"}
@@ -61,7 +67,8 @@ def test_every_metric_of_a_result_is_exported(board: Board) -> None:
 
 
 def test_comparisons_name_the_models(board: Board) -> None:
-    lines = table_rows.comparison_lines(board.tables[0].comparisons)
+    _, compared = view_tables(make_sections(board)[0], {})
+    lines = compared.lines
     assert len(lines) == 1
     assert str(lines[0]["first"]).split(" (")[0] in ("acme/small", "=cmd|' /C calc'!A0")
     assert lines[0]["separable"] is True
@@ -69,7 +76,7 @@ def test_comparisons_name_the_models(board: Board) -> None:
 
 def test_the_audit_lists_what_was_left_out(board: Board) -> None:
     left_out = [LeftOut(place="x/y", origin="accepted", reason="x/y/result.json: not strict JSON")]
-    lines = table_rows.audit_lines(board, left_out)
+    lines = audit_lines(board, left_out)
     assert len(lines) == 4
     assert lines[0]["state"] == "left out"
     assert lines[0]["reason"] == "x/y/result.json: not strict JSON"

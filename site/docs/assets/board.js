@@ -17,9 +17,8 @@
     return direction * first.localeCompare(second, "en", { numeric: true });
   }
 
-  function sortBy(table, header) {
+  function sortBy(table, header, ascending = header.getAttribute("aria-sort") !== "ascending") {
     const column = cellsOf(header.parentElement).indexOf(header);
-    const ascending = header.getAttribute("aria-sort") !== "ascending";
     const key = (row) => row.children[column].dataset.sort ?? row.children[column].textContent.trim();
     for (const other of header.parentElement.children) {
       other.removeAttribute("aria-sort");
@@ -61,14 +60,11 @@
 
   function filter(board) {
     const text = board.querySelector("[data-bb-filter]").value.trim().toLocaleLowerCase();
-    const hideBaselines = board.querySelector("[data-bb-hide-baselines]")?.checked ?? false;
-    const rows = Array.from(board.querySelectorAll("tbody:not(.bb-line) > tr"));
-    let shown = 0;
+    const rows = Array.from(board.querySelectorAll("tbody > tr"));
     for (const row of rows) {
-      const name = row.querySelector("th").textContent + " " + (row.textContent ?? "");
-      row.hidden = (hideBaselines && row.dataset.baseline === "true") || !name.toLocaleLowerCase().includes(text);
-      shown += row.hidden ? 0 : 1;
+      row.hidden = !row.textContent.toLocaleLowerCase().includes(text);
     }
+    const shown = rows.filter((row) => !row.hidden).length;
     const rowWord = rows.length === 1 ? "row" : "rows";
     const count = shown === rows.length ? `${shown} ${rowWord}` : `${shown} of ${rows.length} ${rowWord}`;
     board.querySelector("[data-bb-count]").textContent = count;
@@ -80,7 +76,7 @@
     for (const part of document.querySelectorAll("[data-bb-by]")) {
       part.hidden = part.dataset.bbBy !== choice;
     }
-    for (const select of rankings) {
+    for (const select of document.querySelectorAll("[data-bb-rank-by]")) {
       select.value = choice;
       const table = select.closest("[data-bb-board]").querySelector("table");
       const shown = (row) => row.querySelector(".bb-rank > [data-bb-by]:not([hidden])");
@@ -97,17 +93,71 @@
     }
   }
 
-  // The address keeps the choice, and leads to the table in which it was made.
-  function keep(select) {
+  // The address keeps what a reader chose, so that a link leads to the same view. filters.js keeps its own choices there.
+  // A page that was opened from a folder may not change its address.
+  function keep(name, value) {
     const address = new URL(location.href);
-    const isFirst = select.selectedIndex === 0;
-    address.search = isFirst ? "" : new URLSearchParams({ "rank-by": select.value }).toString();
-    address.hash = select.dataset.bbRankBy;
-    history.replaceState(null, "", address);
+    address.searchParams.delete(name);
+    if (value) {
+      address.searchParams.set(name, value);
+    }
+    if (location.protocol !== "file:") {
+      history.replaceState(null, "", address);
+    }
   }
 
-  async function copy(button) {
-    const text = button.parentElement.querySelector("code").textContent;
+  // A table with columns that are folded and useless predictors in a band, of which a page has one.
+  function open(board) {
+    const asked = new URLSearchParams(location.search);
+    const table = board.querySelector("table");
+    const select = board.querySelector("[data-bb-rank-by]");
+    if (Array.from(select?.options ?? []).some((option) => option.value === asked.get("rank-by"))) {
+      rankBy(asked.get("rank-by"));
+    }
+    const [key, direction] = (asked.get("sort") ?? "").split(":");
+    const header = Array.from(table.querySelectorAll("th[data-bb-key]")).find((one) => one.dataset.bbKey === key);
+    if (header !== undefined) {
+      sortBy(table, header, direction !== "down");
+    }
+    const all = board.querySelector("[data-bb-all-columns]");
+    if (all !== null) {
+      const fold = () => board.classList.toggle("bb-brief", !all.checked);
+      all.checked = asked.has("columns") || (header?.classList.contains("bb-more") ?? false);
+      fold();
+      all.addEventListener("change", () => {
+        fold();
+        keep("columns", all.checked ? "all" : "");
+      });
+    }
+    const band = board.querySelector("[data-bb-baselines]");
+    if (band !== null) {
+      band.checked ||= asked.has("baselines");
+      band.addEventListener("change", () => keep("baselines", band.checked ? "shown" : ""));
+    }
+    board.querySelector(".bb-choices").hidden = false;
+    select?.addEventListener("change", () => {
+      rankBy(select.value);
+      keep("rank-by", select.selectedIndex === 0 ? "" : select.value);
+      keep("sort", "");
+    });
+    table.tHead.addEventListener("click", () => {
+      const sorted = table.querySelector("th[aria-sort]");
+      const word = sorted?.getAttribute("aria-sort") === "ascending" ? "up" : "down";
+      keep("sort", sorted === null ? "" : `${sorted.dataset.bbKey}:${word}`);
+    });
+  }
+
+  // Tables lay on the page of their benchmark once, and old links lead there.
+  function follow() {
+    const anchor = location.hash.slice(1);
+    const link = Array.from(document.querySelectorAll("[data-bb-anchor]")).find((one) => one.dataset.bbAnchor === anchor);
+    if (link !== undefined) {
+      location.replace(link.href + location.search);
+    }
+  }
+
+  async function copy(button, text) {
+    const words = button.textContent;
     try {
       await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
@@ -115,7 +165,7 @@
       button.textContent = "Select and copy by hand";
     }
     setTimeout(() => {
-      button.textContent = "Copy";
+      button.textContent = words;
     }, 2000);
   }
 
@@ -134,25 +184,22 @@
     for (const button of board.querySelectorAll("thead button:not([popovertarget])")) {
       button.addEventListener("click", () => sortBy(board.querySelector("table"), button.closest("th")));
     }
-    const controls = board.querySelector(".bb-controls:not(.bb-filters)");
-    if (controls !== null) {
+    const controls = board.querySelector("[data-bb-filter]")?.closest(".bb-controls");
+    if (controls) {
       controls.hidden = false;
       controls.addEventListener("input", () => filter(board));
     }
-  }
-  const rankings = document.querySelectorAll("[data-bb-rank-by]");
-  for (const select of rankings) {
-    select.addEventListener("change", () => {
-      rankBy(select.value);
-      keep(select);
-    });
-  }
-  const asked = new URLSearchParams(location.search).get("rank-by");
-  if (Array.from(rankings[0]?.options ?? []).some((option) => option.value === asked)) {
-    rankBy(asked);
+    if (board.querySelector(".bb-choices") !== null) {
+      open(board);
+    }
   }
   for (const button of document.querySelectorAll("[data-bb-copy]")) {
     button.hidden = false;
-    button.addEventListener("click", () => copy(button));
+    button.addEventListener("click", () => copy(button, button.parentElement.querySelector("code").textContent));
   }
+  for (const button of document.querySelectorAll("[data-bb-copy-address]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => copy(button, location.href));
+  }
+  follow();
 })();

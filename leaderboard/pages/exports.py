@@ -1,0 +1,177 @@
+"""Writes every table that the site offers as JSON, CSV and Parquet, all from the same rows."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from biasboard.ground import strict_json
+from biasboard.ground.memory import Memory
+from biasboard.ground.strict_json import JsonValue
+from schemas.files.arrow_files import SCALARS, table_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Scalar: TypeAlias = str | int | float | bool | None
+Line: TypeAlias = Mapping[str, Scalar]
+"""One row of an export, as values by column name; all rows of an export have the same columns."""
+Kind: TypeAlias = type[str] | type[int] | type[float] | type[bool]
+Columns: TypeAlias = Mapping[str, Kind]
+"""Type of the values of each column, which may all be None in one table."""
+
+# A cell that begins with one of these is a formula to a spreadsheet; the last four are the wide forms of the signs.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_PREFIX = "biasboard."
+"""Beginning of the names of metadata, which distinguishes them from those of other writers."""
+_PARQUET = "parquet table"
+
+
+class Files(NamedTuple):
+    """The paths of the exports of a table, relative to the root of the site."""
+
+    stem: str
+    """Path without an ending."""
+
+    @property
+    def json(self) -> str:
+        """The path of the rows as JSON."""
+        return f"{self.stem}.json"
+
+    @property
+    def csv(self) -> str:
+        """The path of the rows as CSV."""
+        return f"{self.stem}.csv"
+
+    @property
+    def parquet(self) -> str:
+        """The path of the rows as Parquet."""
+        return f"{self.stem}.parquet"
+
+    @property
+    def tex(self) -> str:
+        """The path of the table for a paper, as LaTeX; only tables that compare models have one."""
+        return f"{self.stem}.tex"
+
+    @property
+    def markdown(self) -> str:
+        """The path of the same table as Markdown; the site generator would make a page of a file that ends in md."""
+        return f"{self.stem}.md.txt"
+
+    @property
+    def bib(self) -> str:
+        """The path of the entries to cite, as BibTeX; only tables that compare models have one."""
+        return f"{self.stem}.bib"
+
+
+class Table(NamedTuple):
+    """A table for download."""
+
+    files: Files
+    columns: Columns
+    lines: Sequence[Line]
+    signature: str | None = None
+    """Signatures of its results, separated by spaces; None if it is about no certain ones."""
+    about: Mapping[str, str] = {}
+    """Further metadata of the Parquet file besides the signature, by name."""
+    of_columns: Mapping[str, Mapping[str, str]] = {}
+    """Metadata of some columns, by name of the column."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows as a data frame of objects, so that whole numbers beside unknown ones stay whole.
+
+        Raises:
+            ValueError: the columns of a row are not those of the table.
+        """
+        import pandas as pd
+
+        names = list(self.columns)
+        for line in self.lines:
+            if list(line) != names:
+                raise ValueError(
+                    f"{self.files.parquet}: columns {sorted(set(line) ^ set(names))} stand in some rows only"
+                )
+        return pd.DataFrame([list(line.values()) for line in self.lines], columns=names, dtype=object)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The rows as JSON and CSV, by path."""
+        rows: list[JsonValue] = [dict(line) for line in self.lines]
+        return {
+            self.files.json: strict_json.dumps({"signature": self.signature, "rows": rows}),
+            self.files.csv: to_csv(self.frame),
+        }
+
+    @property
+    def parquet(self) -> bytes:
+        """The rows as Parquet; the same table always has the same bytes.
+
+        Raises:
+            ValueError: the columns of a row are not those of the table.
+        """
+        fields = [
+            pa.field(name, SCALARS[kind], metadata=_metadata(self.of_columns.get(name, {})) or None)
+            for name, kind in self.columns.items()
+        ]
+        signed = {} if self.signature is None else {"signature": self.signature}
+        schema = pa.schema(fields, metadata=_metadata(signed | dict(self.about)) or None)
+        made = pa.Table.from_pandas(self.frame, schema=schema, preserve_index=False)
+        # Pandas adds a description of its own, which changes with its version.
+        return table_bytes(made.replace_schema_metadata(schema.metadata))
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """Format rows as CSV with a header.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front.
+
+    >>> import pandas as pd
+    >>> to_csv(pd.DataFrame([{"model": "=1+1", "gap": -0.5, "reason": None}], dtype=object)).splitlines()
+    ['model,gap,reason', "'=1+1,-0.5,"]
+    """
+    if frame.empty:
+        return ""
+    import pandas as pd
+
+    # As objects: of whole numbers beside unknown ones, pandas would make floats.
+    cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    return pd.DataFrame(cells, columns=frame.columns, dtype=object).to_csv(index=False, lineterminator="\n")
+
+
+def _cell(value: Scalar) -> Scalar:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
+        return f"'{value}"
+    return value
+
+
+def remembered_parquet(table: Table, rows: str, memory: Memory) -> bytes:
+    """Return the rows of a table as Parquet, from memory if the same table was written before.
+
+    Args:
+        table: Table to write.
+        rows: Its text as JSON, which holds all its values.
+        memory: The memory of this machine.
+    """
+    parts: dict[str, JsonValue] = {
+        "rows": hashlib.sha256(rows.encode()).hexdigest(),
+        "columns": {name: kind.__name__ for name, kind in table.columns.items()},
+        "about": dict(table.about),
+        "of_columns": {name: dict(metadata) for name, metadata in table.of_columns.items()},
+    }
+    stored = memory.get(_PARQUET, parts)
+    if isinstance(stored, str):
+        return base64.b64decode(stored)
+    made = table.parquet
+    memory.put(_PARQUET, parts, base64.b64encode(made).decode())
+    return made
+
+
+def _metadata(values: Mapping[str, str]) -> dict[str, str]:
+    return {f"{_PREFIX}{name}": value for name, value in sorted(values.items())}

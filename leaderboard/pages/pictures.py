@@ -1,0 +1,147 @@
+"""Draws the charts of tables: two columns against each other, or one value of each row, and series of indices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
+from leaderboard.pages import plots
+from leaderboard.pages.series import Series, series_chart
+from leaderboard.ranking.boards import ResultTable, Row
+from leaderboard.ranking.gates import best_baselines
+from leaderboard.ranking.index_tables import IndexTable
+
+
+class Picture(NamedTuple):
+    """A chart and the path of its drawing, relative to the root of the site; sizes are in pixels."""
+
+    chart: plots.Chart
+    path: str
+    caption: str
+    width: int
+    height: int
+
+    @property
+    def alt(self) -> str:
+        """The description of the chart in words."""
+        return self.chart.alt
+
+
+def make_picture(chart: plots.Chart, stem: str, caption: str) -> Picture:
+    """Return a chart with the path of its drawing and its size, which is read from the SVG.
+
+    Args:
+        chart: Chart to place.
+        stem: Path of the drawing without the ending.
+        caption: Caption below the chart.
+    """
+    size = re.search(r'width="(\d+)" height="(\d+)"', chart.svg)
+    width, height = (int(size[1]), int(size[2])) if size else (0, 0)
+    return Picture(chart, f"{stem}.svg", caption, width, height)
+
+
+_MARKS = "Filled circles are models, hollow diamonds are useless predictors, and lines are 95 % intervals."
+
+
+def results_pictures(table: ResultTable, stem: str) -> tuple[Picture, ...]:
+    """Return the charts of a table of results: the plane that its benchmark names, or else its first column."""
+    pages = load_pages(table.signature.benchmark)
+    lines = tuple(_baseline_lines(table, pages))
+    chart = _scatter(table, pages, lines) or _dots(table, pages)
+    caption = " ".join([_MARKS, *(line.caption for line in lines)])
+    return () if chart is None else (make_picture(chart, stem, caption),)
+
+
+def index_pictures(table: IndexTable, stem: str) -> tuple[Picture, ...]:
+    """Return the charts of the table of an index: the index of each model, then what its benchmark describes."""
+    dots = [plots.Dot(_short(row.model.id), row.primary, row.is_baseline) for row in table.rows]
+    chart = plots.dots(dots, title=load_pages(table.benchmark).label(table.rows[0].primary.name))
+    pictures = [] if chart is None else [make_picture(chart, stem, f"The index of each model. {_MARKS}")]
+    return (*pictures, *_index_series(table, stem))
+
+
+def _index_series(table: IndexTable, stem: str) -> Iterator[Picture]:
+    for described in load_pages(table.benchmark).index_charts:
+        series = []
+        for row in table.rows:
+            by_name = {index.metric.name: index.metric for index in row.indices}
+            metrics = [by_name.get(name) for name in described.places.values()]
+            series.append(Series(_short(row.model.id), metrics, row.is_baseline))
+        chart = series_chart(
+            series,
+            list(described.places),
+            x_title=described.x_title,
+            y_title=described.y_title,
+            has_lines=described.is_ordered,
+        )
+        if chart is not None:
+            yield make_picture(chart, f"{stem}-{described.name}", described.caption)
+
+
+def _plane(table: ResultTable, pages: BenchmarkPages) -> tuple[Column, Column] | None:
+    """Return the columns on the vertical and the horizontal axis, if the benchmark names two for a plane."""
+    columns = {column.key: column for column in table.columns}
+    plane = pages.layout(lambda name: any(column.metric == name for column in table.columns)).plane
+    if plane is None or not columns.keys() >= set(plane):
+        return None
+    y, x = plane
+    return columns[y], columns[x]
+
+
+def _scatter(table: ResultTable, pages: BenchmarkPages, lines: Sequence[plots.BaselineLine]) -> plots.Chart | None:
+    """Draw two columns against each other."""
+    plane = _plane(table, pages)
+    if plane is None:
+        return None
+    y_column, x_column = plane
+    points = []
+    for row in table.rows:
+        x, y = x_column.of(row.entry), y_column.of(row.entry)
+        if x is not None and y is not None:
+            points.append(plots.ScatterPoint(label=_name(row), x=x, y=y, is_baseline=row.entry.is_baseline))
+    return plots.scatter(points, x_title=x_column.heading, y_title=y_column.heading, lines=lines)
+
+
+def _baseline_lines(table: ResultTable, pages: BenchmarkPages) -> Iterator[plots.BaselineLine]:
+    """Yield the lines of the best baselines if an axis shows what a model must achieve before it is ranked.
+
+    One is that of the best baseline that models must lead, another that of the best one that solves the items.
+    """
+    gate = load_benchmark(table.signature.benchmark).gate(table.signature.task)
+    axes: tuple[Literal["y", "x"], ...] = ("y", "x")
+    for axis, column in zip(axes, _plane(table, pages) or (), strict=False):
+        if gate is None or column.metric != gate.metric or column.group:
+            continue
+        baselines = best_baselines(row.entry for row in table.rows)
+        if rival := next((lead for lead in baselines if not lead.solves), None):
+            caption = (
+                f"Only models beyond the dashed line can have a rank: {rival.baseline} gets so far knowing nothing."
+            )
+            yield plots.BaselineLine(axis, rival.value, caption)
+        if solver := next((lead for lead in baselines if lead.solves), None):
+            caption = f"The dotted line is {solver.baseline}, which solves these items, so that they cannot show skill."
+            yield plots.BaselineLine(axis, solver.value, caption, is_solver=True)
+
+
+def _dots(table: ResultTable, pages: BenchmarkPages) -> plots.Chart | None:
+    """Draw the first column of a table, one dot for each row."""
+    column = next((column for column in table.columns if column.metric not in pages.variants), None)
+    if column is None or len(table.rows) < 2:
+        return None
+    dots = [
+        plots.Dot(_name(row), metric, row.entry.is_baseline)
+        for row in table.rows
+        if (metric := column.of(row.entry)) is not None
+    ]
+    return plots.dots(dots, title=column.heading)
+
+
+def _name(row: Row) -> str:
+    return _short(row.entry.result.model.id)
+
+
+def _short(model_id: str) -> str:
+    return model_id.rpartition("/")[2]

@@ -1,0 +1,614 @@
+"""Prepares every table for its page: columns, rows, cells and the sentences around them.
+
+A table compares models on the results with one signature (a :data:`Section`), or by an index over several of them (an
+:data:`IndexView`). Both are one :class:`TableView`, so that one template draws them and one set of files exports them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
+
+from evaluators.benchmark import load_benchmark
+from evaluators.runs.measure.measuring import metric_definitions
+from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
+from leaderboard.model_facts import display_name
+from leaderboard.pages.addresses import model_page, plain, table_anchor
+from leaderboard.pages.definitions import Definition, define
+from leaderboard.pages.exports import Files
+from leaderboard.pages.markup import metric_number, slug
+from leaderboard.pages.pictures import Picture, index_pictures, results_pictures
+from leaderboard.ranking.boards import Board, ResultTable, table_title
+from leaderboard.ranking.bounds import bounds_note, detectable_note
+from leaderboard.ranking.gates import solved_note
+from leaderboard.ranking.index_tables import IndexRow, IndexTable
+from leaderboard.ranking.profiles import AnyRow, AnyTable, entries_of, tables_of
+from leaderboard.verify.entries import Entry
+from schemas.documents.result import Metric, Model
+
+_MOST_HEADLINES = 8
+"""Number of columns that fit on a screen 1,300 pixels wide, beside rank, model and answers."""
+_FEWEST_HEADLINES = 5
+_MOST_SUMMARISED = 4
+_MOST_BEST = 2
+_LIMITS = re.compile(r" --(?:limit|part|split) \S+")
+"""Options of a command that decide which items of a config are asked."""
+_TOGETHER = "all parts together"
+
+TableT = TypeVar("TableT", bound=AnyTable, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumn(Column):
+    """A column with what readers need to understand it."""
+
+    text: str
+    """Description of its metric."""
+    example: Metric | None
+    """One metric of the column, for the version and the ideal value that all its cells share."""
+    is_headline: bool
+    """True if the page shows the column at once; False if it unfolds it."""
+    is_on_page: bool = True
+    """False if only the files hold the column."""
+
+
+class Cell(NamedTuple):
+    """A value of a row."""
+
+    metric: Metric | None
+    note: str = ""
+    """Words that qualify the value; empty if there are none."""
+    entry: Entry | None = None
+    """Result that the value was measured on; None for a value of several results."""
+
+
+class Placing(NamedTuple):
+    """Where a metric places a row in its table."""
+
+    by: str | None
+    """Name of the metric; None if none ranks."""
+    place: int
+    """Number of the row, from 0."""
+    row: AnyRow
+
+
+class TableRow(NamedTuple):
+    """A row of a table: a model, its place and its values."""
+
+    row: AnyRow
+    placings: tuple[Placing, ...]
+    """Where every choice of ranking metric places the model, the headline's first."""
+    cells: tuple[Cell, ...]
+    """Values in the order of ``TableView.all_columns``."""
+    detail: str
+    """Words that distinguish the model from others with the same id; empty if there are none."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The results that the row stands for."""
+        return entries_of(self.row)
+
+    @property
+    def model(self) -> Model:
+        """The model of the row."""
+        return self.entries[0].result.model
+
+    @property
+    def is_baseline(self) -> bool:
+        """True if the row is no language model."""
+        return self.entries[0].is_baseline
+
+    @property
+    def page(self) -> str:
+        """The path of the page of its model."""
+        return model_page(self.model.id)
+
+    @property
+    def short_name(self) -> str:
+        """The name of the model for readers, without its maker."""
+        return display_name(self.model.id)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons why its answers look corrupted, each with the config if the row stands for several results."""
+        if isinstance(self.row, IndexRow):
+            return self.row.warnings
+        reason = self.row.entry.result.environment.corruption
+        return () if reason is None else (reason,)
+
+    @property
+    def provenances(self) -> tuple[str, ...]:
+        """Who vouches for its results, each word once."""
+        return tuple(dict.fromkeys(entry.provenance for entry in self.entries))
+
+    @property
+    def scored(self) -> str:
+        """The share of items that were scored, in words."""
+        counts = [entry.result.counts for entry in self.entries]
+        n_items, n_scored = sum(one.items for one in counts), sum(one.scored for one in counts)
+        if n_scored == n_items:
+            return f"all {n_items:,} read"
+        # Rounded down: 100 % would say that nothing is missing.
+        return f"{int(100 * n_scored / n_items)} % of {n_items:,} read"
+
+    @property
+    def counted(self) -> str:
+        """The numbers of items by what became of their answers, in words."""
+        counts = [entry.result.counts for entry in self.entries]
+        names = ("scored", "refused", "unparsed", "failed", "truncated")
+        return ", ".join(f"{sum(getattr(one, name) for one in counts):,} {name}" for name in names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableView(Generic[TableT]):
+    """A table and its page."""
+
+    table: TableT
+    benchmark: str
+    words: str
+    """What distinguishes the table from others of its benchmark, for readers, as in ``solving word problems``."""
+    conditions: str
+    """What must be equal for results to share the table, in short: dataset, version, config and prompt."""
+    anchor: str
+    page: str
+    is_default: bool
+    """True if the page of the benchmark shows the table; False if the table has a page of its own."""
+    all_columns: tuple[TableColumn, ...]
+    """The columns of the page, followed by those that only files hold."""
+    files: Files
+    comparisons: Files
+    pictures: tuple[Picture, ...]
+
+    @property
+    def pages(self) -> BenchmarkPages:
+        """The page description of the benchmark."""
+        return load_pages(self.benchmark)
+
+    @property
+    def title(self) -> str:
+        """The name of the table for readers."""
+        return f"{self.pages.heading}: {self.words}"
+
+    @property
+    def name(self) -> str:
+        """The title with the conditions, which no other table has."""
+        return f"{self.title} ({self.conditions})"
+
+    @property
+    def columns(self) -> tuple[TableColumn, ...]:
+        """The columns that the page shows."""
+        return tuple(column for column in self.all_columns if column.is_on_page)
+
+    @property
+    def headlines(self) -> tuple[TableColumn, ...]:
+        """The columns that the page shows at once."""
+        return tuple(column for column in self.all_columns if column.is_headline)
+
+    @property
+    def choices(self) -> tuple[TableView[TableT], ...]:
+        """This view, and the same one ranked by each other metric that readers can choose."""
+        return (self, *(replace(self, table=cast(TableT, other)) for other in _others(self.table)))
+
+    @cached_property
+    def rows(self) -> tuple[TableRow, ...]:
+        """The rows, the best ones first."""
+        placings: dict[int, list[Placing]] = {}
+        for table in (self.table, *_others(self.table)):
+            for place, row in enumerate(table.rows):
+                placings.setdefault(id(entries_of(row)[0]), []).append(Placing(_primary(table), place, row))
+        ids = [entries_of(row)[0].result.model.id for row in _rows(self.table)]
+        rows: list[TableRow] = []
+        for row, model_id in zip(_rows(self.table), ids, strict=True):
+            placed = tuple(placings[id(entries_of(row)[0])])
+            detail = _detail(row) if ids.count(model_id) > 1 else ""
+            rows.append(TableRow(row, placed, tuple(_cells(row, placed, self.all_columns)), detail))
+        return tuple(rows)
+
+    @property
+    def above(self) -> tuple[TableRow, ...]:
+        """The language models above the line."""
+        return tuple(row for row in self.rows if not row.is_baseline and not row.row.is_below)
+
+    @property
+    def below(self) -> tuple[TableRow, ...]:
+        """The language models that achieve no more than a baseline."""
+        return tuple(row for row in self.rows if row.row.is_below)
+
+    @property
+    def baselines(self) -> tuple[TableRow, ...]:
+        """The useless predictors."""
+        return tuple(row for row in self.rows if row.is_baseline)
+
+    @property
+    def n_baselines(self) -> int:
+        """The number of rows that are baselines."""
+        return len(self.baselines)
+
+    @property
+    def n_models(self) -> int:
+        """The number of rows that are language models."""
+        return len(self.table.rows) - self.n_baselines
+
+    @property
+    def signatures(self) -> tuple[str, ...]:
+        """The signatures of the results behind each row."""
+        return self.table.signatures if isinstance(self.table, IndexTable) else (str(self.table.signature),)
+
+    @property
+    def datasets(self) -> tuple[tuple[str, str], ...]:
+        """The name and version of each dataset that was asked."""
+        signatures = (entry.result.signature for entry in entries_of(self.table.rows[0]))
+        return tuple(dict.fromkeys((one.dataset, one.dataset_version) for one in signatures))
+
+    @property
+    def primary_label(self) -> str:
+        """The heading of the metric that ranks the rows, or ``none``."""
+        primary = _primary(self.table)
+        labels = {column.key: column.heading for column in self.all_columns}
+        return "none" if primary is None else labels.get(primary, self.pages.label(primary))
+
+    @property
+    def n_separable(self) -> int:
+        """The number of pairs of ranked models that the data can distinguish."""
+        return sum(comparison.separable for comparison in self.table.comparisons)
+
+    @property
+    def solved_note(self) -> str:
+        """The sentences on the baselines that solve the items by themselves; empty if none does."""
+        if not isinstance(self.table, IndexTable):
+            return solved_note(row.entry for row in self.table.rows)
+        of_configs = zip(*(row.entries for row in self.table.rows), strict=True)
+        noted = ((entries[0].result.signature.config, solved_note(entries)) for entries in of_configs)
+        return " ".join(f"{config}: {note}" for config, note in noted if note)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The sentences above the table that hold for every choice of ranking metric."""
+        models = "1 model" if self.n_models == 1 else f"{self.n_models} models"
+        sentences = [f"{models} ({len(self.table.ranked)} ranked), {self._asked()}."]
+        if isinstance(self.table, ResultTable) and self.table.primary is None:
+            sentences.append(self._unranked_order(self.table))
+        return tuple(sentence for sentence in (*sentences, self.solved_note, self.baseline_command) if sentence)
+
+    @property
+    def separability(self) -> str:
+        """The sentences on how many models can be told apart by the metric that ranks; empty if no model is ranked."""
+        n_pairs = len(self.table.comparisons)
+        if len(self.table.ranked) == 1:
+            return "Only one model is ranked, so its rank says nothing yet."
+        if not self.table.ranked:
+            return ""
+        apart = f"{self.n_separable} of {n_pairs} pairs of ranked models can be told apart by {self.primary_label}."
+        return f"{apart} {detectable_note(self.table.detectable, self.primary_label, n_pairs)}".strip()
+
+    def _asked(self) -> str:
+        """Return the words on what the models were asked."""
+        entries = entries_of(self.table.rows[0])
+        n_items = sum(entry.result.signature.n_items for entry in entries)
+        parts = sum(len(entry.result.signature.parts) for entry in entries[:1])
+        if len(entries) > 1:
+            configs = {entry.result.signature.config for entry in entries}
+            each = "configs" if len(configs) == len(entries) else "prompts"
+            return f"{n_items:,} answers of each under {len(entries)} {each}"
+        return f"{n_items:,} items{f' in {parts} parts' if parts else ''}"
+
+    def _unranked_order(self, table: ResultTable) -> str:
+        if table.sorted_by is not None:
+            label = self.pages.label(table.sorted_by)
+            return f"These items have no right answers, so no model is ranked; {label} sorts the rows, largest first."
+        if load_benchmark(self.benchmark).indices:
+            return "The index of all parts together ranks the models, not this table; the rows are sorted by name."
+        return "No metric ranks the models here; the rows are sorted by name."
+
+    @property
+    def baseline_command(self) -> str:
+        """The sentence with the command that adds baselines under the table's conditions; empty if they are there."""
+        entries = entries_of(self.table.rows[0])
+        benchmark = load_benchmark(self.benchmark)
+        if self.n_baselines or not benchmark.baselines or any(entry.is_imported for entry in entries):
+            return ""
+        dataset, version = self.datasets[0]
+        if f"{dataset}@{version}" in benchmark.retired:
+            return f"No useless predictor was scored on {dataset} {version}, which is retired."
+        is_slice = any(entry.match.extent == "slice" for entry in entries)
+        commands = (entry.command for row in self.rows for entry in row.entries)
+        limits = "".join(_LIMITS.findall(next(filter(None, commands), ""))) if is_slice else ""
+        return (
+            f"No useless predictor was scored under these conditions. With {dataset} {version} in out/datasets, this "
+            f"does it: {_command(entries[0], '--backend baseline --model all', limits)}"
+        )
+
+    @property
+    def model_command(self) -> str:
+        """The command that scores a language model here."""
+        return _command(entries_of(self.table.rows[0])[0], "--model MODEL")
+
+    @property
+    def best_baselines(self) -> str:
+        """The sentence on the useless predictors, with the best value of any of them in the first columns."""
+        best = []
+        for number, column in enumerate(self.all_columns):
+            if not column.is_headline or column.example is None or column.example.ideal is None:
+                continue
+            ideal = column.example.ideal
+            values = [
+                (abs(metric.value - ideal), row.model.id, metric)
+                for row in self.baselines
+                if (metric := row.cells[number].metric) is not None and metric.value is not None
+            ]
+            if values:
+                _, model_id, metric = min(values, key=lambda value: value[:2])
+                best.append(f"{column.heading} {metric_number(metric)} ({display_name(model_id)})")
+        shown = f". Their best: {'; '.join(best[:_MOST_BEST])}" if best else ""
+        return f"Useless predictors ({self.n_baselines}){shown}"
+
+    @property
+    def summarised(self) -> tuple[TableColumn, ...]:
+        """The columns that summaries speak about: those that the benchmark names, or else the first ones."""
+        whole = [column for column in self.columns if not column.group]
+        order = self.pages.summarised
+        if not order:
+            return tuple(whole[:_MOST_SUMMARISED])
+        named = [column for column in whole if column.metric in order]
+        return tuple(sorted(named, key=lambda each: order.index(each.metric)))
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """What readers need to understand the columns of the page."""
+        defined: dict[str, Definition] = {}
+        for column in self.columns:
+            # The parts of an index have short headings, and several may be one metric under several prompts.
+            label = self.label(column.metric) if isinstance(self.table, IndexTable) else column.heading
+            if column.example is not None:
+                defined.setdefault(label, define(label, column.example, column.text))
+        return tuple(defined.values())
+
+    def label(self, name: str) -> str:
+        """Return the name of a metric or index for readers."""
+        return self.pages.label(name)
+
+    def set_name(self, name: str) -> str:
+        """Return the name of a way to choose sets of examples, with the metric in it as readers know it."""
+        word, _, metric = name.partition(" ")
+        is_metric = metric in load_benchmark(self.benchmark).compared_over_sets
+        return f"{word.capitalize()} {self.label(metric) if is_metric else metric}"
+
+    def model_page(self, row: AnyRow) -> str:
+        """Return the path of the page of a row's model."""
+        return model_page(entries_of(row)[0].result.model.id)
+
+    def detail(self, row: AnyRow) -> str:
+        """Return what distinguishes rows with the same model id; empty for a baseline."""
+        return _detail(row)
+
+
+Section: TypeAlias = TableView[ResultTable]
+IndexView: TypeAlias = TableView[IndexTable]
+AnyView: TypeAlias = TableView[AnyTable]
+
+
+class IndexPlacement(NamedTuple):
+    """A row of an index table, for the page of its model."""
+
+    view: IndexView
+    row: IndexRow
+
+    @property
+    def rows(self) -> tuple[tuple[Metric, tuple[Metric, ...]], ...]:
+        """The index and each variant, with the metrics that each averages."""
+        return tuple((index.metric, index.parts) for index in self.row.indices)
+
+    @property
+    def part_labels(self) -> tuple[str, ...]:
+        """The headings of the metrics that the index averages."""
+        keys = {part.key for part in self.row.indices[0].definition.parts}
+        return tuple(column.heading for column in self.view.columns if column.key in keys)
+
+    @property
+    def anchor(self) -> str:
+        """The anchor of the row on the page of its model."""
+        return f"{self.view.anchor}-{self.row.model.identity_sha256[:8]}"
+
+
+def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPlacement, ...]:
+    """Return the rows of a model in the tables of all indices."""
+    return tuple(IndexPlacement(view, row) for view in views for row in view.table.rows if row.model.id == model_id)
+
+
+def make_sections(board: Board) -> tuple[Section, ...]:
+    """Return a view of each table of results, in the board's order."""
+    defaults = _defaults(board)
+    return tuple(_results_view(table, board.tables, is_default=id(table) in defaults) for table in board.tables)
+
+
+def index_views(board: Board) -> tuple[IndexView, ...]:
+    """Return a view of each index table of a board."""
+    defaults, tables = _defaults(board), board.indices.tables
+    return tuple(_index_view(table, tables, is_default=id(table) in defaults) for table in tables)
+
+
+def _defaults(board: Board) -> frozenset[int]:
+    return frozenset(id(tables_of(board, benchmark)[0]) for benchmark in board.benchmarks)
+
+
+def _results_view(table: ResultTable, tables: Sequence[ResultTable], *, is_default: bool) -> Section:
+    signature = table.signature
+    pages = load_pages(signature.benchmark)
+    anchor = table_anchor(signature, table.signature_sha256)
+    stem = f"files/{plain(signature.benchmark)}-{anchor}"
+    on_page = [column for column in table.columns if column.metric not in pages.variants]
+    in_files = [column for column in table.columns if column.metric in pages.variants]
+    first = [] if table.primary is None else [table.primary]
+    headlines = _first_named(on_page, [*first, *(one.name for one in pages.headlines), *pages.summarised])
+    columns = [
+        TableColumn(
+            key=column.key,
+            label=column.label,
+            metric=column.metric,
+            group=column.group,
+            version=column.version,
+            text=column.description(signature.task),
+            example=next((metric for row in table.rows if (metric := column.of(row.entry)) is not None), None),
+            is_headline=column.key in headlines,
+            is_on_page=column.metric not in pages.variants,
+        )
+        for column in (*on_page, *in_files)
+    ]
+    return TableView(
+        table=table,
+        benchmark=signature.benchmark,
+        words=pages.config_words(signature.config),
+        conditions=table_title(table, tables),
+        anchor=anchor,
+        page=_page(signature.benchmark, anchor, is_default=is_default),
+        is_default=is_default,
+        all_columns=tuple(columns),
+        files=Files(stem),
+        comparisons=Files(f"{stem}-comparisons"),
+        pictures=results_pictures(table, f"charts/{anchor}"),
+    )
+
+
+def _first_named(columns: Sequence[Column], names: Sequence[str]) -> frozenset[str]:
+    """Return the keys of the columns on all items with certain metrics; of the first columns if those are few."""
+    named = [column.key for name in names for column in columns if column.metric == name and not column.group]
+    keys = list(dict.fromkeys([*named, *(column.key for column in columns)]))
+    return frozenset(keys[: min(max(len({*named}), _FEWEST_HEADLINES), _MOST_HEADLINES)])
+
+
+def _index_view(table: IndexTable, tables: Sequence[IndexTable], *, is_default: bool) -> IndexView:
+    digest = hashlib.sha256("\n".join((table.version, *table.signatures)).encode()).hexdigest()[:8]
+    anchor = re.sub(r"[^a-z0-9.-]+", "-", f"{table.dataset}-index-{table.protocol}-{digest}".lower())
+    stem = f"files/{slug(table.benchmark)}-{anchor}"
+    return TableView(
+        table=table,
+        benchmark=table.benchmark,
+        words=_TOGETHER,
+        conditions=_index_conditions(table, tables),
+        anchor=anchor,
+        page=_page(table.benchmark, anchor, is_default=is_default),
+        is_default=is_default,
+        all_columns=tuple(_index_columns(table)),
+        files=Files(stem),
+        comparisons=Files(f"{stem}-comparisons"),
+        pictures=index_pictures(table, f"charts/{anchor}"),
+    )
+
+
+def _index_columns(table: IndexTable) -> Iterator[TableColumn]:
+    """Yield the index that ranks, the metrics that it averages, and other indices; then what only files hold."""
+    pages, first = load_pages(table.benchmark), table.rows[0]
+    ranking, *others = first.indices
+    beside = pages.index_columns or tuple(index.metric.name for index in others)
+    headlines = {ranking.metric.name, *(one.name for one in pages.headlines)}
+    columns: dict[str, TableColumn] = {}
+
+    def add(key: str, label: str, metric: Metric, text: str, *, is_headline: bool, is_on_page: bool) -> None:
+        made = TableColumn(
+            key=key,
+            label=label,
+            metric=metric.name,
+            text=text,
+            example=metric,
+            is_headline=is_headline,
+            is_on_page=is_on_page,
+        )
+        columns.setdefault(key, made)
+
+    by_name = {index.metric.name: index for index in first.indices}
+    for name in (ranking.metric.name, *beside, *by_name):
+        index, on_page = by_name[name], name == ranking.metric.name or name in beside
+        text = index.definition.description
+        is_headline = name in headlines and on_page
+        add(name, pages.label(name), index.metric, text, is_headline=is_headline, is_on_page=on_page)
+        for part, metric in zip(index.definition.parts, index.parts, strict=True):
+            known = next(one.description for one in metric_definitions(part.task) if one.name == part.metric)
+            label = part.label or part.key.replace("_", " ")
+            shown = index is ranking
+            add(part.key, label, metric, known, is_headline=shown, is_on_page=shown)
+    yield from sorted(columns.values(), key=lambda column: not column.is_on_page)
+
+
+def _index_conditions(table: IndexTable, tables: Sequence[IndexTable]) -> str:
+    """Return dataset and protocol of a table, and more if another table would have the same words."""
+
+    def short(one: IndexTable) -> str:
+        return f"{one.dataset} {one.dataset_version}, index, {one.protocol}"
+
+    def differing(one: IndexTable) -> tuple[tuple[str, ...], ...]:
+        signatures = [entry.result.signature for entry in one.rows[0].entries]
+        return (
+            (f"{' + '.join(f'{signature.n_items:,}' for signature in signatures)} items",),
+            tuple(dict.fromkeys(signature.prompt for signature in signatures)),
+            tuple(dict.fromkeys(signature.normalisation or "none" for signature in signatures)),
+            (one.version,),
+        )
+
+    same = [differing(other) for other in tables if short(other) == short(table)]
+    distinct = [len({other[number] for other in same}) > 1 for number in range(4)]
+    words = [" + ".join(values) for values, differs in zip(differing(table), distinct, strict=True) if differs]
+    return ", ".join([short(table), *words])
+
+
+def _page(benchmark: str, anchor: str, *, is_default: bool) -> str:
+    return f"benchmarks/{slug(benchmark)}.html" if is_default else f"benchmarks/{slug(benchmark)}/{anchor}.html"
+
+
+def _cells(row: AnyRow, placings: Sequence[Placing], columns: Sequence[Column]) -> Iterator[Cell]:
+    if isinstance(row, IndexRow):
+        yield from _index_cells(row, columns)
+        return
+    bounds = {placing.by: placing.row.bounds for placing in placings}
+    for column in columns:
+        note = "" if column.group else bounds_note(bounds.get(column.metric))
+        yield Cell(column.of(row.entry), note, row.entry)
+
+
+def _index_cells(row: IndexRow, columns: Sequence[Column]) -> Iterator[Cell]:
+    cells: dict[str, Cell] = {}
+    for index in row.indices:
+        note = bounds_note(row.bounds) if index is row.indices[0] else ""
+        cells[index.metric.name] = Cell(index.metric, note)
+        for part, metric in zip(index.definition.parts, index.parts, strict=True):
+            entry = next((one for one in row.entries if part.source.fits(one.result.signature)), None)
+            is_shut = part.key in row.shut_parts and not row.is_baseline
+            cells[part.key] = Cell(metric, "achieves no more than a baseline" if is_shut else "", entry)
+    return (cells[column.key] for column in columns)
+
+
+def _detail(row: AnyRow) -> str:
+    """Return what distinguishes rows with the same model id: backend, precision and short revision."""
+    entry = entries_of(row)[0]
+    model = entry.result.model
+    if entry.is_baseline:
+        return ""
+    revision = None if model.revision is None else model.revision.removeprefix("sha256:")[:10]
+    return ", ".join(part for part in (model.backend, model.precision, revision) if part)
+
+
+def _others(table: AnyTable) -> tuple[ResultTable, ...]:
+    return table.others if isinstance(table, ResultTable) else ()
+
+
+def _rows(table: AnyTable) -> tuple[AnyRow, ...]:
+    return table.rows
+
+
+def _primary(table: AnyTable) -> str | None:
+    return table.primary if isinstance(table, ResultTable) else table.rows[0].primary.name
+
+
+def _is_imported(row: AnyRow) -> bool:
+    return row.is_imported
+
+
+def _command(entry: Entry, options: str, limits: str = "") -> str:
+    signature = entry.result.signature
+    return (
+        f"biasboard run --dataset out/datasets/{signature.dataset} --config {signature.config}{limits} "
+        f"--prompt {signature.prompt} {options}"
+    )
