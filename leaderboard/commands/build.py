@@ -17,6 +17,7 @@ from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.key_secret_option import KeySecretFile
+from leaderboard.commands.results_option import DEFAULT_RESULTS, RESULTS_HELP, accepted_results
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import built_datasets, cards_of, folders_of, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE
@@ -30,7 +31,7 @@ from leaderboard.verify.submissions import read_register
 
 @one_line_errors("stopped; the site was not changed")
 def build(
-    results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
+    results: Annotated[list[str], typer.Option(help=f"Accepted results: {RESULTS_HELP}")] = [*DEFAULT_RESULTS],  # noqa: B006
     runs: Annotated[Path, typer.Option(help="Folder of local runs; may be absent.")] = Path("out/runs"),
     datasets: Annotated[
         Path, typer.Option(help="Folder of built datasets, to which results are compared; may be absent.")
@@ -60,51 +61,52 @@ def build(
     address = publishing.site_address(site)
     memory = machine_memory(is_fresh=fresh)
     book = open_book(keys, datasets, key_secret)
-    last = publishing.LastBuild(
-        memory,
-        target,
-        {"results": results, "runs": runs, "datasets": datasets, "keys": keys, "site": site},
-        {"skip_invalid": skip_invalid, "secret": None if key_secret is None else sha256_file(key_secret)},
-    )
-    if (told := last.told) is not None:
-        _print(told, target, is_new=False)
-        return
-    with steps("recomputing results") as step:
-        loaded = load(
-            (Root(results, "accepted"), Root(runs, "local")),
-            book,
+    with accepted_results(results) as folder:
+        last = publishing.LastBuild(
             memory,
-            progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
+            target,
+            {"results": folder, "runs": runs, "datasets": datasets, "keys": keys, "site": site},
+            {"skip_invalid": skip_invalid, "secret": None if key_secret is None else sha256_file(key_secret)},
         )
-    _refuse_unsound(loaded, skip_invalid=skip_invalid)
-    if not loaded.entries:
-        raise DataError(
-            f"no result in {results} or {runs}; make one first, for example: "
-            "biasboard run --dataset FOLDER --backend baseline --model all"
-        )
-    with steps("ranking models") as step:
-        board = assemble(loaded.entries)
-        built = built_datasets(datasets)
-        view = make_view(
-            board,
-            loaded.left_out,
-            [one.manifest for one in built],
-            step,
-            address=address,
-            register=read_register(results),
-            cards=cards_of(built),
-            folders=folders_of(built),
-            keys=kept_keys(keys),
-        )
-        texts = generate(view, handwritten, step)
-        files: dict[str, str | bytes] = {**texts, **parquet_files(view, texts, memory, step)}
-        with publishing.combined(site, files, copies(view)) as pages:
-            step("running the site generator", 0, None)
-            is_new = publishing.render(site, pages, target, memory)
-    memory.tidy()
-    told = publishing.Told(list(_counted(board)), [*_left_out(loaded, "left out"), *_apart(board)])
-    last.remember(told)
-    _print(told, target, is_new=is_new)
+        if (told := last.told) is not None:
+            _print(told, target, is_new=False)
+            return
+        with steps("recomputing results") as step:
+            loaded = load(
+                (Root(folder, "accepted"), Root(runs, "local")),
+                book,
+                memory,
+                progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
+            )
+        _refuse_unsound(loaded, skip_invalid=skip_invalid)
+        if not loaded.entries:
+            raise DataError(
+                f"no result in {', '.join(results)} or {runs}; make one first, for example: "
+                "biasboard run --dataset FOLDER --backend baseline --model all"
+            )
+        with steps("ranking models") as step:
+            board = assemble(loaded.entries)
+            built = built_datasets(datasets)
+            view = make_view(
+                board,
+                loaded.left_out,
+                [one.manifest for one in built],
+                step,
+                address=address,
+                register=read_register(folder),
+                cards=cards_of(built),
+                folders=folders_of(built),
+                keys=kept_keys(keys),
+            )
+            texts = generate(view, handwritten, step)
+            files: dict[str, str | bytes] = {**texts, **parquet_files(view, texts, memory, step)}
+            with publishing.combined(site, files, copies(view)) as pages:
+                step("running the site generator", 0, None)
+                is_new = publishing.render(site, pages, target, memory)
+        memory.tidy()
+        told = publishing.Told(list(_counted(board)), [*_left_out(loaded, "left out"), *_apart(board)])
+        last.remember(told)
+        _print(told, target, is_new=is_new)
 
 
 def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:

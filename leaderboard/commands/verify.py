@@ -25,6 +25,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.key_secret_option import KeySecretFile
+from leaderboard.commands.results_option import DEFAULT_RESULTS, RESULTS_HELP, accepted_results
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import is_reproduced
@@ -53,8 +54,9 @@ def verify(
         str | None, typer.Option(help="Account that hands the results in; refused if a model belongs to another one.")
     ] = None,
     results: Annotated[
-        Path, typer.Option(help="Folder of accepted results to compare with, whose register names owners.")
-    ] = Path("leaderboard/results"),
+        list[str],
+        typer.Option(help=f"Accepted results to compare with, whose register names owners: {RESULTS_HELP}"),
+    ] = [*DEFAULT_RESULTS],  # noqa: B006
     since: Annotated[
         Path | None,
         typer.Option(
@@ -106,27 +108,28 @@ def verify(
     check_plug_ins()
     memory = machine_memory(is_fresh=fresh)
     book = open_book(keys, datasets, key_secret)
-    verdicts = _judged(path, book, memory, since, results)
-    if author is not None:
-        register = read_register(results)
-        verdicts = [
-            verdict
-            if verdict.belongs is None or (why := why_not_owner(register, verdict.belongs, author)) is None
-            else replace(verdict, reason=why)
-            for verdict in verdicts
-        ]
-    if texts is not None:
-        verdicts = list(compared(verdicts, CompleteRuns(texts, book, memory)))
-    verdicts = list(known_to_follow(verdicts, read_register(results)))
-    if scores:
-        verdicts = list(scored_again(verdicts, seed if seed is not None else secrets.randbits(32)))
-    if rerun is not None:
-        again = Again(model, backend, options, datasets, rerun, seed if seed is not None else secrets.randbits(32))
-        verdicts = list(rerun_of(verdicts, again))
-    if report is not None:
-        report.write_text(verdicts_as_json(verdicts), encoding="utf-8")
-    _print(verdicts, output)
-    raise typer.Exit(_status(verdicts))
+    with accepted_results(results) as accepted:
+        verdicts = _judged(path, book, memory, since, accepted)
+        if author is not None:
+            register = read_register(accepted)
+            verdicts = [
+                verdict
+                if verdict.belongs is None or (why := why_not_owner(register, verdict.belongs, author)) is None
+                else replace(verdict, reason=why)
+                for verdict in verdicts
+            ]
+        if texts is not None:
+            verdicts = list(compared(verdicts, CompleteRuns(texts, book, memory)))
+        verdicts = list(known_to_follow(verdicts, read_register(accepted)))
+        if scores:
+            verdicts = list(scored_again(verdicts, seed if seed is not None else secrets.randbits(32)))
+        if rerun is not None:
+            again = Again(model, backend, options, datasets, rerun, seed if seed is not None else secrets.randbits(32))
+            verdicts = list(rerun_of(verdicts, again))
+        if report is not None:
+            report.write_text(verdicts_as_json(verdicts), encoding="utf-8")
+        _print(verdicts, output)
+        raise typer.Exit(_status(verdicts))
 
 
 def _judged(paths: Sequence[Path], book: KeyBook, memory: Memory, since: Path | None, results: Path) -> list[Verdict]:

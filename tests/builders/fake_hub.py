@@ -1,4 +1,4 @@
-"""A Hugging Face Hub on 127.0.0.1 with what publishing needs: repositories, commits, large files, tags, pull requests.
+"""A Hugging Face Hub on 127.0.0.1: repositories with commits, large files, tags and pull requests, and their download.
 
 Its answers have the form that the real client of ``huggingface_hub`` asks for. A commit is refused if the branch is
 not at its ``parentCommit``, unless it opens a pull request. Tests plan faults of single kinds of requests.
@@ -300,6 +300,10 @@ class _Handler(BaseHTTPRequestHandler):
         match kind:
             case "info":
                 return {"id": name, "sha": repository.head, "private": repository.private}
+            case "revision":
+                commit = hub.commit_at(repository, revision)
+                files = [{"rfilename": path} for path in sorted(commit.files)]
+                return {"id": name, "sha": commit.oid, "private": repository.private, "siblings": files}
             case "refs":
                 tags = [
                     {"name": tag, "ref": f"refs/tags/{tag}", "targetCommit": oid}

@@ -123,6 +123,17 @@ def test_build_prints_a_line_per_benchmark_and_writes_the_same_bytes_twice(place
 
 
 @pytest.mark.slow
+def test_a_board_of_several_folders_has_the_results_of_all(places: Places, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder, model in zip(folders, ("lab/one", "lab/two"), strict=True):
+        write_model(folder, model, leaning(1.0, 0.5 if model == "lab/one" else 0.7))
+    done = build(places, *(option for folder in folders for option in ("--results", str(folder))))
+    assert done.stdout.startswith("synthbias: models 3 "), done.stderr
+    missing = build(places, "--results", str(folders[0]), "--results", "nowhere")
+    assert missing.stderr.splitlines() == ["error: --results nowhere: no such folder; correct it"]
+
+
+@pytest.mark.slow
 def test_an_unsound_result_stops_the_build_and_leaves_the_site(places: Places) -> None:
     an_earlier_site(places.built)
     result = next(places.runs.glob("**/acme__small/**/result.json"))
