@@ -69,7 +69,7 @@ def answers_link(row: AnyRow, metric: str, group: Mapping[str, str] | None = Non
         metric: Name of the metric or index.
         group: Slice of the items; None for all items, of which the page shows the worst group first.
     """
-    entry = _behind(row, metric)
+    entry = entry_behind(row, metric)
     if entry is None or entry.is_baseline:
         return None
     chosen = {f"group.{key}": value for key, value in (group or {}).items()}
@@ -77,7 +77,8 @@ def answers_link(row: AnyRow, metric: str, group: Mapping[str, str] | None = Non
     return f"answers.html#{urlencode({'table': table_id(entry), 'model': model} | chosen)}"
 
 
-def _behind(row: AnyRow, metric: str) -> Entry | None:
+def entry_behind(row: AnyRow, metric: str) -> Entry | None:
+    """Return the result that a value comes from; of an index, that of its part which is farthest from the ideal."""
     if not isinstance(row, IndexRow):
         return row.entry
     index = next((one for one in row.indices if one.metric.name == metric), None)

@@ -8,6 +8,9 @@ import jinja2
 
 from biasboard.ground.errors import ConfigError
 from leaderboard.benchmark_pages import BaselinePanel, pages_of_benchmarks
+from leaderboard.pages.addresses import permalink
+from leaderboard.pages.explorer import explorer_link
+from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.news import News
 from leaderboard.pages.profile import TINTS, front_parts, front_table
 from leaderboard.pages.shown_findings import shown_findings
@@ -19,7 +22,12 @@ _MOST_NEWS = 3
 
 
 def make_blocks(
-    environment: jinja2.Environment, board: Board, sections: Sequence[Section], news: Sequence[News], n_apart: int
+    environment: jinja2.Environment,
+    board: Board,
+    sections: Sequence[Section],
+    models: Sequence[ModelView],
+    news: Sequence[News],
+    n_apart: int,
 ) -> dict[str, str]:
     """Return the blocks that replace the markers of hand-written pages, by name.
 
@@ -30,6 +38,7 @@ def make_blocks(
         environment: Templates.
         board: All results.
         sections: All tables.
+        models: All models with their results.
         news: Events of accepted results, the newest first.
         n_apart: Number of results that are set apart.
 
@@ -43,12 +52,18 @@ def make_blocks(
                 raise ConfigError(f"benchmark '{pages.name}': another block is called '{panel.name}'; rename its panel")
             panels[panel.name] = _panel(environment, sections, pages.name, panel)
     parts = front_parts(board)
+    explored = frozenset(
+        permalink(placement.row.entry.result)
+        for model in models
+        for placement in model.placements
+        if explorer_link(placement) is not None
+    )
 
     def block(template: str, **context: object) -> str:
         return environment.get_template(template).render(**context)
 
     return {
-        "profile": block("profile.html.j2", table=front_table(board, parts), tints=TINTS),
+        "profile": block("profile.html.j2", table=front_table(board, parts, explored), tints=TINTS),
         "findings": block("findings.html.j2", findings=shown_findings(parts)),
         "examples": block("examples.html.j2", parts=parts),
         "news": block("lately.html.j2", news=news[:_MOST_NEWS]),

@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple, TypeAlias
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.pages.addresses import model_page, permalink
+from leaderboard.pages.choice_keys import answers_link, entry_behind
 from leaderboard.pages.markup import slug
 from leaderboard.pages.summaries import distances
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.index_tables import IndexRow
-from leaderboard.ranking.profiles import AnyRow, Profile, ProfileColumn, entries_of, profile_of
+from leaderboard.ranking.profiles import AnyRow, Profile, ProfileCell, ProfileColumn, entries_of, profile_of
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.unranked import why_unranked
@@ -128,17 +128,22 @@ def front_parts(board: Board) -> tuple[Part, ...]:
     return tuple(sorted(map(Part, profiles), key=lambda part: (-len(part.models), part.pages.heading)))
 
 
-def front_table(board: Board, parts: Sequence[Part]) -> FrontTable:
+def front_table(board: Board, parts: Sequence[Part], explored: frozenset[str] = frozenset()) -> FrontTable:
     """Return the table of the front page.
 
     Models with a rank in most benchmarks come first, then by their rank in the first of these, in the second, and so
     on: values of different measures are never added.
+
+    Args:
+        board: All results.
+        parts: The benchmarks on the front page.
+        explored: Permanent links of the results whose answers the site shows; values of others lead to their model.
     """
     shown = {part.profile.benchmark for part in parts}
     names = {*board.benchmarks, *(pages.name for pages in pages_of_benchmarks())}
     return FrontTable(
         groups=tuple(part.group() for part in parts),
-        rows=_rows(board, parts),
+        rows=_rows(board, parts, explored),
         missing=tuple(_missing(name) for name in sorted(names - shown)),
     )
 
@@ -149,7 +154,7 @@ def _missing(benchmark: str) -> Missing:
     return Missing(pages, pages.command or usual)
 
 
-def _rows(board: Board, parts: Sequence[Part]) -> tuple[ModelRow, ...]:
+def _rows(board: Board, parts: Sequence[Part], explored: frozenset[str]) -> tuple[ModelRow, ...]:
     asked: dict[str, set[str]] = {}
     for table in board.tables:
         for row in table.rows:
@@ -160,7 +165,7 @@ def _rows(board: Board, parts: Sequence[Part]) -> tuple[ModelRow, ...]:
             model_id=model_id,
             page=model_page(model_id),
             placements=tuple(part.placement(model_id, benchmarks) for part in parts),
-            cells=tuple(part.cells(model_id, benchmarks) for part in parts),
+            cells=tuple(part.cells(model_id, benchmarks, explored) for part in parts),
             vouching=tuple(dict.fromkeys(level for part in parts for level in part.vouching(model_id))),
         )
         for model_id, benchmarks in sorted(asked.items())
@@ -232,18 +237,23 @@ class Part:
             return Placement(None, "it lacks results that the ranking needs", None)
         return Placement(row.rank, "" if row.rank else row.unranked or "", None)
 
-    def cells(self, model_id: str, asked: set[str]) -> tuple[Cell, ...]:
-        """Return the values of a model in the order of the columns; the arguments are those of its rank."""
+    def cells(self, model_id: str, asked: set[str], explored: frozenset[str]) -> tuple[Cell, ...]:
+        """Return the values of a model in the order of the columns.
+
+        Args:
+            model_id: Id of the model.
+            asked: Benchmarks on which it has a result under any conditions.
+            explored: Permanent links of the results whose answers the site shows.
+        """
         identity = self.models.get(model_id)
         if identity is None:
             page = model_page(model_id) if self.profile.benchmark in asked else None
             return tuple(Cell(None, None, page) for _ in self.profile.columns)
         cells = []
         for column, tints in zip(self.profile.columns, self._tints, strict=True):
-            found = column.cells.get(identity)
-            row = None if found is None else found.row
-            metric = None if found is None else found.metric
-            cells.append(Cell(metric, tints.get(identity), None if row is None else _address(row)))
+            metric, row = column.cells.get(identity, ProfileCell(None, None))
+            page = None if row is None else _address(row, column.headline.name, explored)
+            cells.append(Cell(metric, tints.get(identity), page))
         return tuple(cells)
 
     def vouching(self, model_id: str) -> Iterator[Provenance]:
@@ -251,9 +261,11 @@ class Part:
         return (entry.provenance for entry in self.entries if entry.result.model.id == model_id)
 
 
-def _address(row: AnyRow) -> str:
-    first = entries_of(row)[0].result
-    return model_page(first.model.id) if isinstance(row, IndexRow) else permalink(first)
+def _address(row: AnyRow, name: str, explored: frozenset[str]) -> str:
+    """Return the address of the answers behind a value, or of its result if they are not shown."""
+    behind = entry_behind(row, name) or entries_of(row)[0]
+    link = permalink(behind.result)
+    return (answers_link(row, name) if link in explored else None) or link
 
 
 def _metrics(column: ProfileColumn) -> Iterator[Metric]:

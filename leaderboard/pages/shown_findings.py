@@ -22,9 +22,11 @@ class ShownFinding(NamedTuple):
 
     text: str
     links: tuple[tuple[str, str], ...]
-    """Name and address of the first results behind it, and of the pages of their benchmarks."""
+    """Name and address of the first results behind it."""
     n_more: int
     """Number of further results behind it."""
+    pages: tuple[tuple[str, str], ...]
+    """Name and address of the pages of their benchmarks."""
 
 
 def shown_findings(parts: Sequence[Part]) -> tuple[ShownFinding, ...]:
@@ -68,6 +70,7 @@ def _about_all(parts: Sequence[Part]) -> Iterator[ShownFinding]:
 
 
 def _shown(finding: Finding, parts: Sequence[Part]) -> ShownFinding:
-    first = [(display_name(entry.result.model.id), permalink(entry.result)) for entry in finding.entries[:_MOST_LINKS]]
-    pages = [(part.pages.heading, part.page) for part in parts]
-    return ShownFinding(finding.text, (*first, *pages), len(finding.entries) - len(first))
+    first = finding.entries[:_MOST_LINKS]
+    links = tuple((display_name(entry.result.model.id), permalink(entry.result)) for entry in first)
+    pages = tuple((part.pages.heading, part.page) for part in parts)
+    return ShownFinding(finding.text, links, len(finding.entries) - len(first), pages)

@@ -419,3 +419,53 @@ def test_without_scripts_every_table_is_whole(browser: Browser, address: str) ->
     assert page.locator(".bb-table >> nth=0 >> tbody tr").count() == 4
     assert not page.locator(".bb-controls").first.is_visible()
     context.close()
+
+
+def test_what_a_column_means_is_a_key_away(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "index.html").page
+    button = page.get_by_role("button", name="What Worst-group accuracy means")
+    note = page.locator(".bb-meanings > [popover]").first
+    assert note.is_hidden()
+    button.focus()
+    page.keyboard.press("Enter")
+    assert "a coin gets 0.5" in note.inner_text()
+    page.keyboard.press("Escape")
+    assert note.is_hidden()
+    page.context.close()
+
+
+def test_the_front_page_sorts_and_keeps_what_no_skill_gets_below(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "index.html").page
+    table = page.locator(".bb-profile-table")
+    header = table.locator("thead tr >> nth=1 >> th").nth(3)
+    cells = table.locator("tbody tr > :nth-child(4)")
+    for direction in (1, -1):
+        header.locator("button").first.click()
+        values = [float(value) for value in cells.evaluate_all("all => all.map(cell => cell.dataset.sort)") if value]
+        assert len(values) == 3
+        assert values == sorted(values, reverse=direction < 0)
+    assert "Best useless predictor" in table.locator("tfoot").inner_text()
+    page.context.close()
+
+
+def test_readers_choose_complete_models_and_numbers_of_intervals(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "index.html").page
+    rows = page.locator(".bb-profile-table tbody tr:visible")
+    n_all = rows.count()
+    page.get_by_label("Columns").select_option("yes")
+    assert 0 < rows.count() < n_all
+    interval = rows.first.locator("td small").first
+    assert interval.evaluate("text => getComputedStyle(text).clipPath") != "none"
+    page.get_by_label("Intervals as numbers").check()
+    assert interval.evaluate("text => getComputedStyle(text).clipPath") == "none"
+    page.context.close()
+
+
+def test_the_front_page_can_be_read_without_scripts(browser: Browser, address: str) -> None:
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(address + "index.html")
+        assert page.locator(".bb-profile-table tbody tr:visible").count() == 4
+        assert page.locator(".bb-filters").is_hidden()
+        page.get_by_role("button", name="What Worst-group accuracy means").click()
+        assert page.locator(".bb-meanings > [popover]").first.is_visible()

@@ -206,18 +206,16 @@ def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:
     assert 3 <= len(shown) <= 6
     names = {model_id.removeprefix("acme/") for model_id in (*MODELS, "acme/old", "acme/new", "acme/newer")}
     for finding in shown:
-        models = [link for link in finding.links if link[1].startswith("models/")]
-        for name, address in models:
+        for name, address in finding.links:
             assert name in names
             assert re.fullmatch(r"models/acme__[a-z]+\.html#[a-z0-9.-]+", address)
-        pages = [address for _, address in finding.links[len(models) :]]
-        assert pages
-        assert all(re.fullmatch(r"benchmarks/[a-z]+\.html", page) for page in pages)
+        assert finding.pages
+        assert all(re.fullmatch(r"benchmarks/[a-z]+\.html", page) for _, page in finding.pages)
 
 
 def test_findings_of_benchmarks_come_in_turn(entries: Sequence[Entry]) -> None:
     shown = shown_findings(front_parts(assemble(entries)))
-    assert [finding.links[-1][0] for finding in shown[:3]] == [
+    assert [finding.pages[0][0] for finding in shown[:3]] == [
         "Gender and occupation",
         "Pronoun families",
         "Gender and occupation",

@@ -167,6 +167,18 @@ def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: 
     assert {cell.page for cell in rows["acme/one"].cells[1]} == {None}
 
 
+def test_a_value_leads_to_its_answers_if_the_site_shows_them_and_else_to_its_result(
+    board: Board, table: FrontTable
+) -> None:
+    page = rows_of(table)["acme/biased"].cells[0][0].page
+    assert page is not None
+    assert page.startswith("models/acme__biased.html#synthbias-type2-")
+    shown = rows_of(front_table(board, front_parts(board), frozenset({page})))
+    cells = shown["acme/biased"].cells[0]
+    assert [str(cell.page).partition("#")[0] for cell in cells] == [*["answers.html"] * 3, "models/acme__biased.html"]
+    assert shown["acme/even"].cells[0][0].page == rows_of(table)["acme/even"].cells[0][0].page
+
+
 def test_of_the_versions_of_a_model_one_has_a_row(tmp_path: Path) -> None:
     for revision, certainty in (("a" * 40, 2.0), ("b" * 40, 0.9)):
         write_otherwise(tmp_path / revision[:1], "acme/twice", leaning(certainty, 0.1), revision=revision)

@@ -9,7 +9,7 @@
     return;
   }
   const table = board.querySelector("table");
-  const choices = board.querySelector(".bb-choose");
+  const choices = board.querySelector(".bb-choices");
   const group = board.querySelector("[data-bb-group]");
   const intervals = board.querySelector("[data-bb-intervals]");
 
