@@ -103,9 +103,11 @@ def _draft(
 
 def _summary(draft: Draft[Item], manifest: Manifest, folder: Path) -> Iterator[str]:
     yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
-    for split in draft.splits:
-        n_templates = len({item.unit for item in split.items})
-        yield f"  {split.config}/{split.split}: {len(split.items)} rows, {n_templates} templates"
+    counts = (
+        f"{split.config}/{split.split}: {len(split.items)} rows, {len({item.unit for item in split.items})} templates"
+        for split in draft.splits
+    )
+    yield f"  {'; '.join(counts)}"
     yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
 
 

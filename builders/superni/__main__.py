@@ -21,7 +21,6 @@ from schemas.documents.dataset import Manifest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SourceName: TypeAlias = Literal["embedded", "natural-instructions", "hub"]
-_TASKS_SHOWN = 4
 
 
 @app.command(epilog=EXIT_STATUS)
@@ -120,14 +119,12 @@ def _summary(built: Built, manifest: Manifest, folder: Path) -> Iterator[str]:
     if chosen.missing:
         n_wanted = len(chosen.tasks) + len(chosen.missing)
         yield f"  {len(chosen.tasks)} of {n_wanted} tasks found; missing: {listed(chosen.missing, most=MOST_NAMES)}"
-    for task in built.tasks[:_TASKS_SHOWN]:
-        largest = max(task.counts.values()) / task.n_items
-        yield (
-            f"  {task.source.name}: {n_items[task.source.name, 'test']} evaluation items of {task.n_items}, "
-            f"{len(task.counts)} labels, the largest has {largest:.0%}"
-        )
-    if len(built.tasks) > _TASKS_SHOWN:
-        yield f"  and {_tasks(len(built.tasks) - _TASKS_SHOWN)} more"
+    n_labels = [len(task.counts) for task in built.tasks]
+    n_test = sum(n for (_, split), n in n_items.items() if split == "test")
+    yield (
+        f"  {_tasks(len(built.tasks))} with {min(n_labels)} to {max(n_labels)} labels; {n_test} of "
+        f"{sum(task.n_items for task in built.tasks)} items to evaluate"
+    )
     differences = [difference for task in built.tasks if (difference := task.difference) is not None]
     if differences:
         yield f"warning: other counts than published in {_tasks(len(differences))}: {listed(differences, most=3)}"

@@ -51,7 +51,7 @@ def items_of(folder: Path) -> dict[tuple[str, str], list[LabelItem]]:
 def test_the_plain_command_builds_ten_tasks_and_a_suite(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
-    assert "inbox_messages: 136 evaluation items of 232, 2 labels, the largest has 85%" in done.stdout
+    assert "10 tasks with 2 to 12 labels; 1382 of 2342 items to evaluate" in done.stdout
     folder = tmp_path / "out/datasets/superni"
     manifest = read_manifest(folder)
     assert list(problems(folder)) == []
