@@ -15,6 +15,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Column
 from leaderboard.pages.addresses import dataset_page
+from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Columns, Files, Line, Table
 from leaderboard.pages.item_errors import is_of_model
 from leaderboard.pages.markup import slug
@@ -80,6 +81,13 @@ class SuiteView:
     """Ids of the models whose parts could not be measured, each with the reason."""
     others: tuple[Section, ...] = ()
     """Other tables of results on the suite."""
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """What readers need to understand the columns."""
+        known = {column.key: column for column in self.section.all_columns if column.example is not None}
+        found = [known[column.key] for column in self.columns if column.key in known]
+        return tuple(define(one.heading, one.example, one.text) for one in found if one.example is not None)
 
     @property
     def page(self) -> str:
