@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import urlencode
 
+from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import plain, result_anchor, table_anchor
+from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.tables import Section
+from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
-from leaderboard.ranking.profiles import AnyRow
-from leaderboard.verify.entries import Entry
+from leaderboard.ranking.profiles import AnyRow, tables_of
+from leaderboard.verify.entries import Entry, label_of
 
 _N_KEY = 12
 
@@ -34,22 +39,48 @@ def model_key(identity_sha256: str) -> str:
     return identity_sha256[:_N_KEY]
 
 
+class ModelChoice(NamedTuple):
+    """A model in one revision and precision, to choose from."""
+
+    key: str
+    id: str
+    name: str
+
+
+def model_choices(models: Sequence[ModelView]) -> tuple[ModelChoice, ...]:
+    """Return all language models, with revision and precision in the name where an id has several."""
+    asked = {
+        placement.row.entry.result.model.identity_sha256: placement.row.entry.result.model
+        for model in models
+        for placement in model.placements
+        if not placement.row.entry.is_baseline
+    }
+    versions = Counter(model.id for model in asked.values())
+    return tuple(
+        ModelChoice(
+            model_key(identity), model.id, display_name(model.id) if versions[model.id] == 1 else label_of(model)
+        )
+        for identity, model in asked.items()
+    )
+
+
+def in_order(board: Board, sections: Sequence[Section]) -> list[Section]:
+    """Return tables in the order in which the pages of their benchmarks show them."""
+    shown = itertools.chain.from_iterable(tables_of(board, benchmark) for benchmark in board.benchmarks)
+    order = {id(table): number for number, table in enumerate(shown)}
+    return sorted(sections, key=lambda section: order[id(section.table)])
+
+
 def table_names(sections: Sequence[Section]) -> dict[str, str]:
     """Return a name of each table for readers who choose among them, by its anchor.
 
-    It holds the benchmark's title and the config, and more only where two tables would have the same name.
+    It is the title, and says more only where two tables would have the same name.
     """
-    configs = {(one.table.signature.benchmark, one.table.signature.config) for one in sections}
-    n_configs = Counter(benchmark for benchmark, _ in configs)
 
     def levels(section: Section) -> tuple[str, ...]:
         signature = section.table.signature
-        name = section.pages.heading
-        if n_configs[signature.benchmark] > 1:
-            name += f": {signature.config.replace('_', ' ')}"
-        version = f"{name}, {signature.dataset} {signature.dataset_version}"
-        prompt = f"{version}, {signature.prompt}"
-        return name, version, prompt, f"{name}, {section.conditions}"
+        version = f"{section.title}, {signature.dataset} {signature.dataset_version}"
+        return section.title, version, f"{version}, {signature.prompt}", section.name
 
     names: dict[str, str] = {}
     for depth in range(4):

@@ -22,13 +22,12 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, draws, student
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.model_facts import display_name
-from leaderboard.pages.choice_keys import model_key, result_id, table_id, table_names
-from leaderboard.pages.model_views import ModelView, Placement
+from leaderboard.pages.choice_keys import in_order, model_choices, model_key, result_id, table_id, table_names
+from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.tables import IndexView, Section
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.verdicts import Measure, Verdicts, verdicts
-from leaderboard.verify.entries import Entry, label_of
+from leaderboard.verify.entries import Entry
 from leaderboard.verify.verification_memory import packed, unpacked
 from schemas.folders.run_folder import verified_parts
 
@@ -67,8 +66,11 @@ def compare_files(
     memory = machine_memory()
     placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
     n_models = Counter(id(placement.section) for placement in placements)
-    shared = [one for one in placements if n_models[id(one.section)] > 1 and one.row.entry.folder is not None]
-    names = table_names([section for section in sections if n_models[id(section)]])
+    ordered = in_order(board, [section for section in sections if n_models[id(section)] > 1])
+    order = {id(section): number for number, section in enumerate(ordered)}
+    shared = [one for one in placements if id(one.section) in order and one.row.entry.folder is not None]
+    shared.sort(key=lambda placement: order[id(placement.section)])
+    names = table_names(ordered)
     files: dict[str, str] = {}
     tables: dict[str, dict[str, JsonValue]] = {}
     results: dict[str, list[JsonValue]] = {}
@@ -90,7 +92,7 @@ def compare_files(
     addresses |= {id(index.table): f"{index.page}#{index.anchor}" for index in indices}
     listed: dict[str, JsonValue] = {
         "n_draws": N_DRAWS,
-        "models": _listed(models, placements),
+        "models": _listed(models),
         "measures": [_measure(measure, addresses[id(measure.column.table)]) for measure in found.measures],
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
@@ -98,21 +100,13 @@ def compare_files(
     return files | _pairs(found)
 
 
-def _listed(models: Sequence[ModelView], placements: Sequence[Placement]) -> JsonValue:
-    identities = {one.row.entry.result.model.identity_sha256: one.row.entry.result.model.id for one in placements}
-    versions = Counter(identities.values())
-    listed: dict[str, dict[str, JsonValue]] = {}
-    benchmarks: dict[str, dict[str, str]] = {}
-    for model in models:
-        for placement in model.placements:
-            if placement.row.entry.is_baseline:
-                continue
-            asked, pages = placement.row.entry.result.model, placement.section.pages
-            key = model_key(asked.identity_sha256)
-            name = display_name(asked.id) if versions[asked.id] == 1 else label_of(asked)
-            listed.setdefault(key, {"key": key, "id": asked.id, "name": name, "page": model.page})
-            benchmarks.setdefault(key, {})[pages.heading] = placement.section.page
-    return [{**about, "benchmarks": list(benchmarks[key])} for key, about in listed.items()]
+def _listed(models: Sequence[ModelView]) -> JsonValue:
+    """Return the models to choose from, each with the benchmarks that it has results in."""
+    benchmarks: dict[str, dict[str, None]] = {}
+    for placement in (placement for model in models for placement in model.placements):
+        key = model_key(placement.row.entry.result.model.identity_sha256)
+        benchmarks.setdefault(key, {})[placement.section.pages.heading] = None
+    return [{**one._asdict(), "benchmarks": list(benchmarks[one.key])} for one in model_choices(models)]
 
 
 def _measure(measure: Measure, address: str) -> JsonValue:

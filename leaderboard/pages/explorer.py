@@ -14,8 +14,19 @@ from biasboard.ground.columns import Column
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.choice_keys import answers_link, model_key, result_id, table_id
+from leaderboard.pages.addresses import model_page
+from leaderboard.pages.choice_keys import (
+    answers_link,
+    in_order,
+    model_choices,
+    model_key,
+    result_id,
+    table_id,
+    table_names,
+)
 from leaderboard.pages.model_views import ModelView, Placement
+from leaderboard.pages.tables import Section
+from leaderboard.ranking.boards import Board
 from leaderboard.verify.entries import KINDS, Entry, kinds_of
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import verified_parts
@@ -30,62 +41,93 @@ _MOST_VALUES = 500
 _DIGITS = 4
 
 
-def explorer_files(models: Sequence[ModelView], report: Report = silent) -> dict[str, str]:
+def explorer_files(
+    board: Board, models: Sequence[ModelView], sections: Sequence[Section], report: Report = silent
+) -> dict[str, str]:
     """Return the files of the explorer, by path relative to the root of the site.
 
-    ``tables.json`` lists the tables and their results. Each table has a folder with ``index.json`` (the groups of each
-    item, and how many models answered it wrong) and the items; each result has a folder in it with ``index.json`` (the
-    kind of each answer, such as right or refused, as a digit) and the answers. Items and answers lie in files of 1,000
-    rows each.
+    ``tables.json`` lists the models, and the tables with their results. Each table has a folder with ``index.json``
+    (the groups of each item, and how many models answered it wrong) and the items; each result has a folder in it with
+    ``index.json`` (the kind of each answer, such as right or refused, as a digit) and the answers. Items and answers
+    lie in files of 1,000 rows each. A result whose texts may not be shown has the reason and no folder.
 
     Args:
+        board: All tables.
         models: All models with their results.
+        sections: The tables with their addresses.
         report: Callback for progress.
     """
     memory = machine_memory()
-    found = [(placement, model) for model in models for placement in model.placements if _is_explored(placement)]
+    placements = [one for model in models for one in model.placements if not one.row.entry.is_baseline]
+    of_section: dict[int, list[Placement]] = {}
+    for placement in placements:
+        of_section.setdefault(id(placement.section), []).append(placement)
+    shown = [section for section in in_order(board, sections) if id(section) in of_section]
+    names = table_names(shown)
     files: dict[str, str] = {}
-    tables: dict[str, dict[str, JsonValue]] = {}
-    results: dict[str, list[JsonValue]] = {}
-    kinds: dict[str, list[str]] = {}
-    indices: dict[str, dict[str, JsonValue]] = {}
-    for number, (placement, model) in enumerate(found):
-        report("writing answers", number, len(found))
-        table, name = table_id(placement.row.entry), result_id(placement.row.entry)
-        if table not in tables:
-            tables[table] = _about(placement)
-            indices[table], items = _remembered(_ITEMS, placement.row.entry, memory)
-            files |= {f"{FOLDER}/{table}/{path}": text for path, text in items.items()}
-        index, answers = _remembered(_ANSWERS, placement.row.entry, memory)
-        files |= {f"{FOLDER}/{table}/{name}/{path}": text for path, text in answers.items()}
-        files[f"{FOLDER}/{table}/{name}/index.json"] = _compact(index)
-        key = model_key(placement.row.entry.result.model.identity_sha256)
-        result: JsonValue = {"id": name, "key": key, "model": model.id, "page": f"{model.page}#{placement.anchor}"}
-        results.setdefault(table, []).append(result)
-        kinds.setdefault(table, []).append(str(index["kinds"]))
-    for table in tables:
-        files[f"{FOLDER}/{table}/index.json"] = _compact(indices[table] | _missed(kinds[table]))
-    listed: list[JsonValue] = [{"id": table, "results": results[table], **about} for table, about in tables.items()]
-    files[f"{FOLDER}/tables.json"] = _compact({"kinds": list(KINDS), "tables": listed})
+    listed: list[JsonValue] = []
+    n_done = 0
+    for section in shown:
+        tables: dict[str, list[Placement]] = {}
+        for placement in of_section[id(section)]:
+            tables.setdefault(table_id(placement.row.entry), []).append(placement)
+        for table, of_table in tables.items():
+            results: list[JsonValue] = []
+            kinds: list[str] = []
+            for placement in of_table:
+                report("writing answers", n_done, len(placements))
+                n_done += 1
+                entry, name, why_absent = placement.row.entry, result_id(placement.row.entry), _why_absent(placement)
+                page = model_page(entry.result.model.id)
+                result: dict[str, JsonValue] = {
+                    "id": name,
+                    "model": model_key(entry.result.model.identity_sha256),
+                    "page": f"{page}#{placement.anchor}",
+                    "why_absent": why_absent,
+                    "n_wrong": 0,
+                }
+                results.append(result)
+                if why_absent is not None:
+                    continue
+                if not kinds:
+                    index, items = _remembered(_ITEMS, entry, memory)
+                    files |= {f"{FOLDER}/{table}/{path}": text for path, text in items.items()}
+                about, answers = _remembered(_ANSWERS, entry, memory)
+                files |= {f"{FOLDER}/{table}/{name}/{path}": text for path, text in answers.items()}
+                files[f"{FOLDER}/{table}/{name}/index.json"] = _compact(about)
+                kinds.append(str(about["kinds"]))
+                result["n_wrong"] = kinds[-1].count(str(KINDS.index("wrong")))
+            if kinds:
+                files[f"{FOLDER}/{table}/index.json"] = _compact(index | _missed(kinds))
+            listed.append({"id": table, "results": results, **_about(of_table[0], names[section.anchor])})
+    about_models: list[JsonValue] = [{"key": one.key, "id": one.id, "name": one.name} for one in model_choices(models)]
+    files[f"{FOLDER}/tables.json"] = _compact({"kinds": list(KINDS), "models": about_models, "tables": listed})
     return files
 
 
 def explorer_link(placement: Placement) -> str | None:
     """Return the address of the explorer with one result, relative to the root of the site; None if it is not there."""
-    return answers_link(placement.row, "") if _is_explored(placement) else None
+    return answers_link(placement.row, "") if _why_absent(placement) is None else None
 
 
-def _is_explored(placement: Placement) -> bool:
+def _why_absent(placement: Placement) -> str | None:
+    """Return why the answers of a result are not shown; None if they are."""
     entry = placement.row.entry
-    has_texts = placement.answers.withheld is None and entry.folder is not None and not entry.is_baseline
-    return has_texts and entry.result.records.n_rows <= MOST_RECORDS
+    if entry.is_baseline:
+        return "a baseline's answers follow from its rule"
+    if entry.folder is None:
+        return "its records are not on the machine that made this site"
+    if placement.answers.withheld is not None:
+        return placement.answers.withheld
+    n_rows = entry.result.records.n_rows
+    return None if n_rows <= MOST_RECORDS else f"{n_rows:,} records are more than this page can search"
 
 
-def _about(placement: Placement) -> dict[str, JsonValue]:
+def _about(placement: Placement, name: str) -> dict[str, JsonValue]:
     section = placement.section
     return {
-        "title": section.name,
-        "benchmark": section.table.signature.benchmark,
+        "name": name,
+        "question": section.pages.question,
         "page": f"{section.page}#{section.anchor}",
         "n": placement.row.entry.result.records.n_rows,
         "per_file": _PER_FILE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
-from urllib.parse import urlencode
 
 import numpy as np
 
@@ -49,7 +48,7 @@ class MissedItem(NamedTuple):
     """The texts that models were asked; empty if they may not be shown."""
     is_folded: bool
     link: str | None
-    """Address of the explorer with the item, relative to the root of the site; None if it is not there."""
+    """Address of the item on the page Answers, relative to the root of the site; None if it is not there."""
 
 
 class Missed(NamedTuple):
@@ -163,14 +162,14 @@ class _Shown:
                 n_unanswered=unanswered[index],
                 prompts=asked,
                 is_folded=self.warning is not None or sum(map(len, asked)) > LONG,
-                link=self._link(self._facts.items[index]),
+                link=self._link(index),
             )
             for index, asked in zip(indices, prompts, strict=True)
         )
 
-    def _link(self, item: str) -> str | None:
+    def _link(self, index: int) -> str | None:
         links = [link for one in self._placements if (link := explorer_link(one)) is not None]
-        return f"{links[0]}&{urlencode({'q': item})}" if links else None
+        return f"{links[0]}&kind=any&item={index}" if links else None
 
 
 def _line(facts: ItemFacts, index: int, n_models: int, n_wrong: int, n_unanswered: int) -> Line:

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
@@ -29,6 +30,7 @@ from tests.leaderboard.made_keys import load_known
 from tests.schemas.examples import items, manifest
 from tests.sites import render
 
+CONTINUATION = load_pages("gifi").config_words("continuation")
 HOSTILE = "</pre><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\"> {{ x }} \u202e"
 
 
@@ -68,7 +70,8 @@ def test_files_say_what_the_records_say(tmp_path: Path) -> None:
         told = [group["values"][code] if code >= 0 else None for code in group["codes"]]
         assert told == [record.groups.get(group["key"]) for record in records]
     assert {group["key"] for group in index["groups"]} >= {"family"}
-    found = {result["model"]: f"{table['id']}/{result['id']}" for result in table["results"]}
+    ids = {one["key"]: one["id"] for one in files["tables.json"]["models"]}
+    found = {ids[result["model"]]: f"{table['id']}/{result['id']}" for result in table["results"]}
     answers = rows(files, f"{found['lab/one']}/answers-")
     assert [row["texts"] for row in answers] == [[record.exchanges[0].text] for record in records]
     assert [row["reason"] for row in answers] == [record.reason for record in records]
@@ -77,6 +80,7 @@ def test_files_say_what_the_records_say(tmp_path: Path) -> None:
     )
     n_they, n_she = (sum(record.groups["family"] == name for record in records) for name in ("they", "she"))
     assert kinds == {"right": n_they, "refused": n_she, "wrong": len(records) - n_they - n_she}
+    assert [result["n_wrong"] for result in table["results"]] == [kinds["wrong"], 0]
     assert index["n_models"] == 2
     # The second model is never wrong, so that a count says what the first one missed.
     assert index["n_wrong"] == [int(record.groups["family"] not in ("they", "she")) for record in records]
@@ -108,8 +112,32 @@ def test_log_probabilities_are_those_of_the_options(places: Places, tmp_path: Pa
 def test_what_a_licence_forbids_is_not_explored(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",))
     terms = replace(manifest(items()), name="gifi", version="1.0.0", redistributable=False, licence="CC-BY-ND-4.0")
-    assert explored(tmp_path, [terms])["tables.json"]["tables"] == []
-    assert len(explored(tmp_path)["tables.json"]["tables"]) == 1
+    files = explored(tmp_path, [terms])
+    (result,) = files["tables.json"]["tables"][0]["results"]
+    assert result["why_absent"] == "the licence of the dataset, CC-BY-ND-4.0, forbids showing its texts"
+    assert list(files) == ["tables.json"]
+    assert explored(tmp_path)["tables.json"]["tables"][0]["results"][0]["why_absent"] is None
+
+
+@pytest.mark.slow
+def test_a_value_leads_to_the_answers_behind_it(tmp_path: Path) -> None:
+    write_gifi_model(tmp_path, "lab/one", 0.5)
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    files = explored(tmp_path)
+    (row,) = board.indices.tables[0].rows
+    distances = {
+        part.key: abs((metric.value or 0.0) - 1)
+        for part, metric in zip(row.indices[0].definition.parts, row.parts, strict=True)
+    }
+    worst = max(distances, key=distances.__getitem__)
+    link = answers_link(row, "index", {"family": "xe"})
+    assert link is not None
+    chosen = dict(parse_qsl(link.removeprefix("answers.html#")))
+    (table,) = [one for one in files["tables.json"]["tables"] if one["id"] == chosen["table"]]
+    configs = {"gdr": "recognition", "pe": "math", "sa": "assignment", "of": "assignment"}
+    assert configs.get(worst, "continuation") in table["id"]
+    assert [chosen["model"]] == [one["model"] for one in table["results"]]
+    assert chosen["group.family"] == "xe"
 
 
 @pytest.fixture(scope="module")
@@ -143,65 +171,83 @@ def choose(page: Page, label: str, value: str) -> None:
 
 
 def recognition(browser: Browser, address: str, *, scheme: Scheme = "light", width: int = 1280) -> Page:
+    """The page, which opens with a table that has wrong answers."""
     page = visit(browser, address + "answers.html", scheme=scheme, width=width).page
-    titles = page.get_by_role("combobox", name="Table").locator("option").all_inner_texts()
-    choose(page, "Table", next(title for title in titles if "recognition" in title))
-    choose(page, "Model", "lab/one")
+    page.wait_for_selector(".bb-found > li")
+    settle(page)
+    assert page.locator("select[name=model] option:checked").inner_text() == "one"
+    assert (
+        page.locator("select[name=table] option:checked")
+        .inner_text()
+        .endswith(load_pages("gifi").config_words("recognition"))
+    )
     return page
-
-
-@pytest.mark.slow
-def test_a_value_leads_to_the_answers_behind_it(tmp_path: Path) -> None:
-    write_gifi_model(tmp_path, "lab/one", 0.5)
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
-    files = explored(tmp_path)
-    (row,) = board.indices.tables[0].rows
-    distances = {
-        part.key: abs((metric.value or 0.0) - 1)
-        for part, metric in zip(row.indices[0].definition.parts, row.parts, strict=True)
-    }
-    worst = max(distances, key=distances.__getitem__)
-    link = answers_link(row, "index", {"family": "xe"})
-    assert link is not None
-    chosen = dict(parse_qsl(link.removeprefix("answers.html#")))
-    (table,) = [one for one in files["tables.json"]["tables"] if one["id"] == chosen["table"]]
-    configs = {"gdr": "recognition", "pe": "math", "sa": "assignment", "of": "assignment"}
-    assert configs.get(worst, "continuation") in table["id"]
-    assert [chosen["model"]] == [one["key"] for one in table["results"]]
-    assert chosen["group.family"] == "xe"
 
 
 @pytest.mark.browser
 @pytest.mark.slow
 class TestPage:
+    def test_wrong_answers_come_first_those_of_the_worst_group_before_others(
+        self, browser: Browser, address: str
+    ) -> None:
+        page = recognition(browser, address)
+        assert said(page).endswith("answers, worst group first")
+        assert page.locator(".bb-found .bb-kind-wrong").count() == page.locator(".bb-found > li").count() > 0
+        page.locator("[data-bb-by]").select_option("family")
+        page.wait_for_function("location.hash.includes('by=family')")
+        settle(page)
+        bars = page.locator(".bb-worst > li").all_inner_texts()
+        # Wrong are all families but they, which the model always says, and she, of whom it says nothing.
+        assert [line.split()[1:3] for line in bars] == [["100", "%"]] * 9 + [["0", "%"]] * 2
+        assert {line.split()[0] for line in bars[9:]} == {"they", "she"}
+        page.locator(".bb-worst").get_by_role("button", name="xe", exact=True).click()
+        page.wait_for_function("location.hash.includes('group.family=xe')")
+        settle(page)
+        assert "family: xe" in page.locator(".bb-found > li").first.inner_text()
+        assert page.locator("select[name='group.family']").input_value() == "xe"
+        page.context.close()
+
+    def test_one_wrong_answer_at_random_can_be_sent_to_others(self, browser: Browser, address: str) -> None:
+        page = recognition(browser, address)
+        page.get_by_role("button", name="Show one wrong answer at random").click()
+        page.wait_for_function("location.hash.includes('item=')")
+        settle(page)
+        assert page.locator(".bb-found > li").count() == 1
+        assert "wrong: they" in page.locator(".bb-found").inner_text()
+        again = visit(browser, page.url).page
+        again.wait_for_selector(".bb-found > li")
+        assert again.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
+        assert again.get_by_role("button", name="Show another").is_enabled()
+        page.context.close()
+        again.context.close()
+
     def test_filters_narrow_the_items_and_the_address_brings_them_back(self, browser: Browser, address: str) -> None:
         page = recognition(browser, address)
-        n_all = int(said(page).split()[0])
-        choose(page, "Answer", "wrong")
         n_wrong = int(said(page).split()[0])
-        assert 0 < n_wrong < n_all
+        choose(page, "Answer", "any")
+        assert 0 < n_wrong < int(said(page).split()[0])
         choose(page, "Family", "xe")
         n_xe = int(said(page).split()[0])
         assert 0 < n_xe < n_wrong
         assert page.locator(".bb-found > li").count() == min(n_xe, 20)
-        assert "family: xe" in page.locator(".bb-found > li").first.inner_text()
         again = visit(browser, page.url).page
+        again.wait_for_selector(".bb-found > li")
         settle(again)
         assert said(again) == said(page)
         assert again.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
         again.locator(".bb-explorer").get_by_role("button", name="Clear").click()
         again.wait_for_function(
-            "n => document.querySelector('[data-bb-status]').textContent.startsWith(n)", arg=str(n_all)
+            "n => document.querySelector('[data-bb-status]').textContent.startsWith(n)", arg=f"{n_wrong} wrong"
         )
         page.context.close()
         again.context.close()
 
     def test_two_models_stand_side_by_side(self, browser: Browser, address: str) -> None:
         page = recognition(browser, address)
-        choose(page, "Beside it", "lab/two")
-        first = page.locator(".bb-found > li").first.inner_text()
-        assert "lab/one" in first
-        assert "lab/two" in first
+        choose(page, "Beside it", "two")
+        first = page.locator(".bb-found > li").first
+        assert first.locator("dt").all_inner_texts()[1:5:2] == ["one", "two"]
+        choose(page, "Answer", "any")
         n_all = said(page)
         page.get_by_label("Only where the two differ").check()
         page.wait_for_function("before => document.querySelector('[data-bb-status]').textContent !== before", arg=n_all)
@@ -211,6 +257,7 @@ class TestPage:
 
     def test_texts_are_searched_and_paged(self, browser: Browser, address: str) -> None:
         page = recognition(browser, address)
+        choose(page, "Answer", "any")
         assert "Page 1 of" in page.locator(".bb-pager").inner_text()
         first = page.locator(".bb-found code").first.inner_text()
         page.get_by_role("button", name="Next").click()
@@ -227,9 +274,9 @@ class TestPage:
     def test_texts_that_may_offend_stay_folded_and_do_nothing(self, browser: Browser, address: str) -> None:
         found = visit(browser, address + "answers.html")
         page = found.page
+        page.wait_for_selector(".bb-found > li")
         titles = page.get_by_role("combobox", name="Table").locator("option").all_inner_texts()
-        choose(page, "Table", next(title for title in titles if "continuation" in title))
-        choose(page, "Model", "lab/one")
+        choose(page, "Table", next(title for title in titles if CONTINUATION in title))
         assert page.locator("[data-bb-warning]").is_visible()
         assert page.locator(".bb-found details").count() > 0
         assert page.locator(".bb-found details[open]").count() == 0
@@ -247,7 +294,7 @@ class TestPage:
     ) -> None:
         """Some servers say of a file that ends in ``.gz`` how it was packed, and the browser unpacks it."""
         packed = visit(browser, address + "answers.html").page
-        settle(packed)
+        packed.wait_for_selector(".bb-found > li")
         unpacked = packed.context.new_page()
         unpacked.route(
             "**/*.json.gz",
@@ -263,7 +310,7 @@ class TestPage:
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     def test_it_fits_a_phone_and_passes_axe(self, browser: Browser, address: str, scheme: Scheme) -> None:
         page = recognition(browser, address, scheme=scheme, width=390)
-        choose(page, "Beside it", "lab/two")
+        choose(page, "Beside it", "two")
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
         assert serious_violations(page) == []
         page.context.close()
@@ -271,14 +318,28 @@ class TestPage:
     def test_the_keyboard_alone_chooses_and_pages(self, browser: Browser, address: str) -> None:
         page = recognition(browser, address)
         page.get_by_role("combobox", name="Answer").focus()
-        page.keyboard.press("w")
-        page.wait_for_function("location.hash.includes('kind=')")
+        page.keyboard.press("a")
+        page.wait_for_function("location.hash.includes('kind=any')")
         assert page.evaluate("document.activeElement.name") == "kind"
         settle(page)
         page.get_by_role("button", name="Next").focus()
         page.keyboard.press("Enter")
         page.wait_for_function("location.hash.includes('page=2')")
         page.context.close()
+
+    def test_a_result_without_texts_says_why_and_what_is_there(self, browser: Browser, tmp_path: Path) -> None:
+        write_gifi_model(tmp_path / "runs", "lab/one", 0.5, tasks=("recognition",))
+        terms = replace(manifest(items()), name="gifi", version="1.0.0", redistributable=False, licence="CC-BY-ND-4.0")
+        view = make_view(assemble(load_known(Root(tmp_path / "runs", "local")).entries), (), [terms])
+        with served(render(view, tmp_path)) as found:
+            page = visit(browser, found + "answers.html").page
+            page.wait_for_selector("[data-bb-absent] a")
+            words = page.locator("[data-bb-absent]").inner_text()
+            assert "not shown: the licence of the dataset, CC-BY-ND-4.0, forbids showing its texts." in words
+            assert page.get_by_role("combobox", name="Answer").count() == 0
+            page.locator("[data-bb-absent] a").click()
+            page.wait_for_url("**/models/**")
+            page.context.close()
 
     def test_a_page_from_disk_says_why_it_is_empty(self, browser: Browser, built: Path) -> None:
         page = visit(browser, f"file://{built}/answers.html").page
