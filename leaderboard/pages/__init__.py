@@ -16,7 +16,7 @@
 * Figures of all models of a benchmark, as its paper has them: *figures*.
 * Page of a model: *model_views*, with *digests* and *summaries* (what it does well and badly, in sentences), *answers*
   (examples), *badges*.
-* List of the models: *model_list*, whose facts come from ``leaderboard/models``.
+* List of the models: *model_list*, whose facts come from ``leaderboard/models``, with *size_charts*.
 * Page of a dataset: *dataset_views*, *rendered_cards*, *item_errors* (which items models miss).
 * Pages of a suite: *suites*, *part_values* (measured), *part_texts*, *part_files* (loaded when a part is chosen).
 * Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers) with

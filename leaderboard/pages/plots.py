@@ -158,7 +158,7 @@ def scatter(
             **ends_of(point.x, "x"),
             **ends_of(point.y, "y"),
             "kind": "baseline" if point.is_baseline else "model",
-            **_label_fields(place),
+            **label_fields(place),
         }
         for point, place in zip(drawn, places, strict=True)
     ]
@@ -175,7 +175,8 @@ def scatter(
     return draw({"width": width, "height": height, "data": {"values": values}, "layer": layers}, alt)
 
 
-def _label_fields(place: LabelPlace | None) -> dict[str, JsonValue]:
+def label_fields(place: LabelPlace | None) -> dict[str, JsonValue]:
+    """Return the text, the position and the lead of a label as fields of its row; none if there is no room for it."""
     if place is None:
         return {}
     fields: dict[str, JsonValue] = {"label": place.text, "label_x": place.x, "label_y": place.y}

@@ -36,6 +36,7 @@ from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
 from leaderboard.pages.pictures import Picture
 from leaderboard.pages.set_aside import APART_COLUMNS, ApartGroup, apart_lines, make_apart
+from leaderboard.pages.size_charts import size_pictures
 from leaderboard.pages.suites import Suites, make_suites, suite_page, suite_tables
 from leaderboard.pages.tables import (
     AnyView,
@@ -84,6 +85,8 @@ class View(NamedTuple):
     """Parts of the suites that have results."""
     figures: Mapping[str, tuple[Picture, ...]] = {}
     """Figures of all models, by benchmark."""
+    by_size: tuple[Picture, ...] = ()
+    """Figures of values over the sizes of models."""
 
     @property
     def tables(self) -> tuple[AnyView, ...]:
@@ -143,6 +146,7 @@ def make_view(
             sections, models, {(one.name, one.version): one for one in manifests}, folders or {}, report
         ),
         figures={benchmark: figures_of(board, benchmark) for benchmark in board.benchmarks},
+        by_size=size_pictures(board),
     )
 
 
@@ -290,7 +294,9 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
             benchmarks=[(pages, view.tables_of(pages.name)) for pages in _described(view.board)],
             files=_files("benchmarks"),
         ),
-        "models/index.md": render("models.md.j2", models=listed_models(view.models), files=_files("models")),
+        "models/index.md": render(
+            "models.md.j2", models=listed_models(view.models), files=_files("models"), figures=view.by_size
+        ),
         "audit.md": render(
             "audit.md.j2",
             lines=table_files.audit_lines(view.board, view.left_out),
@@ -422,6 +428,7 @@ def parquet_files(view: View, texts: Mapping[str, str], memory: Memory, report: 
 def _charts(view: View) -> dict[str, str]:
     pictures = [picture for table in view.tables for picture in table.pictures]
     pictures += [picture for of_benchmark in view.figures.values() for picture in of_benchmark]
+    pictures += view.by_size
     for model in view.models:
         pictures += [picture for placement in model.placements for picture in placement.pictures]
     pictures += [one.picture for data in view.datasets for one in data.missed if one.picture is not None]

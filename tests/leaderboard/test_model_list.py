@@ -20,13 +20,15 @@ from tests.leaderboard.synthetic import leaning, uniform, write_model
 
 MODELS = ("gpt2", "microsoft/Phi-3-mini-4k-instruct", "openai/gpt-4o-2024-08-06", "acme/small-1b")
 """Base and open, tuned and open, tuned and closed with an unknown size, and one without facts."""
+SIZED = "google/gemma-2-9b"
+"""A third model whose size is known."""
 
 
 @pytest.fixture(scope="module")
 def view(tmp_path_factory: pytest.TempPathFactory) -> View:
     root = tmp_path_factory.mktemp("runs")
     write_model(root, "baseline/uniform", uniform, endpoint="baseline")
-    for strength, model_id in enumerate(MODELS):
+    for strength, model_id in enumerate((*MODELS, SIZED)):
         write_model(root, model_id, leaning(1.0 + strength, 0.5))
     return make_view(assemble(load_known(Root(root, "local")).entries), (), ())
 
@@ -85,12 +87,23 @@ def test_useless_predictors_are_no_rows_of_the_list(texts: dict[str, str]) -> No
 @pytest.mark.slow
 def test_the_list_is_exported_with_unknowns_left_empty(view: View, texts: dict[str, str]) -> None:
     lines = {line["model"]: line for line in csv.DictReader(io.StringIO(texts["files/models.csv"]))}
-    assert set(lines) == {*MODELS, "baseline/uniform"}
+    assert set(lines) == {*MODELS, SIZED, "baseline/uniform"}
     assert (lines["gpt2"]["parameters"], lines["gpt2"]["kind"]) == ("124000000", "base")
     assert (lines["acme/small-1b"]["parameters"], lines["acme/small-1b"]["licence"]) == ("", "")
     assert [listed.name for listed in listed_models(view.models)] == sorted(
         (listed.name for listed in listed_models(view.models)), key=str.casefold
     )
+
+
+@pytest.mark.slow
+def test_headline_values_are_drawn_over_size_where_enough_sizes_are_known(view: View, texts: dict[str, str]) -> None:
+    page = texts["models/index.md"]
+    assert view.by_size
+    for picture in view.by_size:
+        assert f'src="../{picture.path}' in page
+        assert set(re.findall(r">([^<>]+)</text>", texts[picture.path])) >= {"GPT-2", "Phi-3 mini", "Gemma 2 9B"}
+        assert "GPT-4o" not in texts[picture.path]
+        assert "Models whose size is known: 3 of 5." in picture.caption
 
 
 @pytest.fixture

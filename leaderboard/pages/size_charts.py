@@ -1,0 +1,212 @@
+"""Draws what models achieve over their size, base models beside tuned ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from biasboard.ground.charts import FIRST, FONT_SIZE, MUTED, THIRD, Point, place_labels
+from biasboard.ground.strict_json import JsonValue
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.model_facts import facts_of
+from leaderboard.pages.markup import slug
+from leaderboard.pages.pictures import Picture, make_picture
+from leaderboard.pages.plots import Chart, draw, label_fields
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.profiles import ProfileColumn, entries_of, profile_of
+from leaderboard.ranking.revisions import model_rows
+from schemas.documents.result import Metric
+
+Kind: TypeAlias = Literal["base", "tuned", "kind unknown"]
+LEAST = 3
+"""Smallest number of models for a chart: two points always lie on a line."""
+_COLOURS: dict[Kind, JsonValue] = {"base": THIRD, "tuned": FIRST, "kind unknown": MUTED}
+_SHAPES: list[JsonValue] = ["square", "circle", "triangle-up"]
+_WIDTH, _HEIGHT = 560, 300
+_LOW, _HIGH = -0.06, 1.06
+_NEAR = 0.35
+
+
+class SizedModel(NamedTuple):
+    """A model of known size and its value."""
+
+    label: str
+    parameters: int
+    kind: Kind
+    metric: Metric
+
+
+class _Axis(NamedTuple):
+    """The ends of an axis, on which positions are drawn as shares of its length."""
+
+    low: float
+    high: float
+
+    def share(self, value: float) -> float:
+        return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
+
+    def encoding(self, title: str, labels: Mapping[float, str]) -> dict[str, JsonValue]:
+        values: list[JsonValue] = [self.share(value) for value in labels]
+        # Each tick is found again by its number, since its position is a share.
+        numbers = "+".join(f"(datum.value > {self.share(value) - 1e-9}? 1: 0)" for value in labels)
+        names = ", ".join(f"'{label}'" for label in labels.values())
+        return {
+            "type": "quantitative",
+            "title": title,
+            "scale": {"domain": [_LOW, _HIGH], "nice": False, "zero": False},
+            "axis": {"values": values, "labelExpr": f"[{names}][{numbers} - 1]"},
+        }
+
+
+def size_chart(models: Sequence[SizedModel], *, title: str) -> Chart | None:
+    """Draw a metric over the number of parameters, on a logarithmic axis.
+
+    Args:
+        models: Models whose metrics lie between 0 and 1; those without a value are left out.
+        title: Title of the vertical axis.
+
+    Returns:
+        The chart, or None if fewer than three models have a value.
+    """
+    drawn = [model for model in models if model.metric.value is not None]
+    if len(drawn) < LEAST:
+        return None
+    logs = [math.log10(model.parameters) for model in drawn]
+    intervals = [_interval(model.metric) for model in drawn]
+    # Powers of ten near the ends are drawn too, since an axis with one number says little.
+    low, high = min(logs), max(logs)
+    across = _Axis(
+        math.floor(low) if low - math.floor(low) < _NEAR or high - low < 1 else low,
+        math.floor(high) + 1 if math.floor(high) + 1 - high < _NEAR or high - low < 1 else high,
+    )
+    # Models lie close together, and a chart of points need not begin at 0.
+    up = _Axis(math.floor(10 * min(intervals)[0]) / 10, math.ceil(10 * max(high for _, high in intervals)) / 10)
+    points = [
+        Point(
+            text=model.label,
+            x=across.share(log),
+            y=up.share(model.metric.value or 0.0),
+            x_interval=(across.share(log), across.share(log)),
+            y_interval=(up.share(interval[0]), up.share(interval[1])),
+        )
+        for model, log, interval in zip(drawn, logs, intervals, strict=True)
+    ]
+    places = place_labels(points, width=_WIDTH, height=_HEIGHT, low=_LOW, high=_HIGH, font_size=FONT_SIZE - 1)
+    values: list[JsonValue] = [
+        {
+            "x": point.x,
+            "y": point.y,
+            "y_low": point.y_interval[0],
+            "y_high": point.y_interval[1],
+            "kind": model.kind,
+            **label_fields(place),
+        }
+        for model, point, place in zip(drawn, points, places, strict=True)
+    ]
+    powers = range(math.ceil(across.low), math.floor(across.high) + 1)
+    x = across.encoding("parameters", {power: _power_text(power) for power in powers})
+    tenths = range(round(10 * up.low), round(10 * up.high) + 1)
+    y = up.encoding(title, {tenth / 10: f"{tenth / 10:.1f}" for tenth in tenths})
+    kinds: list[JsonValue] = [*_COLOURS]
+    legend: JsonValue = {"title": None, "orient": "top", "symbolOpacity": 1}
+    colour: JsonValue = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": kinds, "range": [*_COLOURS.values()]},
+        "legend": legend,
+    }
+    shape: JsonValue = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": kinds, "range": _SHAPES},
+        "legend": legend,
+    }
+    layers: list[JsonValue] = [
+        {
+            "transform": [{"filter": "isValid(datum.lead_x)"}],
+            "mark": {"type": "rule", "strokeWidth": 0.7, "color": MUTED},
+            "encoding": {
+                "x": {**x, "field": "x"},
+                "y": {**y, "field": "y"},
+                "x2": {"field": "lead_x"},
+                "y2": {"field": "lead_y"},
+            },
+        },
+        {
+            "mark": {"type": "rule", "strokeWidth": 1.4},
+            "encoding": {
+                "x": {**x, "field": "x"},
+                "y": {**y, "field": "y_low"},
+                "y2": {"field": "y_high"},
+                "color": colour,
+            },
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+            "encoding": {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}, "color": colour, "shape": shape},
+        },
+        {
+            "transform": [{"filter": "datum.label"}],
+            "mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": FONT_SIZE - 1},
+            "encoding": {
+                "x": {**x, "field": "label_x"},
+                "y": {**y, "field": "label_y"},
+                "text": {"field": "label"},
+                "color": colour,
+            },
+        },
+    ]
+    alt = (
+        f"{title} over the number of parameters for {len(drawn)} models, with intervals; the numbers are on the board."
+    )
+    return draw({"width": _WIDTH, "height": _HEIGHT, "data": {"values": values}, "layer": layers}, alt)
+
+
+def size_pictures(board: Board) -> tuple[Picture, ...]:
+    """Return the first two headline measures of each benchmark over size, where enough models have a known size."""
+    pictures = []
+    for benchmark in board.benchmarks:
+        profile = profile_of(board, benchmark)
+        for number, column in enumerate(profile.columns[:2] if profile else ()):
+            models = dict(_values(column))
+            sized = [found for model, metric in models.items() if (found := _sized(model, metric))]
+            if chart := size_chart(sized, title=column.headline.label):
+                caption = (
+                    f"{load_pages(benchmark).heading}: {column.headline.label}. "
+                    f"Models whose size is known: {len(sized)} of {len(models)}."
+                )
+                pictures.append(make_picture(chart, f"charts/size-{slug(benchmark)}-{number + 1}", caption))
+    return tuple(pictures)
+
+
+def _values(column: ProfileColumn) -> Iterator[tuple[str, Metric]]:
+    """Yield the id and the value of each language model, of its newest version."""
+    found = [(entries_of(cell.row)[0], cell.metric) for cell in column.cells.values() if cell.row is not None]
+    newest = model_rows([entry for entry, _ in found])
+    for entry, metric in found:
+        if metric is not None and not entry.is_baseline and newest[entry.result.model.identity_sha256].is_counted:
+            yield entry.result.model.id, metric
+
+
+def _sized(model_id: str, metric: Metric) -> SizedModel | None:
+    facts = facts_of(model_id)
+    if facts is None or facts.parameters is None:
+        return None
+    kind: Kind = "kind unknown" if facts.kind is None else "base" if facts.kind == "base" else "tuned"
+    return SizedModel(facts.short_name, facts.parameters, kind, metric)
+
+
+def _interval(metric: Metric) -> tuple[float, float]:
+    value = metric.value or 0.0
+    return (value, value) if metric.interval is None else (metric.interval.low, metric.interval.high)
+
+
+def _power_text(power: int) -> str:
+    """Return a power of ten as people say it.
+
+    >>> _power_text(5), _power_text(6), _power_text(10)
+    ('100 K', '1 M', '10 B')
+    """
+    unit = {0: "", 1: " K", 2: " M", 3: " B", 4: " T"}[min(power // 3, 4)]
+    return f"{10 ** (power - 3 * min(power // 3, 4))}{unit}"
