@@ -201,7 +201,7 @@ class DatasetView:
         yield from (one for one in (self.splits, self.sources, self.rules, self.answer_keys) if one.lines)
         for missed in self.missed:
             if missed.lines:
-                yield Table(missed.files, MISSED_COLUMNS, missed.lines, str(missed.section.table.signature))
+                yield Table(missed.files, MISSED_COLUMNS, missed.lines, is_of_many=True)
 
     def _table(self, what: str, columns: Columns, lines: Sequence[Line]) -> Table:
         stem = PurePosixPath(self.page).stem

@@ -80,6 +80,8 @@ class Table(NamedTuple):
     """Further metadata of the Parquet file besides the signature, by name."""
     of_columns: Mapping[str, Mapping[str, str]] = {}
     """Metadata of some columns, by name of the column."""
+    is_of_many: bool = False
+    """True if each result or each table of items has one: only CSV is written, or they would fill a site."""
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -101,11 +103,12 @@ class Table(NamedTuple):
     @property
     def texts(self) -> dict[str, str]:
         """The rows as JSON and CSV, by path."""
-        rows: list[JsonValue] = [dict(line) for line in self.lines]
-        return {
-            self.files.json: strict_json.dumps({"signature": self.signature, "rows": rows}),
-            self.files.csv: to_csv(self.frame),
-        }
+        texts = {self.files.csv: to_csv(self.frame)}
+        if not self.is_of_many:
+            rows: list[JsonValue] = [dict(line) for line in self.lines]
+            whole: JsonValue = {"signature": self.signature, "rows": rows}
+            texts[self.files.json] = strict_json.canonical(whole).decode()
+        return texts
 
     @property
     def parquet(self) -> bytes:

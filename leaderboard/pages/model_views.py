@@ -148,7 +148,7 @@ def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placeme
         anchor=anchor,
         files=Files(stem),
         overall=main,
-        variants=tuple(metric for metric in overall if metric.name in pages.variants),
+        variants=() if entry.is_baseline else tuple(metric for metric in overall if metric.name in pages.variants),
         answers=make_answers(entry, stem, manifest, pages.may_offend.get(section.table.signature.task)),
         digest=digest_of_result(section, row, title, anchor),
         slice_metrics=slice_metrics,

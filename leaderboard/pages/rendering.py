@@ -378,7 +378,7 @@ def tables_of(view: View) -> Iterator[Table]:
         yield from table_files.view_tables(table, manifests)
     for model in view.models:
         for placement in model.placements if not model.is_baseline else ():
-            yield table_files.metrics_table(placement, manifests)
+            yield table_files.metrics_table(placement)
     yield Table(_files("audit"), table_files.AUDIT_COLUMNS, table_files.audit_lines(view.board, view.left_out))
     yield Table(_files("data"), table_files.DATA_COLUMNS, table_files.data_lines(view.sections, view.manifests))
     yield Table(_files("datasets"), DATASET_COLUMNS, [dataset_line(data) for data in view.datasets])
@@ -419,7 +419,7 @@ def parquet_files(view: View, texts: Mapping[str, str], memory: Memory, report: 
         report: Callback for progress.
     """
     files = {}
-    for number, table in enumerate(found := list(tables_of(view))):
+    for number, table in enumerate(found := [table for table in tables_of(view) if not table.is_of_many]):
         report("writing Parquet files", number, len(found))
         files[table.files.parquet] = remembered_parquet(table, texts[table.files.json], memory)
     return files

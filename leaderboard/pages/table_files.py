@@ -243,17 +243,9 @@ def metric_fields(metric: Metric | None, *, prefix: str) -> dict[str, Scalar]:
     return {f"{prefix}{ending}": value for ending, value in zip(_METRIC, values, strict=True)}
 
 
-def metrics_table(placement: Placement, manifests: Manifests) -> Table:
+def metrics_table(placement: Placement) -> Table:
     """Return the table of every metric and slice of one result."""
-    signature, entry = placement.section.table.signature, placement.row.entry
-    overall = {metric.name: metric for metric in entry.metrics.values()}
-    return Table(
-        placement.files,
-        METRIC_COLUMNS,
-        metric_lines(entry),
-        str(signature),
-        _about([signature], manifests) | {"metric_versions": _versions(overall), "model": entry.result.model.id},
-    )
+    return Table(placement.files, METRIC_COLUMNS, metric_lines(placement.row.entry), is_of_many=True)
 
 
 def metric_lines(entry: Entry) -> list[Line]:

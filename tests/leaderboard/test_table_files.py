@@ -92,6 +92,9 @@ def test_every_table_is_there_as_parquet_with_the_numbers_of_its_json(
 def test_columns_have_their_type_even_where_they_are_all_null(view: View, parquet: dict[str, bytes]) -> None:
     n_empty = 0
     for table in tables_of(view):
+        if table.is_of_many:
+            assert table.files.csv.startswith("files/")
+            continue
         read = pq.read_table(io.BytesIO(parquet[table.files.parquet]))
         assert dict(zip(read.schema.names, read.schema.types, strict=True)) == {
             name: TYPES[kind] for name, kind in table.columns.items()
