@@ -155,6 +155,22 @@ def address(built: Path) -> Iterator[str]:
         yield found
 
 
+@pytest.mark.slow
+def test_a_site_stays_small(built: Path) -> None:
+    """A page is read on a phone, and 1,000 results fit the 1 GB of a static host."""
+    sizes = {path.relative_to(built).as_posix(): path.stat().st_size for path in built.rglob("*") if path.is_file()}
+    assert [path for path, size in sizes.items() if path.endswith(".html") and size > 300_000] == []
+    listed = json.loads(gzip.decompress((built / "files/explorer/tables.json.gz").read_bytes()))
+    (key,) = (model["key"] for model in listed["models"] if model["id"] == "lab/one")
+    ids = [one["id"] for table in listed["tables"] for one in table["results"] if one["model"] == key]
+    assert len(ids) == 2
+    own = sum(size for path, size in sizes.items() if "lab__one" in path or any(name in path for name in ids))
+    assert own < 1_000_000 * len(ids) / 3
+    packed = [path for path in sizes if path.startswith(("files/explorer/", "files/compare/"))]
+    unpacked = sum(len(gzip.decompress((built / path).read_bytes())) for path in packed)
+    assert 0 < sum(sizes[path] for path in packed) < unpacked / 4
+
+
 def said(page: Page) -> str:
     return page.locator("[data-bb-status]").inner_text()
 
