@@ -13,7 +13,7 @@ from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 
 Results: TypeAlias = Mapping[str, Sequence[Entry]]
-"""Results of the language models on one dataset, asked in one way, by config; one for each model."""
+"""Results of language models behind the columns of the front page, by config; of each model the newest version only."""
 LEAST_MODELS = 2
 """Number of models from which a finding is written; of a single one its own page speaks."""
 

@@ -64,7 +64,7 @@ class Heading(NamedTuple):
     useless: Useless | None
 
 
-class Placement(NamedTuple):
+class GroupRank(NamedTuple):
     """The rank of a model in the default table of a benchmark."""
 
     rank: RankRange | None
@@ -82,12 +82,12 @@ class Group(NamedTuple):
     headings: tuple[Heading, ...]
 
 
-class ModelRow(NamedTuple):
+class FrontRow(NamedTuple):
     """The row of a language model."""
 
     model_id: str
     page: str
-    placements: tuple[Placement, ...]
+    ranks: tuple[GroupRank, ...]
     """Rank in each group."""
     cells: tuple[tuple[Cell, ...], ...]
     """Cells of each group, in the order of its headings."""
@@ -113,13 +113,8 @@ class FrontTable:
     """The table of the front page."""
 
     groups: tuple[Group, ...]
-    rows: tuple[ModelRow, ...]
+    rows: tuple[FrontRow, ...]
     missing: tuple[Missing, ...]
-
-    @property
-    def n_columns(self) -> int:
-        """The number of columns, with that of the models and those of the ranks."""
-        return 1 + sum(1 + len(group.headings) for group in self.groups)
 
 
 def front_parts(board: Board) -> tuple[Part, ...]:
@@ -154,17 +149,17 @@ def _missing(benchmark: str) -> Missing:
     return Missing(pages, pages.command or usual)
 
 
-def _rows(board: Board, parts: Sequence[Part], explored: frozenset[str]) -> tuple[ModelRow, ...]:
+def _rows(board: Board, parts: Sequence[Part], explored: frozenset[str]) -> tuple[FrontRow, ...]:
     asked: dict[str, set[str]] = {}
     for table in board.tables:
         for row in table.rows:
             if not row.entry.is_baseline:
                 asked.setdefault(row.entry.result.model.id, set()).add(table.signature.benchmark)
     rows = [
-        ModelRow(
+        FrontRow(
             model_id=model_id,
             page=model_page(model_id),
-            placements=tuple(part.placement(model_id, benchmarks) for part in parts),
+            ranks=tuple(part.rank(model_id, benchmarks) for part in parts),
             cells=tuple(part.cells(model_id, benchmarks, explored) for part in parts),
             vouching=tuple(dict.fromkeys(level for part in parts for level in part.vouching(model_id))),
         )
@@ -174,8 +169,8 @@ def _rows(board: Board, parts: Sequence[Part], explored: frozenset[str]) -> tupl
     return tuple(sorted(rows, key=_order))
 
 
-def _order(row: ModelRow) -> tuple[object, ...]:
-    ranks = [placement.rank for placement in row.placements]
+def _order(row: FrontRow) -> tuple[object, ...]:
+    ranks = [each.rank for each in row.ranks]
     n_values = sum(cell.metric is not None for group in row.cells for cell in group)
     by_group = tuple((rank is None, (rank.best, rank.worst) if rank else ()) for rank in ranks)
     return -sum(rank is not None for rank in ranks), by_group, -n_values, row.model_id
@@ -222,7 +217,7 @@ class Part:
         )
         return Group(self.pages, self.page, headings)
 
-    def placement(self, model_id: str, asked: set[str]) -> Placement:
+    def rank(self, model_id: str, asked: set[str]) -> GroupRank:
         """Return the rank of a model.
 
         Args:
@@ -231,11 +226,11 @@ class Part:
         """
         identity = self.models.get(model_id)
         if identity is None:
-            return Placement(None, "", model_page(model_id) if self.profile.benchmark in asked else None)
+            return GroupRank(None, "", model_page(model_id) if self.profile.benchmark in asked else None)
         row = self.profile.rows.get(identity)
         if row is None:
-            return Placement(None, "it lacks results that the ranking needs", None)
-        return Placement(row.rank, "" if row.rank else row.unranked or "", None)
+            return GroupRank(None, "it lacks results that the ranking needs", None)
+        return GroupRank(row.rank, "" if row.rank else row.unranked or "", None)
 
     def cells(self, model_id: str, asked: set[str], explored: frozenset[str]) -> tuple[Cell, ...]:
         """Return the values of a model in the order of the columns.

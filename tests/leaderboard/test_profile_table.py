@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.pages.profile import FrontTable, ModelRow, front_parts, front_table
+from leaderboard.pages.profile import FrontRow, FrontTable, front_parts, front_table
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.entries import Root
@@ -57,7 +57,7 @@ def table(board: Board) -> FrontTable:
     return front_table(board, front_parts(board))
 
 
-def rows_of(table: FrontTable) -> Mapping[str, ModelRow]:
+def rows_of(table: FrontTable) -> Mapping[str, FrontRow]:
     return {row.model_id: row for row in table.rows}
 
 
@@ -75,7 +75,7 @@ def test_the_benchmark_with_most_models_comes_first_and_those_without_any_say_wh
 def test_models_ranked_on_most_benchmarks_come_first_then_those_with_the_better_rank(table: FrontTable) -> None:
     keys = []
     for row in table.rows:
-        ranks = [placement.rank for placement in row.placements]
+        ranks = [each.rank for each in row.ranks]
         keys.append(
             (-sum(rank is not None for rank in ranks), *[(99, 99) if rank is None else rank[:2] for rank in ranks])
         )
@@ -103,7 +103,7 @@ def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(board: 
 def test_tints_of_the_column_that_ranks_follow_from_the_ranks(table: FrontTable) -> None:
     tints = {}
     for row in table.rows:
-        placement, cell = row.placements[0], row.cells[0][0]
+        placement, cell = row.ranks[0], row.cells[0][0]
         tints[row.model_id] = cell.tint
         if placement.rank is not None:
             assert cell.tint == ("best" if placement.rank.best == 1 else "worse")
@@ -142,8 +142,8 @@ def test_evenness_of_a_model_that_guesses_is_no_merit(table: FrontTable) -> None
     assert ucerf.metric is not None
     assert ucerf.metric.value == pytest.approx(1.0, abs=0.01)
     assert {gap.tint, ucerf.tint} == {"useless"}
-    assert row.placements[0].rank is None
-    assert row.placements[0].reason
+    assert row.ranks[0].rank is None
+    assert row.ranks[0].reason
 
 
 def test_a_single_model_has_no_tint(table: FrontTable) -> None:
@@ -162,8 +162,8 @@ def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: 
     rows = rows_of(table)
     other = rows["acme/other"]
     assert [cell.metric for cell in other.cells[0]] == [None] * len(table.groups[0].headings)
-    assert {cell.page for cell in other.cells[0]} == {other.placements[0].page} == {other.page}
-    assert rows["acme/one"].placements[1].page is None
+    assert {cell.page for cell in other.cells[0]} == {other.ranks[0].page} == {other.page}
+    assert rows["acme/one"].ranks[1].page is None
     assert {cell.page for cell in rows["acme/one"].cells[1]} == {None}
 
 
