@@ -6,16 +6,18 @@ Tints say what the data separate, and nothing else: models that cannot be told a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
-from evaluators.benchmark import load_benchmark
+from evaluators.benchmark import Benchmark, load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.pages.addresses import model_page, permalink
 from leaderboard.pages.choice_keys import answers_link, entry_behind
 from leaderboard.pages.markup import slug
 from leaderboard.pages.summaries import distances
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.gates import best_baselines
+from leaderboard.ranking.index_tables import IndexTable
 from leaderboard.ranking.profiles import AnyRow, Profile, ProfileCell, ProfileColumn, entries_of, profile_of
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.revisions import model_rows
@@ -192,7 +194,8 @@ class Part:
         newest = frozenset(self.models.values())
         self.entries = tuple(entry for entry in entries if entry.result.model.identity_sha256 in newest)
         """Results of these versions."""
-        self._tints = [_tints(column, newest) for column in profile.columns]
+        below = frozenset(identity for identity, row in profile.rows.items() if row.is_below)
+        self._tints = [_tints(column, newest, below) for column in profile.columns]
 
     @property
     def rows(self) -> tuple[AnyRow, ...]:
@@ -202,7 +205,7 @@ class Part:
 
     def group(self) -> Group:
         """Return the headings of the columns."""
-        listed = [baseline.name for baseline in load_benchmark(self.profile.benchmark).baselines]
+        benchmark = load_benchmark(self.profile.benchmark)
         headings = tuple(
             Heading(
                 column.headline.label,
@@ -211,7 +214,7 @@ class Part:
                 _direction(column),
                 max((metric.drawn_maximum for metric in _metrics(column)), default=1.0),
                 f"about-{slug(self.profile.benchmark)}-{slug(column.headline.name)}",
-                _best_useless(column, listed),
+                _best_useless(column, benchmark),
             )
             for column in self.profile.columns
         )
@@ -283,23 +286,42 @@ def _baselines(column: ProfileColumn) -> Iterator[Useless]:
             yield Useless(entry.result.model.id.rpartition("/")[2], cell.metric)
 
 
-def _best_useless(column: ProfileColumn, listed: Sequence[str]) -> Useless | None:
-    """Return the best baseline; of equal ones, that which the benchmark lists first, the simplest."""
-    order = {name: place for place, name in enumerate(listed)}
-    found = sorted(_baselines(column), key=lambda useless: (order.get(useless.name, len(order)), useless.name))
+def _best_useless(column: ProfileColumn, benchmark: Benchmark) -> Useless | None:
+    """Return the best baseline; of equal ones, that which the benchmark lists first, the simplest.
+
+    Without results of baselines, the gate's own value of them stands in for the metric of the gate.
+    """
+    order = {baseline.name: place for place, baseline in enumerate(benchmark.baselines)}
+    found = list(_baselines(column)) or list(_leads(column, benchmark))
+    found.sort(key=lambda useless: (order.get(useless.name, len(order)), useless.name))
     return min(found, key=lambda useless: round(_distance(useless.metric), 9), default=None)
+
+
+def _leads(column: ProfileColumn, benchmark: Benchmark) -> Iterator[Useless]:
+    gate = None if isinstance(column.table, IndexTable) else benchmark.gate(column.table.signature.task)
+    metric = next(_metrics(column), None)
+    if metric is None or gate is None or gate.metric != column.headline.name:
+        return
+    entries = (entry for row in column.table.rows for entry in entries_of(row))
+    for lead in best_baselines(entries):
+        yield Useless(lead.baseline, replace(metric, value=lead.value, interval=None, interval_reason="not computed"))
 
 
 def _distance(metric: Metric) -> float:
     return abs((metric.value or 0.0) - (metric.ideal or 0.0))
 
 
-def _tints(column: ProfileColumn, shown: frozenset[str]) -> Mapping[str, Tint]:
+def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) -> Mapping[str, Tint]:
     """Return the tints of the models of a column, by identity.
 
     The measure that ranks has those that follow from the comparisons of its table. Of any other measure, two models
     are separable if their intervals do not overlap. A measure that a useless predictor brings to its ideal cannot tell
     a model from it, so the model's gate alone says whether it is better.
+
+    Args:
+        column: Column to tint.
+        shown: Identities of the models with a row.
+        below: Identities of those that are below the line of the default table.
     """
     compared = {
         identity: (cell.metric, row, ends)
@@ -311,16 +333,16 @@ def _tints(column: ProfileColumn, shown: frozenset[str]) -> Mapping[str, Tint]:
     }
     if column.ranks:
         return {
-            identity: "useless" if row.is_below else "best" if row.rank is not None and row.rank.best == 1 else "worse"
+            identity: "useless" if identity in below else "best" if row.rank and row.rank.best == 1 else "worse"
             for identity, (_, row, _) in compared.items()
-            if row.is_below or (row.rank is not None and row.rank.n_ranked > 1)
+            if identity in below or (row.rank is not None and row.rank.n_ranked > 1)
         }
     useless = [ends for baseline in _baselines(column) if (ends := distances(baseline.metric)) is not None]
     telling = [] if any(low == 0 for low, _ in useless) else useless
     tints: dict[str, Tint] = {
         identity: "useless"
         for identity, (_, row, ends) in compared.items()
-        if row.is_below or any(ends[1] >= low for low, _ in telling)
+        if identity in below or row.is_below or any(ends[1] >= low for low, _ in telling)
     }
     others = {
         identity: (_distance(metric), ends)

@@ -45,7 +45,8 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
     for model_id, probability in ABLE.items():
         write_model(root, model_id, probability)
         write_model(root, model_id, probability, ambiguous=True)
-    write_model(root, UNABLE, guessing)
+    for ambiguous in (False, True):
+        write_model(root, UNABLE, guessing, ambiguous=ambiguous)
     for name, probability in (("uniform", uniform), ("stereotype", stereotyped(1.0))):
         write_model(root, f"baseline/{name}", probability, endpoint="baseline")
     write_gifi_model(root / "gifi", "acme/even", 0.9, n_templates=8)
@@ -100,6 +101,18 @@ def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(board: 
         assert values[heading.useless.name] == min(values.values())
 
 
+def test_without_results_of_baselines_the_gate_says_what_they_get(tmp_path: Path) -> None:
+    write_gifi_model(tmp_path, "acme/one", 0.9, n_templates=8)
+    made = assemble(load_known(Root(tmp_path, "local"), any_name=True).entries)
+    (group,) = front_table(made, front_parts(made)).groups
+    (entry,) = (row.entry for each in made.tables if each.signature.config == "recognition" for row in each.rows)
+    assert entry.standing is not None
+    best = max(lead.value for lead in entry.standing.leads)
+    values = {heading.label: heading.useless and heading.useless.metric.value for heading in group.headings}
+    assert values["Keeps the pronoun"] == best
+    assert values["Keeps all alike (GDR)"] is None
+
+
 def test_tints_of_the_column_that_ranks_follow_from_the_ranks(table: FrontTable) -> None:
     tints = {}
     for row in table.rows:
@@ -141,7 +154,7 @@ def test_evenness_of_a_model_that_guesses_is_no_merit(table: FrontTable) -> None
     assert gap.metric.value == pytest.approx(0.0, abs=0.01)
     assert ucerf.metric is not None
     assert ucerf.metric.value == pytest.approx(1.0, abs=0.01)
-    assert {gap.tint, ucerf.tint} == {"useless"}
+    assert {cell.tint for cell in row.cells[0]} == {"useless"}
     assert row.ranks[0].rank is None
     assert row.ranks[0].reason
 
