@@ -11,6 +11,7 @@ from biasboard.ground.plain_text import printable
 from leaderboard.pages.exports import Columns, Line
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.ranking.boards import Board, Row
+from leaderboard.ranking.unranked import BY_INDEX
 from leaderboard.verify.entries import LeftOut
 from schemas.documents.board import Acceptance, Register
 
@@ -111,7 +112,7 @@ def _state(row: Row) -> str:
         return "its files are not those that were accepted"
     if row.rank is not None:
         return f"rank {row.rank} of {row.rank.n_ranked}"
-    return f"unranked: {row.unranked}"
+    return "shown; the index ranks" if row.unranked == BY_INDEX else f"unranked: {row.unranked}"
 
 
 def _of_result(acceptance: Acceptance, shown: _Shown | None, otherwise: str) -> Iterator[News]:

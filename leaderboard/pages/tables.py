@@ -113,14 +113,6 @@ class TableRow(NamedTuple):
         return display_name(self.model.id)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """Reasons why its answers look corrupted, each with the config if the row stands for several results."""
-        if isinstance(self.row, IndexRow):
-            return self.row.warnings
-        reason = self.row.entry.result.environment.corruption
-        return () if reason is None else (reason,)
-
-    @property
     def provenances(self) -> tuple[str, ...]:
         """Who vouches for its results, each word once."""
         return tuple(dict.fromkeys(entry.provenance for entry in self.entries))
@@ -283,7 +275,7 @@ class TableView(Generic[TableT]):
         if not self.table.ranked:
             return ""
         apart = f"{self.n_separable} of {n_pairs} pairs of ranked models can be told apart by {self.primary_label}."
-        return f"{apart} {detectable_note(self.table.detectable, self.primary_label, n_pairs)}".strip()
+        return f"{apart} {detectable_note(self.table.detectable, self.primary_label)}".strip()
 
     def _asked(self) -> str:
         """Return the words on what the models were asked."""

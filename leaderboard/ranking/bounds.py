@@ -21,21 +21,16 @@ def bounds_note(bounds: Bounds | None) -> str:
     return f"{bounds.worst:.3f} to {bounds.best:.3f} with missing answers at their worst and best"
 
 
-def detectable_note(difference: float | None, label: str, n_pairs: int) -> str:
+def detectable_note(difference: float | None, label: str) -> str:
     """Return a sentence about the difference that a table can detect; empty if it is unknown.
 
     Args:
-        difference: The detectable difference.
+        difference: Difference that is detected with a probability of 80 %, adjusted for all pairs of a table.
         label: Name of the metric that ranks.
-        n_pairs: Number of pairs of ranked models.
     """
     if difference is None:
         return ""
-    pairs = "1 comparison" if n_pairs == 1 else f"all {n_pairs:,} comparisons"
-    return (
-        f"Two models have to differ by about {difference:.2g} in {label} to be told apart with a probability of 80 % "
-        f"(a typical pair, adjusted for {pairs})."
-    )
+    return f"Two models have to differ by about {difference:.2g} in {label} to be told apart in 8 of 10 cases."
 
 
 def bounds_of(metric: Metric | None, missing_share: float = 0.0) -> Bounds | None:

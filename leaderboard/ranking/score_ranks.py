@@ -115,7 +115,7 @@ class ScoreRanks:
         return (
             f"{top}.",
             f"{self.n_separable:,} of {n_pairs:,} comparisons tell two models apart (at 95 % for all together).",
-            detectable_note(self.detectable, "mean score", n_pairs),
+            detectable_note(self.detectable, "mean score"),
         )
 
     def svg(self) -> str:

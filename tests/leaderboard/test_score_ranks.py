@@ -219,7 +219,7 @@ def test_the_command_prints_a_table_a_document_or_csv_and_draws(tmp_path: Path) 
     assert "1\N{EN DASH}5 │ org/model-1" in shown
     assert "tied for the top: org/model-1, org/model-0, " in shown
     assert "47 of 66 comparisons tell two models apart" in shown
-    assert "have to differ by about 2.1 in mean score to be told apart with a probability of 80 %" in shown
+    assert "have to differ by about 2.1 in mean score to be told apart in 8 of 10 cases" in shown
     assert len(shown.splitlines()) <= 40 - (30 - 12)
     assert drawing.read_text(encoding="utf-8").count("org/model-") == 12
     document = json.loads(command(path, "--format", "json", status=0).stdout)
