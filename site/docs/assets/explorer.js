@@ -131,7 +131,7 @@
         }
         choose(next);
       });
-      const bar = element("span", undefined, "bb-share");
+      const bar = element("span", undefined, "bb-wrong-share");
       bar.style.setProperty("--share", String(wrong / n));
       row.append(button, bar, ` ${percent(wrong / n)} wrong `, element("small", `${count(wrong)} of ${count(n)}`));
       return row;
