@@ -23,7 +23,7 @@ from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, slug
 from leaderboard.pages.pictures import Picture, index_pictures, results_pictures
 from leaderboard.ranking.boards import Board, ResultTable, table_title
-from leaderboard.ranking.bounds import bounds_note, detectable_note
+from leaderboard.ranking.bounds import Bounds, bounds_note, detectable_note
 from leaderboard.ranking.gates import solved_note
 from leaderboard.ranking.index_tables import IndexRow, IndexTable
 from leaderboard.ranking.profiles import AnyRow, AnyTable, entries_of, tables_of
@@ -61,7 +61,9 @@ class Cell(NamedTuple):
 
     metric: Metric | None
     note: str = ""
-    """Words that qualify the value; empty if there are none."""
+    """Few words that qualify the value; empty if there are none."""
+    explanation: str = ""
+    """The same in a sentence; empty if the words say it."""
     entry: Entry | None = None
     """Result that the value was measured on; None for a value of several results."""
 
@@ -216,6 +218,11 @@ class TableView(Generic[TableT]):
         return tuple(row for row in self.rows if row.is_baseline)
 
     @property
+    def is_imported(self) -> bool:
+        """True if the answers of all models were published elsewhere and imported."""
+        return self.n_models > 0 and all(row.row.is_imported for row in self.rows if not row.is_baseline)
+
+    @property
     def n_baselines(self) -> int:
         """The number of rows that are baselines."""
         return len(self.baselines)
@@ -264,6 +271,8 @@ class TableView(Generic[TableT]):
         sentences = [f"{models} ({len(self.table.ranked)} ranked), {self._asked()}."]
         if isinstance(self.table, ResultTable) and self.table.primary is None:
             sentences.append(self._unranked_order(self.table))
+        if self.is_imported:
+            sentences.append("All answers were published elsewhere and imported.")
         return tuple(sentence for sentence in (*sentences, self.solved_note, self.baseline_command) if sentence)
 
     @property
@@ -317,7 +326,7 @@ class TableView(Generic[TableT]):
     @property
     def model_command(self) -> str:
         """The command that scores a language model here."""
-        return _command(entries_of(self.table.rows[0])[0], "--model MODEL")
+        return self.pages.command or _command(entries_of(self.table.rows[0])[0], "--model ORG/NAME")
 
     @property
     def best_baselines(self) -> str:
@@ -556,20 +565,25 @@ def _cells(row: AnyRow, placings: Sequence[Placing], columns: Sequence[Column]) 
         return
     bounds = {placing.by: placing.row.bounds for placing in placings}
     for column in columns:
-        note = "" if column.group else bounds_note(bounds.get(column.metric))
-        yield Cell(column.of(row.entry), note, row.entry)
+        yield _bounded(column.of(row.entry), None if column.group else bounds.get(column.metric), row.entry)
 
 
 def _index_cells(row: IndexRow, columns: Sequence[Column]) -> Iterator[Cell]:
     cells: dict[str, Cell] = {}
     for index in row.indices:
-        note = bounds_note(row.bounds) if index is row.indices[0] else ""
-        cells[index.metric.name] = Cell(index.metric, note)
+        cells[index.metric.name] = _bounded(index.metric, row.bounds if index is row.indices[0] else None, None)
         for part, metric in zip(index.definition.parts, index.parts, strict=True):
             entry = next((one for one in row.entries if part.source.fits(one.result.signature)), None)
             is_shut = part.key in row.shut_parts and not row.is_baseline
-            cells[part.key] = Cell(metric, "achieves no more than a baseline" if is_shut else "", entry)
+            cells[part.key] = Cell(metric, "no more than a baseline" if is_shut else "", "", entry)
     return (cells[column.key] for column in columns)
+
+
+def _bounded(metric: Metric | None, bounds: Bounds | None, entry: Entry | None) -> Cell:
+    """Return a cell that says what missing answers could change."""
+    if bounds is None:
+        return Cell(metric, entry=entry)
+    return Cell(metric, f"unanswered: {bounds.worst:.3f} to {bounds.best:.3f}", bounds_note(bounds), entry)
 
 
 def _detail(row: AnyRow) -> str:

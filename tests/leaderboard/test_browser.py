@@ -184,55 +184,46 @@ def test_answers_of_a_model_are_closed_until_asked_for(browser: Browser, address
     page.context.close()
 
 
-def test_a_click_sorts_both_ways_with_unknowns_last(browser: Browser, address: str) -> None:
+def test_a_click_sorts_both_ways_and_each_row_keeps_to_its_side_of_the_line(browser: Browser, address: str) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html").page
-    table = page.locator(".bb-table").nth(1)
+    table = page.locator(".bb-table").first
     header = table.locator("thead th").nth(4)
-    names = table.locator("tbody th.bb-model a")
-    # Several models are always right, and rows that tie do not turn round.
+    above, names = table.locator("tbody").first, table.locator("tbody th.bb-model a")
     assert header.inner_text().startswith("UCerF")
-    header.locator("button").click()
-    ascending = names.all_inner_texts()
-    assert header.get_attribute("aria-sort") == "ascending"
-    header.locator("button").click()
-    descending = names.all_inner_texts()
-    assert header.get_attribute("aria-sort") == "descending"
-    # The model without an answer stands below the line, and sorting leaves it there.
-    assert ascending[-1] == descending[-1] == "acme/silent"
-    assert ascending[:-1] == descending[:-1][::-1]
-    assert ascending[0] == "baseline/stereotype"
-    values = [float(text) for text in table.locator("tbody td:nth-child(5) .bb-value").all_inner_texts()]
-    assert values == sorted(values, reverse=True)
-    assert len(values) == 5
+    for direction, words in ((1, "ascending"), (-1, "descending")):
+        header.locator("button").click()
+        assert header.get_attribute("aria-sort") == words
+        values = [float(text) for text in above.locator("td:nth-child(5) .bb-value").all_inner_texts()]
+        assert values == sorted(values, reverse=direction < 0)
+        assert len(set(values)) == 3
+        # The model without an answer stands below the line, useless predictors below it.
+        assert names.all_inner_texts()[3] == "silent"
+    assert names.all_inner_texts()[4:] == ["uniform", "stereotype"]
     table.locator("thead th").nth(1).locator("button").click()
     assert header.get_attribute("aria-sort") is None
     by_name = names.all_inner_texts()
-    assert by_name == [*sorted(by_name[:-1]), "acme/silent"]
+    assert by_name[:3] == sorted(by_name[:3], key=str.lower)
     page.context.close()
 
 
 def test_a_choice_of_the_ranking_metric_holds_for_the_page_and_its_address(browser: Browser, address: str) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html").page
     select = page.get_by_label("Rank by")
-    table = page.locator(".bb-board", has=select).locator(".bb-table")
-    models, ranks = table.locator("tbody th a"), table.locator(".bb-rank > [data-bb-by]:visible")
+    table = page.locator(".bb-table")
+    models, places = table.locator("tbody th a"), table.locator("tbody >> nth=0 >> .bb-rank > [data-bb-by]:visible")
     first = models.all_inner_texts()
-    assert first.index("acme/large") < first.index("baseline/uniform")
     select.select_option("UCerF")
     by_ucerf = models.all_inner_texts()
-    # A coin is as even as can be, and has no rank; a model below the line stays there.
-    assert by_ucerf.index("baseline/uniform") < by_ucerf.index("acme/large")
-    assert by_ucerf[-1] == first[-1] == "acme/silent"
-    assert page.locator("p[data-bb-by]:visible").inner_text().count("told apart by UCerF") == 1
-    assert "first: UCerF." in table.locator("caption").inner_text()
-    assert len(ranks.all_inner_texts()) == len(by_ucerf)
-    assert "?rank-by=ucerf#" in page.url
+    shown = [int(place or "") for place in places.evaluate_all("all => all.map(one => one.dataset.bbPlace)")]
+    assert shown == sorted(shown)
+    assert len(shown) == 3
+    assert by_ucerf[3] == first[3] == "silent"
+    assert page.locator("p:visible", has_text="told apart by UCerF").count() == 1
+    assert "first, by UCerF." in table.locator("caption").inner_text()
+    assert page.url.endswith("?rank-by=ucerf")
     again = visit(browser, page.url).page
     assert again.get_by_label("Rank by").input_value() == "ucerf"
-    assert (
-        again.locator(".bb-board", has=again.get_by_label("Rank by")).locator("tbody th a").all_inner_texts()
-        == by_ucerf
-    )
+    assert again.locator(".bb-table tbody th a").all_inner_texts() == by_ucerf
     select.select_option("Worst-group accuracy")
     assert models.all_inner_texts() == first
     assert "?" not in page.url
@@ -242,9 +233,40 @@ def test_a_choice_of_the_ranking_metric_holds_for_the_page_and_its_address(brows
         opened.context.close()
 
 
+def test_a_link_restores_sorting_columns_filters_and_useless_predictors(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html").page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    n_columns = page.locator("thead th:visible").count()
+    page.get_by_label(re.compile("All .* columns")).check()
+    assert page.locator("thead th:visible").count() > n_columns
+    page.get_by_role("button", name="UCerF").first.click()
+    page.get_by_role("button", name="UCerF").first.click()
+    page.get_by_label("Find").fill("L")
+    page.get_by_label(re.compile("Useless predictors")).check()
+    page.get_by_text("Share", exact=True).first.click()
+    page.get_by_role("button", name="Copy link to this view").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    again = visit(browser, page.evaluate("navigator.clipboard.readText()")).page
+    for column_number in (2, 5):
+        assert column(again, column_number) == column(page, column_number)
+    assert again.locator("thead th").nth(4).get_attribute("aria-sort") == "descending"
+    assert again.locator("thead th:visible").count() > n_columns
+    assert "uniform" in column(again, 2)
+    for opened in (page, again):
+        opened.context.close()
+
+
+def test_an_old_address_leads_to_the_page_of_its_table(browser: Browser, built: Path, address: str) -> None:
+    (other,) = (path.stem for path in (built / "benchmarks" / "synthbias").glob("*.html"))
+    page = visit(browser, f"{address}benchmarks/synthbias.html#{other}").page
+    page.wait_for_url(f"{address}benchmarks/synthbias/{other}.html")
+    assert "sentences that fit both people" in page.locator("h1").inner_text()
+    page.context.close()
+
+
 def test_a_long_table_is_whole_after_sorting(browser: Browser, address: str) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html").page
-    table = page.locator(".bb-table").nth(1)
+    table = page.locator(".bb-table").first
     n_rows = table.evaluate(
         """(table) => {
             const body = table.querySelector("tbody:not(.bb-line)");
@@ -270,28 +292,25 @@ def test_a_long_table_is_whole_after_sorting(browser: Browser, address: str) -> 
 
 def test_the_keyboard_sorts_too(browser: Browser, address: str) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html").page
-    page.locator("thead button").nth(2).focus()
+    page.locator("thead button").nth(4).focus()
     page.keyboard.press("Enter")
     first = column(page, 2)
     page.keyboard.press("Space")
     assert column(page, 2) != first
-    assert page.locator("thead th").nth(2).get_attribute("aria-sort") == "descending"
+    assert page.locator("thead th").nth(4).get_attribute("aria-sort") == "descending"
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.closest('th').cellIndex") == 3
+    assert page.evaluate("document.activeElement.closest('th').cellIndex") > 4
     page.context.close()
 
 
-def test_rows_are_filtered_and_baselines_hidden(browser: Browser, address: str) -> None:
+def test_rows_are_filtered_and_useless_predictors_unfold(browser: Browser, address: str) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html").page
-    assert sum(name.startswith("baseline/") for name in column(page, 2)) == 2
-    page.get_by_label("Hide baselines").first.check()
-    assert sorted(column(page, 2)) == ["acme/large", "acme/small"]
-    assert page.locator("[data-bb-count]").first.inner_text() == "2 of 4 rows"
-    page.get_by_label("Filter rows").first.fill("LARGE")
-    assert column(page, 2) == ["acme/large"]
-    page.get_by_label("Filter rows").first.fill("")
-    page.get_by_label("Hide baselines").first.uncheck()
     assert len(column(page, 2)) == 4
+    page.get_by_label(re.compile("Useless predictors")).check()
+    assert column(page, 2)[4:] == ["uniform", "stereotype"]
+    page.get_by_label(re.compile("Useless predictors")).uncheck()
+    page.get_by_label("Find").fill("LARGE")
+    assert column(page, 2) == ["large"]
     page.context.close()
 
 
@@ -389,14 +408,24 @@ def test_every_link_of_every_page_answers(
 
 
 def test_the_command_can_be_copied(browser: Browser, address: str) -> None:
-    page = visit(browser, address + "benchmarks/synthbias.html").page
+    page = visit(browser, address + "models/acme__large.html").page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    row = page.locator("tr", has_text="acme/large").first
-    row.locator("summary").click()
-    row.get_by_role("button", name="Copy").click()
-    row.get_by_role("button", name="Copied").wait_for()
+    page.locator("summary", has_text="Identity, environment and command").last.click()
+    page.locator("dd").get_by_role("button", name="Copy").last.click()
+    page.get_by_role("button", name="Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == "python -m evaluators run --backend transformers --model acme/large --prompt intrinsic-v1"
+    page.context.close()
+
+
+def test_a_figure_can_be_saved_as_png(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html").page
+    figure = page.locator("figure.bb-figure").first
+    figure.locator("summary").click()
+    with page.expect_download() as saving:
+        figure.get_by_role("button", name="PNG").click()
+    assert saving.value.suggested_filename.endswith(".png")
+    assert Path(saving.value.path()).read_bytes().startswith(b"\x89PNG")
     page.context.close()
 
 
@@ -416,7 +445,12 @@ def test_without_scripts_every_table_is_whole(browser: Browser, address: str) ->
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address + "benchmarks/synthbias.html")
-    assert page.locator(".bb-table >> nth=0 >> tbody tr").count() == 4
+    rows = page.locator(".bb-table tbody tr:visible")
+    # Four models, the line and the band; the band opens.
+    assert rows.count() == 6
+    page.get_by_label(re.compile("Useless predictors")).check()
+    assert rows.count() == 8
+    assert page.locator("thead th:visible").count() > 9
     assert not page.locator(".bb-controls").first.is_visible()
     context.close()
 

@@ -32,7 +32,8 @@
         row.hidden = !chosen.every(([facet, value]) => fits(row, facet, value));
       }
       const shown = rows.filter((row) => !row.hidden).length;
-      const count = shown === rows.length ? `${shown} models` : `${shown} of ${rows.length} models`;
+      const word = rows.length === 1 ? "model" : "models";
+      const count = shown === rows.length ? `${shown} ${word}` : `${shown} of ${rows.length} ${word}`;
       controls.querySelector("[data-bb-shown]").textContent = count;
       all.hidden = chosen.length === 0;
       keep(new Map(chosen));
