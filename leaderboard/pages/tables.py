@@ -583,7 +583,7 @@ def _bounded(metric: Metric | None, bounds: Bounds | None, entry: Entry | None) 
     """Return a cell that says what missing answers could change."""
     if bounds is None:
         return Cell(metric, entry=entry)
-    return Cell(metric, f"unanswered: {bounds.worst:.3f} to {bounds.best:.3f}", bounds_note(bounds), entry)
+    return Cell(metric, f"unanswered: {bounds.worst:.3f}\N{EN DASH}{bounds.best:.3f}", bounds_note(bounds), entry)
 
 
 def _detail(row: AnyRow) -> str:
