@@ -72,14 +72,16 @@ def test_its_parts_are_listed(built: Path) -> None:
 
 
 def test_its_page_shows_columns_the_metric_without_one_its_note_and_its_index(built: Path) -> None:
-    page = text_of(built / "built" / "benchmarks" / "greetings.html")
-    headings = re.search(r"Rank Model (Courtesy .*?) Scored", page)
-    assert headings is not None
+    pages = [
+        built / "built" / "benchmarks" / "greetings.html",
+        *(built / "built" / "benchmarks" / "greetings").iterdir(),
+    ]
+    page = " ".join(map(text_of, pages))
     # The metric that the pages do not describe comes last, under its name as words.
-    assert re.fullmatch(r"Courtesy ideal 1 Courtesy equality ideal 1", headings[1])
+    assert "Courtesy ideal 1 Courtesy equality ideal 1" in page
     assert "The butler is polite to everybody" in page
     assert "greeting_index" in page
-    assert "lab/tiny" in page
+    assert any('title="lab/tiny"' in path.read_text(encoding="utf-8") for path in pages)
     values = {
         result["model"]["id"]: {metric["name"]: metric["value"] for metric in result["metrics"] if not metric["group"]}
         for path in (built / "runs").rglob("result.json")
