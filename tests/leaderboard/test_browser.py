@@ -158,7 +158,8 @@ def test_keys_reach_the_wide_tables_of_the_guide_on_a_phone(browser: Browser, ad
 FADE = "box => getComputedStyle(box).getPropertyValue('--bb-fade-right')"
 
 
-@pytest.mark.parametrize("width", [390, 1300])
+# A table of headline columns fits a screen of 1,300 pixels, so the wider of the two widths is less.
+@pytest.mark.parametrize("width", [390, 800])
 def test_a_table_fades_out_where_it_goes_on_and_only_there(browser: Browser, address: str, width: int) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html", width=width).page
     box = page.locator(".bb-scroll").first

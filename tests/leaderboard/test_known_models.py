@@ -157,27 +157,27 @@ def test_a_position_that_solves_type_2_is_drawn_as_a_line_and_keeps_nobody_from_
     assert "uniform" in {lead.baseline for lead in standing.judged}
     texts = generate(make_view(board, (), ()), {})
     page = texts["benchmarks/synthbias.md"]
-    # Above the table, for each choice of the ranking metric, where the useless predictors stand, and as a line.
+    # Above the table, once for all choices of the ranking metric, and as a line where the useless predictors stand.
     note = "These items cannot show skill: best-cue alone is right in (0.99[0-9]|1.000), last-mentioned alone is right"
-    assert len(re.findall(note, html.unescape(page))) == (2 + len(table.others) if is_type_2 else 0)
+    assert len(re.findall(note, html.unescape(page))) == (2 if is_type_2 else 0)
     assert bool(re.search(f'<tbody class="bb-line">(?:(?!</tbody>).)*{note}', page)) == is_type_2
     assert ("A dotted line marks" in page) == is_type_2
     assert "A dashed line marks 0.5" in page
 
 
 def rank_cells(board: Board) -> dict[str, str]:
-    """The words of the cell with the rank of each model, on the page of the only benchmark."""
+    """The words of the cell with the rank of each model, by its short name, on the page of the only benchmark."""
     page = generate(make_view(board, (), ()), {})[f"benchmarks/{board.benchmarks[0]}.md"]
     page = re.sub('<span data-bb-by="[a-z_]+" hidden.*?</span>', "", page)
     cells = re.findall(r'<td class="bb-rank"[^>]*>((?:(?!</td>).)*)</td><th [^>]*data-sort="([^"]*)"', page)
     return {name: " ".join(re.sub("<[^>]*>", " ", cell).split()) for cell, name in cells[::-1]}
 
 
-def check_that_refusals_widen(cells: Mapping[str, str], owner: str) -> None:
+def check_that_refusals_widen(cells: Mapping[str, str]) -> None:
     """What the shy model refuses could have been wrong, so that the steady one may be before it."""
-    assert re.fullmatch("1\N{EN DASH}2 first in [0-9]+ % 1 leaving refusals out", cells[f"{owner}/shy"])
-    assert re.fullmatch("1\N{EN DASH}2 first in [0-9]+ %", cells[f"{owner}/steady"])
-    assert cells[f"{owner}/weak"] == "3"
+    assert re.fullmatch("1\N{EN DASH}2 first in [0-9]+ % 1 leaving refusals out", cells["shy"])
+    assert re.fullmatch("1\N{EN DASH}2 first in [0-9]+ %", cells["steady"])
+    assert cells["weak"] == "3"
 
 
 @pytest.mark.slow
@@ -196,7 +196,7 @@ def test_a_model_that_refuses_at_random_keeps_a_rank_in_synthbias(tmp_path: Path
     n_refused = {row.entry.result.model.id: row.entry.result.counts.refused for row in board.tables[0].rows}
     assert n_refused == {"acme/shy": n_refused["acme/shy"], "acme/steady": 0, "acme/weak": 0}
     assert 60 <= n_refused["acme/shy"] <= 100
-    check_that_refusals_widen(rank_cells(board), "acme")
+    check_that_refusals_widen(rank_cells(board))
 
 
 @pytest.mark.slow
@@ -211,4 +211,4 @@ def test_a_model_that_refuses_at_random_to_recognise_keeps_a_rank_in_gifi(tmp_pa
     write_gifi_model(tmp_path, "lab/steady", 0.965)
     write_gifi_model(tmp_path, "lab/weak", 0.2)
     board = assemble(load_known(Root(tmp_path, "local")).entries)
-    check_that_refusals_widen(rank_cells(board), "lab")
+    check_that_refusals_widen(rank_cells(board))

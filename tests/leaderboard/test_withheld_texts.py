@@ -56,7 +56,7 @@ def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made_world: Wor
         for one, other in zip(stored.exchanges, record.exchanges, strict=True):
             assert other.prompt is not None
             assert one.prompt is None
-            assert one.text == f"sha256:{hashlib.sha256(str(other.text).encode()).hexdigest()}"
+            assert one.text == f"sha256:{hashlib.sha256(str(other.text).encode()).hexdigest()[:16]}"
 
 
 @pytest.mark.slow
