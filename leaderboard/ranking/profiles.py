@@ -34,10 +34,9 @@ class Scope(NamedTuple):
 
 
 def scope_of(table: AnyTable) -> Scope:
-    """Return the scope that a table belongs to."""
-    if isinstance(table, IndexTable):
-        return Scope(table.benchmark, table.dataset, table.dataset_version, table.protocol)
-    signature = table.signature
+    """Return the scope that a table belongs to; all results behind an index share one."""
+    # Not the protocol of the index table, which also names prompts that differ from the protocol's own.
+    signature = entries_of(table.rows[0])[0].result.signature
     protocol = protocol_of(signature.task, signature.prompt)
     return Scope(signature.benchmark, signature.dataset, signature.dataset_version, protocol)
 

@@ -313,7 +313,7 @@ def test_the_secret_is_in_nothing_that_is_written_or_printed(held_out: HeldOut, 
         assert done.returncode in (0, 2), done.stderr
         printed.append(done.stdout + done.stderr)
     assert APART not in "".join(printed)
-    assert "acme/honest" in printed[-1]
+    assert "models 1 (ranked 1)" in printed[-1]
     value = bytes.fromhex(held_out.secret.read_text())
     spellings = [value, value[:16], value.hex()[:32].encode(), base64.b64encode(value)[:24], str(list(value)).encode()]
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
