@@ -123,8 +123,11 @@ class Profile:
 
 
 def profile_of(board: Board, benchmark: str) -> Profile | None:
-    """Return the profile of a benchmark's default table; None if no language model has a result on it."""
-    return next(iter(profiles_of(board, benchmark)), None)
+    """Return the first profile of a benchmark on a version that is not retired; None if no language model has one.
+
+    A retired version keeps its tables, but its flaw must not make headlines and findings.
+    """
+    return next((profile for profile in profiles_of(board, benchmark) if not profile.scope.is_retired), None)
 
 
 def profiles_of(board: Board, benchmark: str) -> tuple[Profile, ...]:

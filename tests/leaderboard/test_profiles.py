@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import entries_of, profile_of, scope_of, tables_of
 from leaderboard.verify.entries import Root
 from tests.leaderboard.made_keys import load_known
-from tests.leaderboard.synthetic import leaning, uniform, write_model
+from tests.leaderboard.synthetic import leaning, make_records, make_result, uniform, write_model, write_result
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +51,12 @@ def test_a_benchmark_of_baselines_alone_has_no_profile(tmp_path: Path) -> None:
     board = assemble(load_known(Root(tmp_path, "local")).entries)
     assert profile_of(board, "synthbias") is None
     assert profile_of(board, "gifi") is None
+
+
+def test_a_retired_version_makes_no_headlines(tmp_path: Path) -> None:
+    version = next(iter(load_benchmark("synthbias").retired)).partition("@")[2]
+    records = make_records(leaning(0.9, 0.8))
+    write_result(tmp_path / "able", make_result(records, "acme/able", dataset_version=version), records)
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    assert [scope_of(table).is_retired for table in tables_of(board, "synthbias")] == [True]
+    assert profile_of(board, "synthbias") is None
