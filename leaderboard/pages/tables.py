@@ -570,12 +570,12 @@ def _cells(row: AnyRow, placings: Sequence[Placing], columns: Sequence[Column]) 
 
 def _index_cells(row: IndexRow, columns: Sequence[Column]) -> Iterator[Cell]:
     cells: dict[str, Cell] = {}
+    shut = frozenset() if row.is_baseline else row.shut_parts
     for index in row.indices:
         cells[index.metric.name] = _bounded(index.metric, row.bounds if index is row.indices[0] else None, None)
         for part, metric in zip(index.definition.parts, index.parts, strict=True):
             entry = next((one for one in row.entries if part.source.fits(one.result.signature)), None)
-            is_shut = part.key in row.shut_parts and not row.is_baseline
-            cells[part.key] = Cell(metric, "no more than a baseline" if is_shut else "", "", entry)
+            cells[part.key] = Cell(metric, "no more than a baseline" if part.key in shut else "", "", entry)
     return (cells[column.key] for column in columns)
 
 

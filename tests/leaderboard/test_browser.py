@@ -504,3 +504,12 @@ def test_the_front_page_can_be_read_without_scripts(browser: Browser, address: s
         assert page.locator(".bb-filters").is_hidden()
         page.get_by_role("button", name="What Worst-group accuracy means").click()
         assert page.locator(".bb-meanings > [popover]").first.is_visible()
+
+
+def test_a_word_is_searched_on_all_pages(browser: Browser, address: str) -> None:
+    page = visit(browser, address).page
+    page.get_by_role("textbox", name="Search").press_sequentially("reweighting")
+    hits = page.locator(".md-search-result__link")
+    hits.first.wait_for()
+    assert "reweighting.html" in "".join(link.get_attribute("href") or "" for link in hits.all())
+    assert "documents" in page.locator(".md-search-result__meta").inner_text()

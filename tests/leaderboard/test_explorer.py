@@ -160,6 +160,7 @@ def test_a_site_stays_small(built: Path) -> None:
     """A page is read on a phone, and 1,000 results fit the 1 GB of a static host."""
     sizes = {path.relative_to(built).as_posix(): path.stat().st_size for path in built.rglob("*") if path.is_file()}
     assert [path for path, size in sizes.items() if path.endswith(".html") and size > 300_000] == []
+    assert [path for path in sizes if path.endswith(".map") or "/lunr/" in path] == []
     listed = json.loads(gzip.decompress((built / "files/explorer/tables.json.gz").read_bytes()))
     (key,) = (model["key"] for model in listed["models"] if model["id"] == "lab/one")
     ids = [one["id"] for table in listed["tables"] for one in table["results"] if one["model"] == key]
