@@ -5,7 +5,7 @@ A description names metrics and words; it holds no value and draws nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
 
@@ -65,4 +65,35 @@ class Strips(NamedTuple):
     """Values of each panel, by its title."""
 
 
-Figure: TypeAlias = HeatMap | Matrix | Strips
+class Curves(NamedTuple):
+    """A line for each model over a few positions, and a panel for each value."""
+
+    name: str
+    caption: str
+    subject: str
+    """What the values are, as in "label bias after examples"."""
+    x_title: str
+    panels: Mapping[str, tuple[Shown, ...]]
+    """Value at each position, by the title of the panel; all panels have the same positions."""
+
+
+class Clouds(NamedTuple):
+    """A panel for each model with a point for each slice of one group, over a fact about the slice."""
+
+    name: str
+    caption: str
+    subject: str
+    """What the points are, as in "occupations"."""
+    metric: str
+    group: str
+    x_title: str
+    y_title: str
+    x_range: tuple[float, float]
+    x: Callable[[str], float | None]
+    """Function that returns the fact about a slice; None if it is unknown."""
+    y: Callable[[str, float], float]
+    """Function of a slice and its value that returns how far it is from even, which is 0; linear in the value."""
+    config: str | None = None
+
+
+Figure: TypeAlias = HeatMap | Matrix | Strips | Curves | Clouds

@@ -76,6 +76,8 @@ class Layout(NamedTuple):
     plane: tuple[str, str] | None = None
     """Keys of two columns to draw against each other, the vertical one first, because each explains the other; None to
     draw the first column alone."""
+    plane_note: str = ""
+    """How to read the two columns against each other, in plain words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,20 +121,6 @@ class ShareChart(NamedTuple):
     caption: str
     metrics: Mapping[str, str]
     """Name in the chart for each metric, by the name of the metric."""
-
-
-class IndexChart(NamedTuple):
-    """A chart of several indices of each model side by side."""
-
-    name: str
-    """Suffix of the file name."""
-    caption: str
-    x_title: str
-    y_title: str
-    places: Mapping[str, str]
-    """Index at each position of the horizontal axis, by the name of the position."""
-    is_ordered: bool = False
-    """True if the positions have an order, so that lines connect the values of a model."""
 
 
 class Paper(NamedTuple):
@@ -229,8 +217,6 @@ class BenchmarkPages:
     share_charts: tuple[ShareChart, ...] = ()
     index_columns: tuple[str, ...] = ()
     """Indices that the table of indices shows next to the one that ranks, in this order; all if empty."""
-    index_charts: tuple[IndexChart, ...] = ()
-    """Charts below the table of indices."""
     figures: tuple[Figure, ...] = ()
     """What the benchmark's paper draws, below its first table."""
     baseline_note: str | None = None
@@ -289,7 +275,7 @@ def _check_metrics(pages: BenchmarkPages) -> None:
     named |= {*pages.variants, *pages.summarised}
     indices = {index.name for index in load_benchmark(pages.name).indices}
     named |= {headline.name for headline in pages.headlines} - indices
-    shown = {*pages.index_columns, *(name for chart in pages.index_charts for name in chart.places.values())}
+    shown = {*pages.index_columns}
     if unknown := sorted(shown - indices):
         raise ConfigError(f"pages of benchmark '{pages.name}' name indices that do not exist: {', '.join(unknown)}")
     named |= set(pages.labels) - indices

@@ -92,6 +92,7 @@ _UNSEEN = frozenset({"role", "class", "pointer-events", "version", "font-family"
 _SHAPES = ("transform", "d", "x", "y", "x1", "x2", "y1", "y2", "width", "height")
 _INHERITED = ("fill", "stroke", "stroke-width", "font-size", "font-weight", "text-anchor")
 _DRAWS_NOTHING = re.compile(r"(?:M0,0h[\d.]+v[\d.]+h-?[\d.]+Z)?")
+_DOT = re.compile(r"M([\d.]+),0A\1,\1,0,1,1,-\1,0A\1,\1,0,1,1,\1,0Z?")
 _LONG = re.compile(r"(\d+\.\d\d)\d+")
 
 
@@ -109,6 +110,10 @@ def _compact(svg: str) -> str:
                 del parent.attrib[name]
             elif name in _SHAPES:
                 parent.set(name, _LONG.sub(r"\1", parent.attrib[name]))
+        if (dot := _DOT.fullmatch(parent.get("d", ""))) is not None:
+            parent.tag = f"{{{_SVG}}}circle"
+            parent.set("r", dot[1])
+            del parent.attrib["d"]
         if parent.get("opacity") == "1":
             del parent.attrib["opacity"]
         if parent.get("transform") == "translate(0,0)":

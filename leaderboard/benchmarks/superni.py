@@ -6,7 +6,8 @@ from evaluators.calibrator import calibrations
 from evaluators.tasks.labels.label_measures import MEASURES
 from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, SHARES, rule_of
 from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
-from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, IndexChart, Layout, Paper
+from leaderboard.benchmark_figures import Curves, Shown, Strips
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 
 _LABELS = metric_headings()
 _COLUMNS = (
@@ -46,42 +47,41 @@ _INDEX_LABELS = {
 }
 
 
-def _curve(measure: str, caption: str) -> IndexChart:
-    return IndexChart(
-        name=f"{measure}-by-examples",
-        caption=caption,
-        x_title="Examples in the prompt",
-        y_title=MEASURES[measure].heading,
-        places={str(k): f"{measure}_k{k}" for k in N_EXAMPLES},
-        is_ordered=True,
-    )
-
-
-def _by_share(measure: str, caption: str) -> IndexChart:
-    return IndexChart(
-        name=f"{measure}-by-share",
-        caption=caption,
-        x_title=f"Share of the first label among {N_BALANCED} examples",
-        y_title=MEASURES[measure].heading,
-        places={f"{percent} %": f"{measure}_k{N_BALANCED}_{rule_of(percent)}" for percent in SHARES},
-        is_ordered=True,
-    )
-
-
-def _calibrated(measure: str, caption: str) -> IndexChart:
-    return IndexChart(
-        name=f"{measure}-by-calibration",
-        caption=caption,
-        x_title=f"Calibration, after {_RANKING} examples",
-        y_title=MEASURES[measure].heading,
-        places={
-            "none": f"{measure}_k{_RANKING}",
-            **{METHODS[method]: f"{measure}_{method}_k{_RANKING}" for method in _CALIBRATED[measure]},
-        },
-    )
-
-
-_SETS = "Means over three sets of examples, with 95 % intervals."
+_MEASURES = {MEASURES[name].heading: name for name in _CURVES}
+_SETS = "Values are means over three sets of examples, with 95 % intervals."
+_BY_EXAMPLES = Curves(
+    name="by-examples",
+    caption="What solved examples change. Macro-F1: higher is better. RSD² and BiasScore: 0 is even over the classes "
+    f"and no lean to any label. {_SETS} Of many models those at the ends are named, and the others are grey.",
+    subject="from no solved example to sixteen",
+    x_title="Solved examples in the prompt",
+    panels={heading: tuple(Shown(str(k), f"{name}_k{k}") for k in N_EXAMPLES) for heading, name in _MEASURES.items()},
+)
+_BY_SHARE = Curves(
+    name="by-share",
+    caption=f"What the labels of the {N_BALANCED} solved examples change: how many have the first label. An even model "
+    f"has flat lines, with RSD² and BiasScore at 0. {_SETS}",
+    subject="from no example with the first label to all",
+    x_title=f"Share of the first label among {N_BALANCED} solved examples",
+    panels={
+        heading: tuple(Shown(f"{percent} %", f"{name}_k{N_BALANCED}_{rule_of(percent)}") for percent in SHARES)
+        for heading, name in _MEASURES.items()
+    },
+)
+_BY_CALIBRATION = Strips(
+    name="by-calibration",
+    caption=f"What each correction of the probabilities changes, after {_RANKING} solved examples: none, batch (BC), "
+    "batch with a learned strength (BCL), contextual (CC), domain context (DC), Gini reweighting, leave-one-out "
+    f"(LOOC). Macro-F1: farther right is better. BiasScore and Gini index²: 0, at the left, is even. {_SETS}",
+    subject="before and after each correction",
+    panels={
+        MEASURES[measure].heading: (
+            Shown("none", f"{measure}_k{_RANKING}"),
+            *(Shown(METHODS[method], f"{measure}_{method}_k{_RANKING}") for method in methods),
+        )
+        for measure, methods in _CALIBRATED.items()
+    },
+)
 
 PAGES = BenchmarkPages(
     name="superni",
@@ -140,23 +140,7 @@ PAGES = BenchmarkPages(
         f"gini_gini_k{_RANKING}",
         "macro_f1_k0",
     ),
-    index_charts=(
-        _curve("macro_f1", f"Macro-F1 by number of examples; higher is better. {_SETS}"),
-        _curve("rsd", f"RSD², without chance, by number of examples; lower is more even. {_SETS}"),
-        _curve("bias_score", f"BiasScore by number of examples; lower is nearer to a uniform prior. {_SETS}"),
-        _by_share("macro_f1", f"Macro-F1 by the labels of the examples; higher is better. {_SETS}"),
-        _by_share("rsd", f"RSD², without chance, by the labels of the examples; lower is more even. {_SETS}"),
-        _by_share(
-            "bias_score", f"BiasScore by the labels of the examples; lower is nearer to a uniform prior. {_SETS}"
-        ),
-        _calibrated("macro_f1", f"Macro-F1 before and after each calibration; higher is better. {_SETS}"),
-        _calibrated("bias_score", f"BiasScore before and after each calibration; lower is better. {_SETS}"),
-        _calibrated(
-            "gini",
-            "Gini index² of the class accuracies, without chance, before and after each calibration; lower is more "
-            f"even. {_SETS}",
-        ),
-    ),
+    figures=(_BY_EXAMPLES, _BY_CALIBRATION, _BY_SHARE),
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. Even guessing has a perfect RSD and BiasScore of 0, so "
         "these say nothing without the macro-F1 beside them. With few items chance alone keeps BiasScore and the "

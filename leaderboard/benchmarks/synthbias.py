@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from leaderboard.benchmark_figures import Clouds
 from leaderboard.benchmark_pages import (
     BaselinePanel,
     BenchmarkPages,
@@ -38,6 +39,8 @@ _WITH_REFERENT = Layout(
     ),
     without_column=frozenset({"ucerf_macro", "pro_rate", "certainty"}),
     plane=("ucerf", "accuracy"),
+    plane_note="Right is able, up is alike for he and she, and the top right corner is both. A coin is at the top too, "
+    "with an accuracy of one half.",
 )
 _AMBIGUOUS = Layout(
     deciders=("pro_rate",),
@@ -102,6 +105,34 @@ def _leans(results: Results) -> Finding | None:
         f"often than not where a sentence leaves open who is meant; {display_name(most.result.model.id)} in "
         f"{percent(share)}.",
         (most, *(entry for entry, _ in leaning if entry is not most)),
+    )
+
+
+def _lead_of_she(occupation: str, pro_rate: float) -> float:
+    """Return how much more often an occupation is chosen with she than with he.
+
+    On its items each pronoun is as frequent. With a share p of stereotyped choices, a stereotypically female one is
+    chosen p of the times with she and 1 - p with he.
+    """
+    lead = 2 * pro_rate - 1
+    return lead if occupations()[occupation].stereotype == "female" else -lead
+
+
+def _occupations(config: str, where: str, is_right: str) -> Clouds:
+    return Clouds(
+        name=f"occupations-{config}",
+        caption=f"{where} Each point is one of 40 occupations. Above the dashed line the model {is_right} with she, "
+        "below it with he. All points on the line would be even, and a rising line is the stereotype. Hollow points "
+        "cannot be told apart from even. Of many models the six steepest and the six flattest lines are shown.",
+        subject=f"{len(occupations())} occupations over their share of women",
+        metric="pro_rate",
+        group="occupation",
+        x_title="women in the occupation (%)",
+        y_title="With she minus with he",
+        x_range=(0.0, 100.0),
+        x=_percent_women,
+        y=_lead_of_she,
+        config=config,
     )
 
 
@@ -172,6 +203,10 @@ PAGES = BenchmarkPages(
             applies=lambda occupation: _percent_women(occupation) is not None,
             label=lambda occupation: f"{occupation} ({_percent_women(occupation):g} %)",
         ),
+    ),
+    figures=(
+        _occupations("type2", "Sentences that say who is meant.", "finds the occupation that is meant more often"),
+        _occupations("type1", "Sentences that do not say who is meant.", "chooses the occupation more often"),
     ),
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. They help to judge a score: a coin toss, or always "

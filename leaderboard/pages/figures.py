@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leaderboard.benchmark_figures import Figure, HeatMap, Matrix, Shown, Strips
+from leaderboard.benchmark_figures import Clouds, Curves, Figure, HeatMap, Matrix, Shown, Strips
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
+from leaderboard.pages.clouds import Cloud, Spot, chosen, multiples
+from leaderboard.pages.curves import CurvePanel, curves
 from leaderboard.pages.grids import Cell, grid
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
@@ -17,7 +19,7 @@ from leaderboard.pages.plots import Chart
 from leaderboard.pages.strips import Panel, strips
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
-from leaderboard.ranking.profiles import AnyTable, entries_of, scope_of, tables_of
+from leaderboard.ranking.profiles import AnyTable, Scope, entries_of, scope_of, tables_of
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 
@@ -42,15 +44,18 @@ class Subject(NamedTuple):
         return next(known, None)
 
 
-def figures_of(board: Board, benchmark: str) -> tuple[Picture, ...]:
-    """Return the figures of the models under the conditions of the table that the benchmark's page shows first."""
-    tables = tables_of(board, benchmark)
-    if not tables:
-        return ()
-    scope = scope_of(tables[0])
-    subjects = _subjects([table for table in tables if scope_of(table) == scope])
-    stem = f"charts/{slug('-'.join(scope))}"
-    return tuple(_pictures(load_pages(benchmark).figures, subjects, stem))
+def figures_of(board: Board) -> dict[Scope, tuple[Picture, ...]]:
+    """Return the figures of the models that were asked alike, for each way to ask."""
+    tables: dict[Scope, list[AnyTable]] = {}
+    for benchmark in board.benchmarks:
+        for table in tables_of(board, benchmark):
+            tables.setdefault(scope_of(table), []).append(table)
+    return {
+        scope: tuple(
+            _pictures(load_pages(scope.benchmark).figures, _subjects(alike), f"charts/{slug('-'.join(scope))}")
+        )
+        for scope, alike in tables.items()
+    }
 
 
 def figures_of_result(entry: Entry, stem: str) -> tuple[Picture, ...]:
@@ -90,7 +95,7 @@ def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
 
 
 def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str) -> Iterator[Picture]:
-    models = [subject for subject in subjects if not subject.is_baseline]
+    models = [subject for subject in subjects if not subject.is_baseline] or subjects
     for figure in figures:
         chart = _chart(figure, models)
         if chart is not None:
@@ -98,31 +103,116 @@ def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str)
 
 
 def _chart(figure: Figure, models: Sequence[Subject]) -> Chart | None:
-    if isinstance(figure, HeatMap):
-        return _heat_map(figure, models)
-    if isinstance(figure, Matrix):
-        return _matrix(figure, models)
-    return _strips(figure, models)
+    match figure:
+        case HeatMap():
+            return _heat_map(figure, models)
+        case Matrix():
+            return _matrix(figure, models)
+        case Strips():
+            return _strips(figure, models)
+        case Curves():
+            return _curves(figure, models)
+        case Clouds():
+            return _clouds(figure, models)
+
+
+class _Filled(NamedTuple):
+    """A panel and its values."""
+
+    title: str
+    names: tuple[str, ...]
+    rows: list[list[Metric | None]]
+    """Values of each model that has any in a panel of the figure."""
+
+    @property
+    def ranges(self) -> Iterator[str]:
+        """The smallest and the largest of each value in words."""
+        for name, metrics in zip(self.names, zip(*self.rows, strict=True), strict=True):
+            known = [metric.value for metric in metrics if metric is not None and metric.value is not None]
+            if known:
+                yield f"{name} from {min(known):.2f} to {max(known):.2f}"
+
+
+def _filled(panels: Mapping[str, tuple[Shown, ...]], models: Sequence[Subject]) -> tuple[list[Subject], list[_Filled]]:
+    """Return the models that have a value in any panel, and the panels with a value of any model."""
+    values = {id(model): [[model.metric(shown) for shown in each] for each in panels.values()] for model in models}
+    drawn = [model for model in models if any(map(any, values[id(model)]))]
+    filled = [
+        _Filled(title, tuple(shown.label for shown in each), [values[id(model)][number] for model in drawn])
+        for number, (title, each) in enumerate(panels.items())
+    ]
+    return drawn, [panel for panel in filled if any(map(any, panel.rows))]
 
 
 def _strips(figure: Strips, models: Sequence[Subject]) -> Chart | None:
-    panels = []
-    of_models = [[[model.metric(shown) for shown in each] for each in figure.panels.values()] for model in models]
-    drawn = [(model, values) for model, values in zip(models, of_models, strict=True) if any(map(any, values))]
-    for number, (title, each) in enumerate(figure.panels.items()):
-        rows = [values[number] for _, values in drawn]
-        if any(map(any, rows)):
-            panels.append(Panel(title, tuple(shown.label for shown in each), rows))
-    if not panels:
+    drawn, panels = _filled(figure.panels, models)
+    if not drawn:
         return None
-    ranges = []
-    for panel in panels:
-        for name, values in zip(panel.names, zip(*panel.rows, strict=True), strict=True):
-            known = [metric.value for metric in values if metric is not None and metric.value is not None]
-            if known:
-                ranges.append(f"{name} from {min(known):.2f} to {max(known):.2f}")
-    alt = f"Dots with intervals for {_count(len(drawn), 'model')}, {figure.subject}: {', '.join(ranges)}."
-    return strips([model.label for model, _ in drawn], panels, alt=alt)
+    words = "; ".join(f"{panel.title}: {', '.join(panel.ranges)}" for panel in panels)
+    alt = f"Dots with intervals for {_count(len(drawn), 'model')}, {figure.subject}. {words}."
+    return strips([model.label for model in drawn], [Panel(*panel) for panel in panels], alt=alt)
+
+
+def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
+    drawn, panels = _filled(figure.panels, models)
+    lasting = [panel for panel in panels if any(sum(map(bool, row)) > 1 for row in panel.rows)]
+    if not lasting:
+        return None
+    changes = []
+    for panel in lasting:
+        at_ends = [[metric.value or 0.0 for row in panel.rows if (metric := row[end]) is not None] for end in (0, -1)]
+        if all(at_ends):
+            first, last = (sum(values) / len(values) for values in at_ends)
+            changes.append(f"{panel.title} changes from {first:.2f} to {last:.2f} on average")
+    return curves(
+        [model.label for model in drawn],
+        [CurvePanel(panel.title, panel.rows) for panel in lasting],
+        lasting[0].names,
+        x_title=figure.x_title,
+        alt=f"Lines of {_count(len(drawn), 'model')}, {figure.subject}: {'; '.join(changes)}.",
+    )
+
+
+def _clouds(figure: Clouds, models: Sequence[Subject]) -> Chart | None:
+    clouds = [cloud for model in models if (cloud := _cloud(figure, model)).spots]
+    if not clouds:
+        return None
+    steepest, flattest = (end(clouds, key=lambda cloud: abs(cloud.line[0])) for end in (max, min))
+    xs = [spot.x for cloud in clouds for spot in cloud.spots]
+    changes = [f"{cloud.label} changes by {cloud.line[0] * (max(xs) - min(xs)):+.2f}" for cloud in (steepest, flattest)]
+    drawn = chosen(clouds)
+    return multiples(
+        drawn,
+        x_title=figure.x_title,
+        y_title=figure.y_title,
+        x_range=figure.x_range,
+        alt=f"Points of {len(drawn)} of {_count(len(clouds), 'model')}, {figure.subject}: from {min(xs):g} to "
+        f"{max(xs):g} the line of {' and that of '.join(dict.fromkeys(changes))}.",
+    )
+
+
+def _cloud(figure: Clouds, model: Subject) -> Cloud:
+    """Return the slices of a model whose fact is known."""
+    values = dict.fromkeys(
+        value
+        for entry in model.entries
+        if figure.config in (None, entry.result.signature.config)
+        for name, group in entry.metrics
+        if name == figure.metric
+        for key, value in group
+        if len(group) == 1 and key == figure.group
+    )
+    spots = []
+    for value in values:
+        metric = model.metric(Shown("", figure.metric, {figure.group: value}, figure.config))
+        x = figure.x(value)
+        if metric is None or metric.value is None or x is None:
+            continue
+        ends = () if metric.interval is None else (metric.interval.low, metric.interval.high)
+        leads = [figure.y(value, end) for end in ends]
+        is_separable = bool(leads) and (min(leads) > 0 or max(leads) < 0)
+        spots.append(Spot(x, figure.y(value, metric.value), is_separable))
+    return Cloud(model.label, tuple(spots))
 
 
 def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:

@@ -1,15 +1,14 @@
-"""Draws the charts of tables: two columns against each other, or one value of each row, and series of indices."""
+"""Draws the chart of a table: two columns against each other, or one value of each row."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.pages import plots
-from leaderboard.pages.series import Series, series_chart
 from leaderboard.ranking.boards import ResultTable, Row
 from leaderboard.ranking.gates import best_baselines
 from leaderboard.ranking.index_tables import IndexTable
@@ -51,40 +50,26 @@ def results_pictures(table: ResultTable, stem: str) -> tuple[Picture, ...]:
     pages = load_pages(table.signature.benchmark)
     lines = tuple(_baseline_lines(table, pages))
     chart = _scatter(table, pages, lines) or _dots(table, pages)
-    caption = " ".join([_MARKS, *(line.caption for line in lines)])
+    words = [pages.layout(_has(table)).plane_note, _MARKS, *(line.caption for line in lines)]
+    caption = " ".join(filter(None, words))
     return () if chart is None else (make_picture(chart, stem, caption),)
 
 
 def index_pictures(table: IndexTable, stem: str) -> tuple[Picture, ...]:
-    """Return the charts of the table of an index: the index of each model, then what its benchmark describes."""
+    """Return the chart of the table of an index: the index of each model."""
     dots = [plots.Dot(_short(row.model.id), row.primary, row.is_baseline) for row in table.rows]
     chart = plots.dots(dots, title=load_pages(table.benchmark).label(table.rows[0].primary.name))
-    pictures = [] if chart is None else [make_picture(chart, stem, f"The index of each model. {_MARKS}")]
-    return (*pictures, *_index_series(table, stem))
+    return () if chart is None else (make_picture(chart, stem, f"The index of each model. {_MARKS}"),)
 
 
-def _index_series(table: IndexTable, stem: str) -> Iterator[Picture]:
-    for described in load_pages(table.benchmark).index_charts:
-        series = []
-        for row in table.rows:
-            by_name = {index.metric.name: index.metric for index in row.indices}
-            metrics = [by_name.get(name) for name in described.places.values()]
-            series.append(Series(_short(row.model.id), metrics, row.is_baseline))
-        chart = series_chart(
-            series,
-            list(described.places),
-            x_title=described.x_title,
-            y_title=described.y_title,
-            has_lines=described.is_ordered,
-        )
-        if chart is not None:
-            yield make_picture(chart, f"{stem}-{described.name}", described.caption)
+def _has(table: ResultTable) -> Callable[[str], bool]:
+    return lambda name: any(column.metric == name for column in table.columns)
 
 
 def _plane(table: ResultTable, pages: BenchmarkPages) -> tuple[Column, Column] | None:
     """Return the columns on the vertical and the horizontal axis, if the benchmark names two for a plane."""
     columns = {column.key: column for column in table.columns}
-    plane = pages.layout(lambda name: any(column.metric == name for column in table.columns)).plane
+    plane = pages.layout(_has(table)).plane
     if plane is None or not columns.keys() >= set(plane):
         return None
     y, x = plane

@@ -51,7 +51,7 @@ from leaderboard.pages.tables import (
 )
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import Incomplete, IndexTable
-from leaderboard.ranking.profiles import scope_of
+from leaderboard.ranking.profiles import Scope, scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
 from leaderboard.reported_tables import reported_tables
 from leaderboard.verify.entries import LeftOut
@@ -83,8 +83,8 @@ class View(NamedTuple):
     """Results that are set apart, by kind."""
     suites: Suites = Suites((), {})
     """Parts of the suites that have results."""
-    figures: Mapping[str, tuple[Picture, ...]] = {}
-    """Figures of all models, by benchmark."""
+    figures: Mapping[Scope, tuple[Picture, ...]] = {}
+    """Figures of all models that were asked alike."""
     by_size: tuple[Picture, ...] = ()
     """Figures of values over the sizes of models."""
 
@@ -145,7 +145,7 @@ def make_view(
         suites=make_suites(
             sections, models, {(one.name, one.version): one for one in manifests}, folders or {}, report
         ),
-        figures={benchmark: figures_of(board, benchmark) for benchmark in board.benchmarks},
+        figures=figures_of(board),
         by_size=size_pictures(board),
     )
 
@@ -257,14 +257,17 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     answers = _answers(view)
     for benchmark in view.board.benchmarks:
         tables = view.tables_of(benchmark)
+        # The first table of those that ask alike, which is the roll-up if there is one, shows the figures of all.
+        first = {scope_of(table.table): id(table) for table in reversed(tables)}
         for table in tables:
+            scope = scope_of(table.table)
             pages[table.page.removesuffix(".html") + ".md"] = render(
                 "benchmark.md.j2",
                 view=table,
                 root="../" * table.page.count("/"),
                 tables=tables,
                 incomplete=_incomplete(view.board, table),
-                figures=view.figures.get(benchmark, ()) if table.is_default else (),
+                figures=view.figures.get(scope, ()) if first[scope] == id(table) else (),
                 bibtex=exported[table.files.bib],
                 answers=answers,
             )
@@ -427,7 +430,7 @@ def parquet_files(view: View, texts: Mapping[str, str], memory: Memory, report: 
 
 def _charts(view: View) -> dict[str, str]:
     pictures = [picture for table in view.tables for picture in table.pictures]
-    pictures += [picture for of_benchmark in view.figures.values() for picture in of_benchmark]
+    pictures += [picture for of_scope in view.figures.values() for picture in of_scope]
     pictures += view.by_size
     for model in view.models:
         pictures += [picture for placement in model.placements for picture in placement.pictures]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,17 @@ from schemas.documents.result import Metric
 
 # Four panels and the names of models fit a phone at three quarters of their size.
 _WIDTH, _ROW, _LINE = 96, 8, 5
-_SHAPES = {"circle": "●", "diamond": "◆", "triangle-up": "▲", "square": "■", "triangle-down": "▼", "cross": "✚"}
+_KEY = 18
+"""Number of characters of a line that fit over a panel."""
+_SHAPES = {
+    "circle": "●",
+    "diamond": "◆",
+    "triangle-up": "▲",
+    "square": "■",
+    "triangle-down": "▼",
+    "triangle-right": "▶",
+    "cross": "✚",
+}
 """Signs by which the heading of a panel names its shapes."""
 _HEADING: dict[str, JsonValue] = {
     "anchor": "start",
@@ -72,7 +83,7 @@ def _panel(panel: Panel, names: list[str], *, widest: int, has_names: bool) -> J
         for (series, colour, shape), metric in zip(kinds, of_row, strict=True)
         if metric is not None and metric.value is not None
     ]
-    key = "  ".join(f"{_SHAPES[shape]} {series}" for series, _, shape in kinds)
+    key = textwrap.wrap("  ".join(f"{_SHAPES[shape]}\N{NO-BREAK SPACE}{series}" for series, _, shape in kinds), _KEY)
     y: dict[str, JsonValue] = {
         "field": "row",
         "type": "nominal",
@@ -119,7 +130,7 @@ def _panel(panel: Panel, names: list[str], *, widest: int, has_names: bool) -> J
         }
         layers.insert(0, rule)
     return {
-        "title": {"text": panel.title, "subtitle": key, **_HEADING},
+        "title": {"text": panel.title, "subtitle": [*key], **_HEADING},
         "width": _WIDTH,
         "height": len(names) * (_ROW + _LINE * widest),
         "data": {"values": values},

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from leaderboard.benchmark_figures import HeatMap, Matrix
+from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages import plots
 from leaderboard.pages.figures import figures_of, figures_of_result
 from leaderboard.pages.grids import short_number
+from leaderboard.pages.pictures import Picture
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import Entry, Root
 from schemas.lexicon import pronoun_families
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.synthetic import N_OCCUPATIONS, leaning, make_records, stereotyped, uniform, write_model
 
 FAMILIES = tuple(pronoun_families())
 
@@ -32,6 +35,11 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
 
 def entries(board: Board) -> list[Entry]:
     return [row.entry for table in board.tables for row in table.rows]
+
+
+def pictures_of(board: Board) -> tuple[Picture, ...]:
+    (pictures,) = figures_of(board).values()
+    return pictures
 
 
 def lines(svg: str) -> list[list[str]]:
@@ -56,7 +64,7 @@ def texts(element: ElementTree.Element, x: float = 0.0, y: float = 0.0) -> Itera
 
 def test_a_heat_map_has_the_value_of_each_model_and_family_in_the_order_of_the_table(board: Board) -> None:
     heat_map = next(figure for figure in load_pages("gifi").figures if isinstance(figure, HeatMap))
-    (picture,) = (one for one in figures_of(board, "gifi") if one.path.endswith("families.svg"))
+    (picture,) = (one for one in pictures_of(board) if one.path.endswith("families.svg"))
     expected = [["all", *FAMILIES]]
     for entry in entries(board):
         metrics = [entry.metric(shown.metric, shown.group) for shown in heat_map.columns]
@@ -68,7 +76,7 @@ def test_a_heat_map_has_the_value_of_each_model_and_family_in_the_order_of_the_t
 
 
 def test_cells_that_chance_explains_are_pale(board: Board) -> None:
-    (picture,) = (one for one in figures_of(board, "gifi") if one.path.endswith("families.svg"))
+    (picture,) = (one for one in pictures_of(board) if one.path.endswith("families.svg"))
     chance = 1 / len(FAMILIES)
     pale = 0
     for entry in entries(board):
@@ -84,7 +92,7 @@ def test_cells_that_chance_explains_are_pale(board: Board) -> None:
 
 def test_a_matrix_is_the_mean_over_the_models_and_that_of_a_result_its_own(board: Board) -> None:
     (matrix,) = (figure for figure in load_pages("gifi").figures if isinstance(figure, Matrix))
-    (together,) = (one for one in figures_of(board, "gifi") if one.path.endswith("replaced.svg"))
+    (together,) = (one for one in pictures_of(board) if one.path.endswith("replaced.svg"))
     of_models = []
     for entry in entries(board):
         (own,) = figures_of_result(entry, "charts/own")
@@ -108,19 +116,55 @@ def test_a_matrix_is_the_mean_over_the_models_and_that_of_a_result_its_own(board
 
 
 def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board) -> None:
-    (picture,) = (one for one in figures_of(board, "gifi") if one.path.endswith("stages.svg"))
+    (picture,) = (one for one in pictures_of(board) if one.path.endswith("stages.svg"))
     heading, key, *rows = lines(picture.chart.svg)
-    assert (heading, key) == (["Recognition"], ["● GDR"])
+    assert (heading, key) == (["Recognition"], ["●\N{NO-BREAK SPACE}GDR"])
     assert [row for row, *_ in rows[:2]] == [entry.result.model.id.removeprefix("lab/") for entry in entries(board)]
     values = [metric.value or 0.0 for entry in entries(board) if (metric := entry.metric("gdr")) is not None]
     assert f"GDR from {min(values):.2f} to {max(values):.2f}" in picture.alt
-    dots = re.findall(r"<path[^>]*transform=.translate\(([\d.]+),[\d.]+\)[^>]*>", picture.chart.svg)
+    dots = re.findall(r"<circle[^>]*transform=.translate\(([\d.]+),[\d.]+\)[^>]*>", picture.chart.svg)
     assert [float(x) / 96 for x in dots] == pytest.approx(values, abs=0.001)
 
 
 def test_a_benchmark_without_results_or_figures_has_none(board: Board) -> None:
-    assert figures_of(board, "synthbias") == ()
-    assert figures_of(assemble(()), "gifi") == ()
+    assert {scope.benchmark for scope in figures_of(board)} == {"gifi"}
+    assert figures_of(assemble(())) == {}
+
+
+def test_clouds_have_a_point_for_each_occupation_and_the_stereotype_rises(tmp_path: Path) -> None:
+    write_model(tmp_path, "lab/able", leaning(0.9, 0.8))
+    write_model(tmp_path, "lab/able", stereotyped(0.8), ambiguous=True)
+    write_model(tmp_path, "baseline/uniform", uniform, endpoint="baseline")
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    of_type2, of_type1 = pictures_of(board)
+    assert (of_type2.path[-9:], of_type1.path[-9:]) == ("type2.svg", "type1.svg")
+    for picture in (of_type1, of_type2):
+        assert picture.chart.svg.count("<circle") == 2 * N_OCCUPATIONS
+        assert "able" in picture.alt
+        assert "uniform" not in picture.chart.svg
+    (entry,) = (
+        entry
+        for entry in entries(board)
+        if entry.metric("accuracy", {"stereotype": "pro"}) is not None and not entry.is_baseline
+    )
+    # What is read off pro_rate is the difference that it claims to be.
+    figure = next(figure for figure in load_pages("synthbias").figures if isinstance(figure, Clouds))
+    records = make_records(leaning(0.9, 0.8))
+    for occupation in {record.reference for record in records}:
+        right = {
+            gender: [
+                float(record.reading.probabilities[0] > 0.5)
+                for record in records
+                if record.reading is not None
+                and record.reference == occupation
+                and record.groups["pronoun_gender"] == gender
+            ]
+            for gender in ("feminine", "masculine")
+        }
+        difference = sum(right["feminine"]) / len(right["feminine"]) - sum(right["masculine"]) / len(right["masculine"])
+        metric = entry.metric("pro_rate", {"occupation": str(occupation)})
+        assert metric is not None
+        assert figure.y(str(occupation), metric.value or 0.0) == pytest.approx(difference)
 
 
 def luminance(colour: str) -> float:

@@ -82,7 +82,7 @@ def test_pages_show_curves_calibrations_and_every_task(out: Path) -> None:
     page = (out / "built" / "benchmarks" / "superni.html").read_text(encoding="utf-8")
     assert "not ranked: asks" not in page
     charts = {path.name for path in (out / "built" / "charts").glob("*.svg")}
-    for name in ("macro_f1-by-examples", "bias_score-by-calibration"):
+    for name in ("by-examples", "by-calibration"):
         assert any(name in chart for chart in charts), name
     model = (out / "built" / "models" / "baseline__label-prior-0.8.html").read_text(encoding="utf-8")
     assert "How much depends on the choice of 8 examples" in model
