@@ -158,6 +158,16 @@ def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
     lasting = [panel for panel in panels if any(sum(map(bool, row)) > 1 for row in panel.rows)]
     if not lasting:
         return None
+    # A position that no model was asked at would only push the others together.
+    places = zip(*(row for panel in lasting for row in panel.rows), strict=True)
+    asked = [number for number, place in enumerate(places) if any(place)]
+    lasting = [
+        panel._replace(
+            names=tuple(panel.names[number] for number in asked),
+            rows=[[row[number] for number in asked] for row in panel.rows],
+        )
+        for panel in lasting
+    ]
     changes = []
     for panel in lasting:
         at_ends = [[metric.value or 0.0 for row in panel.rows if (metric := row[end]) is not None] for end in (0, -1)]

@@ -55,7 +55,7 @@ def strips(rows: Sequence[str], panels: Sequence[Panel], *, alt: str) -> Chart:
         alt: Description of the chart.
     """
     names = distinct([shortened(row) for row in rows])
-    widest = max(len(panel.names) for panel in panels)
+    widest = max((panel.names for panel in panels), key=len)
     spec: dict[str, JsonValue] = {
         "hconcat": [_panel(panel, names, widest=widest, has_names=number == 0) for number, panel in enumerate(panels)],
         "spacing": 14,
@@ -64,12 +64,14 @@ def strips(rows: Sequence[str], panels: Sequence[Panel], *, alt: str) -> Chart:
     return draw(spec, alt)
 
 
-def _panel(panel: Panel, names: list[str], *, widest: int, has_names: bool) -> JsonValue:
+def _panel(panel: Panel, names: list[str], *, widest: tuple[str, ...], has_names: bool) -> JsonValue:
     metrics = [metric for of_row in panel.rows for metric in of_row if metric is not None and metric.value is not None]
     top = max(metric.drawn_maximum for metric in metrics)
     bottom, ideal = min(metric.minimum for metric in metrics), metrics[0].ideal
     scale: JsonValue = {"domain": [bottom, top], "nice": False, "zero": False}
-    kinds = list(zip(panel.names, SERIES, _SHAPES, strict=False))
+    # A panel that lacks one of the values of another keeps the colours and shapes of the rest.
+    known = widest if {*panel.names} <= {*widest} else panel.names
+    kinds = [kind for kind in zip(known, SERIES, _SHAPES, strict=False) if kind[0] in panel.names]
     values: list[JsonValue] = [
         {
             "row": name,
@@ -102,11 +104,12 @@ def _panel(panel: Panel, names: list[str], *, widest: int, has_names: bool) -> J
             "minExtent": room_for(names) + LABEL_PADDING if has_names else 0,
         },
     }
+    ticks: dict[str, JsonValue] = {"values": [0, 0.5, 1]} if (bottom, top) == (0.0, 1.0) else {"tickCount": 3}
     x: dict[str, JsonValue] = {
         "type": "quantitative",
         "title": None,
         "scale": scale,
-        "axis": {"values": [0, 0.5, 1], "format": ".1~f", "labelFontSize": FONT_SIZE - 1},
+        "axis": {**ticks, "format": ".1~f", "labelFontSize": FONT_SIZE - 1},
     }
     colour: JsonValue = {"field": "colour", "type": "nominal", "scale": None}
     shape: JsonValue = {"field": "shape", "type": "nominal", "scale": None}
@@ -132,7 +135,7 @@ def _panel(panel: Panel, names: list[str], *, widest: int, has_names: bool) -> J
     return {
         "title": {"text": panel.title, "subtitle": [*key], **_HEADING},
         "width": _WIDTH,
-        "height": len(names) * (_ROW + _LINE * widest),
+        "height": len(names) * (_ROW + _LINE * len(widest)),
         "data": {"values": values},
         "layer": layers,
     }

@@ -133,3 +133,15 @@ def test_curves_name_the_ends_of_each_panel() -> None:
     chart = curves(NAMES, [CurvePanel("Macro-F1", rows)], ["0"], x_title="Examples", alt="Curves.")
     assert "42 more are grey" in chart.alt
     assert all(name in chart.alt for name in (NAMES[0], NAMES[49]))
+
+
+def test_a_value_has_one_shape_in_all_panels_of_strips() -> None:
+    row = [a_metric(0.5)]
+    chart = strips(
+        ["alpha"],
+        [Panel("F1", ("none", "Gini", "LOOC"), [row * 3]), Panel("Bias", ("none", "LOOC"), [row * 2])],
+        alt="",
+    )
+    keys = [text.split() for text in re.findall(r">([^<>]+)</t(?:ext|span)>", chart.svg) if "LOOC" in text]
+    assert [key[key.index("LOOC") - 1] for key in keys] == ["▲", "▲"]
+    assert "◆" not in keys[1]

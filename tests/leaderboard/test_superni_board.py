@@ -84,6 +84,11 @@ def test_pages_show_curves_calibrations_and_every_task(out: Path) -> None:
     charts = {path.name for path in (out / "built" / "charts").glob("*.svg")}
     for name in ("by-examples", "by-calibration"):
         assert any(name in chart for chart in charts), name
+    (curves,) = (out / "built" / "charts").glob("*by-examples.svg")
+    shown = curves.read_text(encoding="utf-8")
+    assert ">8<" in shown
+    # Nobody was asked after 16 examples.
+    assert ">16<" not in shown
     model = (out / "built" / "models" / "baseline__label-prior-0.8.html").read_text(encoding="utf-8")
     assert "How much depends on the choice of 8 examples" in model
     assert len(list((out / "built" / "suites").glob("*.html"))) == len(CONTEXTS)
