@@ -33,7 +33,7 @@ def test_marks_stand_at_the_logarithm_of_the_size_and_at_the_value() -> None:
     assert chart is not None
     texts = set(re.findall(r">([^<>]+)</text>", chart.svg))
     assert {"Tiny", "Small", "Large", "1 M", "100 M", "1 B", "Evenness", "parameters"} <= texts
-    marks = re.findall(r'<path transform="translate\(([\d.]+),([\d.]+)\)"', chart.svg)
+    marks = re.findall(r'<(?:path|circle) transform="translate\(([\d.]+),([\d.]+)\)"', chart.svg)
     found = [(float(x), float(y)) for x, y in marks if (x, y) != ("6", "6")]  # The others are those of the legend.
     assert len(found) == 3
     logs = [math.log10(model.parameters) for model in MODELS]
