@@ -15,7 +15,6 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, claimed_identity, label_of, model_label
 from leaderboard.verify.intake import FAULTS, Searched, read_untrusted, results_at, strange_files
-from leaderboard.verify.isolation import Limits
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import Outcome, verified_apart
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
@@ -28,9 +27,8 @@ REPORTED = "its numbers rest on claims"
 """Beginning of a warning about a result that gets no rank, whatever its numbers are."""
 UNCOMPARED = f"{REPORTED}: {TEXTS_ELSEWHERE}"
 """Warning about a result without texts, if it was not compared with the complete run that has them."""
-_LIMITS = Limits(n_bytes=400 << 20, seconds=600)
 _N_WORKERS = 2
-"""Number of results to verify at a time: so hostile ones together take less than a gigabyte."""
+"""Number of results to verify at a time: so hostile ones together take at most two gigabytes."""
 
 State: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
 
@@ -112,7 +110,7 @@ def judge(
             keys.find(read_untrusted(path).signature, memory)
     there = [] if against is None or not against.is_dir() else find_runs(against)
     valid: list[Path] = []
-    outcomes = verified_apart(pieces, memory, keys, _LIMITS, n_workers=_N_WORKERS)
+    outcomes = verified_apart(pieces, memory, keys, n_workers=_N_WORKERS)
     n_done = itertools.count(1)
     for searched in results.values():
         if searched.problem is not None:
