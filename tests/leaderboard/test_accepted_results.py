@@ -1,4 +1,4 @@
-"""The results in this repository: they verify against the committed keys, and are those that were accepted."""
+"""The results in this repository: they verify against the code's own datasets or a committed key, and were accepted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from biasboard.ground.memory import Memory
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import strange_files
-from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import Loaded, load
 from leaderboard.verify.submissions import place_for, read_submission
 from schemas.files.record_files import read_records
@@ -28,7 +28,7 @@ TINY = "raincandy-u/TinyStories-656K"
 
 @pytest.fixture(scope="module")
 def loaded() -> Loaded:
-    return load([Root(RESULTS, "accepted")], KeyBook(REPOSITORY / "leaderboard" / "keys"), Memory(None))
+    return load([Root(RESULTS, "accepted")], open_book(REPOSITORY / "leaderboard" / "keys", None, None), Memory(None))
 
 
 @pytest.mark.slow
