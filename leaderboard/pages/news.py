@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree
 
 from biasboard.ground.plain_text import printable
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.exports import Columns, Line
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.ranking.boards import Board, Row
@@ -41,6 +42,8 @@ class News(NamedTuple):
     event: Event
     model: str
     """Id of the model; the name of its folder if the result is not on the board any more."""
+    benchmark: str
+    """Heading of the benchmark; the name of the dataset if the result is not on the board any more."""
     table: str | None
     """Title of its table; None if no table shows it."""
     text: str
@@ -122,9 +125,8 @@ def _of_result(acceptance: Acceptance, shown: _Shown | None, otherwise: str) -> 
         if shown is None:
             parts = acceptance.place.split("/")
             model = parts[min(1, len(parts) - 1)].replace("__", "/")
-            return News(date, what, model, None, text, otherwise, acceptance.place, None)
-        title = shown.placement.section.name
-        return News(date, what, shown.model.id, title, text, _state(shown.row), acceptance.place, shown.address)
+            return News(date, what, model, parts[0], None, text, otherwise, acceptance.place, None)
+        return _about(shown, date, what, text)
 
     yield event(acceptance.accepted, "accepted", "")
     if acceptance.decision != "accepted":
@@ -187,8 +189,28 @@ def _version(one: _Shown) -> tuple[int, ...]:
 
 
 def _about(one: _Shown, date: str, event: Event, text: str) -> News:
-    title, place = one.placement.section.name, one.row.entry.place
-    return News(date, event, one.model.id, title, text, _state(one.row), place, one.address)
+    section, place = one.placement.section, one.row.entry.place
+    heading = load_pages(section.benchmark).heading
+    return News(date, event, one.model.id, heading, section.name, text, _state(one.row), place, one.address)
+
+
+def by_benchmark(news: Sequence[News]) -> tuple[News, ...]:
+    """Return events with those of one day, kind, model and benchmark as one, in the same order.
+
+    A model that is asked for each config of a benchmark would otherwise fill the whole front page.
+    """
+    groups: dict[tuple[str, str, str, str], list[News]] = {}
+    for one in news:
+        groups.setdefault((one.date, one.event, one.model, one.benchmark), []).append(one)
+    return tuple(_together(group) if len(group) > 1 else group[0] for group in groups.values())
+
+
+def _together(group: Sequence[News]) -> News:
+    return group[0]._replace(
+        table=f"{group[0].benchmark}: {len(group)} results",
+        text=" ".join(dict.fromkeys(one.text for one in group if one.text)),
+        now="; ".join(dict.fromkeys(one.now for one in group)),
+    )
 
 
 def news_lines(news: Sequence[News]) -> list[Line]:

@@ -33,7 +33,7 @@ from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.model_list import MODEL_COLUMNS, listed_models, model_line, size_text
 from leaderboard.pages.model_views import ModelView, make_models
-from leaderboard.pages.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
+from leaderboard.pages.news import MOST_SHOWN, NEWS_COLUMNS, News, by_benchmark, feed, make_news, news_lines
 from leaderboard.pages.pictures import Picture
 from leaderboard.pages.set_aside import APART_COLUMNS, ApartGroup, apart_lines, make_apart
 from leaderboard.pages.size_charts import size_pictures
@@ -87,6 +87,11 @@ class View(NamedTuple):
     """Figures of all models that were asked alike."""
     by_size: tuple[Picture, ...] = ()
     """Figures of values over the sizes of models."""
+
+    @property
+    def lately(self) -> tuple[News, ...]:
+        """The news with one event for all results of a model on a benchmark, as pages and the feed tell them."""
+        return by_benchmark(self.news)
 
     @property
     def tables(self) -> tuple[AnyView, ...]:
@@ -168,13 +173,13 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     environment = _environment()
     exported = _exports(view, report)
     exported |= {badge.path: badge.svg for of_model in view.badges.values() for badge in of_model}
-    if (fed := feed(view.news, view.address)) is not None:
+    if (fed := feed(view.lately, view.address)) is not None:
         exported["feed.xml"] = fed
     files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
     files |= {**explorer_files(view.board, view.models, view.sections, report), **view.suites.files}
     files |= compare_files(view.board, view.models, view.sections, view.indices, report)
     n_apart = sum(len(group.results) for group in view.apart)
-    blocks = make_blocks(environment, view.board, view.sections, view.models, view.news, n_apart)
+    blocks = make_blocks(environment, view.board, view.sections, view.models, view.lately, n_apart)
     for path, text in handwritten.items():
         if path in files:
             raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")
@@ -307,7 +312,7 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
             has_apart=bool(view.apart),
             files=_files("audit"),
         ),
-        "news.md": render("news.md.j2", news=view.news, files=_files("news"), most_shown=MOST_SHOWN),
+        "news.md": render("news.md.j2", news=view.lately, files=_files("news"), most_shown=MOST_SHOWN),
         "data.md": render(
             "data.md.j2",
             datasets=view.datasets,

@@ -14,6 +14,7 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.news import News
 from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
@@ -60,6 +61,25 @@ def test_acceptances_come_newest_first_with_the_state_of_today(tmp_path: Path) -
     assert newest.table == view.sections[0].name
     assert newest.page is not None
     assert newest.page.startswith("models/acme__large.html#")
+
+
+@pytest.mark.slow
+def test_results_of_a_model_on_a_benchmark_are_one_event_and_each_stands_in_the_files(tmp_path: Path) -> None:
+    for model, ambiguous in (("acme/small", False), ("acme/small", True), ("acme/large", False)):
+        name = f"{model.replace('/', '__')}-{ambiguous}"
+        records = make_records(leaning(1.0, 0.5 if model == "acme/small" else 0.1), ambiguous=ambiguous)
+        write_result(tmp_path / "x" / name, make_result(records, model), records)
+        accepted(tmp_path, f"x/{name}", "2026-01-05")
+    view = view_of(tmp_path)
+    texts = generate(view, {})
+    heading = load_pages(view.sections[0].benchmark).heading
+    assert [(one.model, one.table) for one in view.lately] == [
+        ("acme/large", view.lately[0].table),
+        ("acme/small", f"{heading}: 2 results"),
+    ]
+    assert texts["news.md"].count('<tr><th scope="row"') == texts["feed.xml"].count("<entry>") == 2
+    assert "All 2 events" in texts["news.md"]
+    assert len(json.loads(texts["files/news.json"])["rows"]) == 3
 
 
 @pytest.mark.slow
