@@ -88,7 +88,7 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
     """
     models = [row for row in section.table.rows if not row.entry.is_baseline]
     counted = [row.entry for row in models if is_of_model(row) and row.entry.match.extent == "whole"]
-    anchor, files = f"missed-{section.anchor}", Files(f"{section.files.stem}-missed")
+    anchor, files = f"missed-{section.anchor}", Files(f"{section.files.stem}-missed", is_packed=True)
     ids = tuple(entry.result.model.id for entry in counted)
     nothing = Missed(section, anchor, ids, len(models) - len(counted), None, 0, (), None, None, None, files, ())
     if not counted:

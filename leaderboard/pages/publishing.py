@@ -136,7 +136,8 @@ def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, 
 
     Args:
         site: Folder that contains ``mkdocs.yml``.
-        files: Text or bytes of each file by its path; what only pages read is packed, with ``.gz`` behind its name.
+        files: Text or bytes of each file by its path; what only pages read gets ``.gz`` behind its
+            name. Files of such a name are packed.
         copies: File to copy by the path of the copy.
     """
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=site) as name:
@@ -147,7 +148,9 @@ def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, 
         for path, content in files.items():
             target, data = docs / path, content.encode() if isinstance(content, str) else content
             if path.startswith(_PACKED):
-                target, data = docs / f"{path}.gz", gzip.compress(data, mtime=0)
+                target = docs / f"{path}.gz"
+            if target.suffix == ".gz":
+                data = gzip.compress(data, mtime=0)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
         for path, source in copies.items():
