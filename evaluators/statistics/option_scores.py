@@ -10,6 +10,7 @@ tests/evaluators/test_column_readings.py compares them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -81,14 +82,9 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
         if divisor == 0:
             return f"option '{option}' has no tokens to average over, or their number is unknown"
         scores.append(logprob / divisor)
-    if np.isnan(scores).any():
-        return "a log-probability is NaN"
-    if np.isneginf(scores).all():
-        return "every option has a probability of zero"
-    values = np.array(scores, dtype=np.float64)
-    # Shifted because exp() of a long option's log-probability would underflow.
-    shifted = values - values.max()
-    probabilities = np.exp(shifted - np.log(np.exp(shifted).sum()))
+    probabilities = _distribution(tuple(scores))
+    if isinstance(probabilities, str):
+        return probabilities
     left_open = [
         (option, share)
         for option, share, is_bound in zip(exchange.options, probabilities, bounded, strict=False)
@@ -101,7 +97,21 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
             f"not among the tokens that the endpoint returned: {names}; up to {total:.3g} of the probability may be "
             f"theirs, and more than {MAX_BOUND_SHARE:g} is too much to leave open"
         )
-    return [float(value) for value in probabilities / probabilities.sum()]
+    return list(probabilities)
+
+
+# Baselines give the same few scores to thousands of exchanges.
+@lru_cache(maxsize=1_024)
+def _distribution(scores: tuple[float, ...]) -> tuple[float, ...] | str:
+    if np.isnan(scores).any():
+        return "a log-probability is NaN"
+    if np.isneginf(scores).all():
+        return "every option has a probability of zero"
+    values = np.array(scores, dtype=np.float64)
+    # Shifted because exp() of a long option's log-probability would underflow.
+    shifted = values - values.max()
+    probabilities = np.exp(shifted - np.log(np.exp(shifted).sum()))
+    return tuple((probabilities / probabilities.sum()).tolist())
 
 
 _MAX_OPTIONS = 128

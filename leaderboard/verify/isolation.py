@@ -150,8 +150,8 @@ def _modules_for(work: Callable[..., object]) -> list[str]:
     """Return the modules that work will need: the one that defines it, and those of this project in use here."""
     function = work.func if isinstance(work, partial) else work
     own = (name for name in sys.modules if name.partition(".")[0] in ALL_PACKAGES and not _is_heavy(name))
-    # pyarrow imports pandas when it first computes something.
-    return [function.__module__, *sorted(own), "pandas", "numpy.random"]
+    # pyarrow imports pandas when it first computes something, and intervals import scipy.special.
+    return [function.__module__, *sorted(own), "pandas", "numpy.random", "scipy.special"]
 
 
 def _is_heavy(name: str) -> bool:

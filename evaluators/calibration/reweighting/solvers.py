@@ -25,7 +25,6 @@ from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.problem import ROUNDING, Candidate, Counts, Problem, Score, Solution
 from evaluators.calibration.reweighting.rules import ClassRules
 from evaluators.calibration.reweighting.top_two import TopTwo
-from evaluators.statistics.class_accuracies import mean_accuracy
 
 # Steps towards equal accuracies: their number, the size of the first, and the step at which the size is halved.
 _N_EQUALISING, _FIRST_STEP, _SLOWING = 400, 2.0, 20.0
@@ -83,8 +82,7 @@ def equalised_log_weights(problem: Problem) -> Equalised:
         score = problem.score(counts)
         if score < best_score:
             best, best_score = log_weights, score
-        accuracies = np.where(supports > 0, counts.right / np.maximum(supports, 1), np.nan)
-        change = np.nan_to_num(mean_accuracy(accuracies) - accuracies)
+        change = np.where(supports > 0, -score.negative_mean - counts.right / np.maximum(supports, 1), 0.0)
         log_weights = problem.centred(log_weights + _FIRST_STEP / (1 + step / _SLOWING) * change)
     return Equalised(best, log_weights)
 

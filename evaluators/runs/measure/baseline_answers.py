@@ -133,9 +133,11 @@ class BaselineAnswers:
             keys = zip((tuple(sorted(of_item.items())) for of_item in facts), _offered(part), strict=True)
             codes = np.array([indices.setdefault(key, len(indices)) for key in keys], dtype=np.int64)
             firsts = np.unique(codes, return_index=True)[1]
+            # If every record is a kind of its own, a baseline that reads prompts needs the same objects again.
+            rows = part if len(firsts) == len(part) else part.rows(firsts)
             self._known_offers[number] = _Offers(
                 codes,
-                tuple(tuple(replace(exchange, prompt=None) for exchange in row.exchanges) for row in part.rows(firsts)),
+                tuple(tuple(replace(exchange, prompt=None) for exchange in row.exchanges) for row in rows),
                 tuple(facts[index] for index in firsts.tolist()),
             )
         return self._known_offers[number]
