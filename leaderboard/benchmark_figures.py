@@ -77,6 +77,18 @@ class Curves(NamedTuple):
     """Value at each position, by the title of the panel; all panels have the same positions."""
 
 
+class Lorenz(NamedTuple):
+    """A Lorenz curve for each model: the shares of a sum that the smallest of equal parts have."""
+
+    name: str
+    caption: str
+    subject: str
+    """What the shares of the smaller half of the parts are, as in "Accuracy in the worse half of the classes"."""
+    x_title: str
+    panels: Mapping[str, tuple[Shown, ...]]
+    """Value of each part, from the smallest, by the title of the panel; all panels have as many."""
+
+
 class Clouds(NamedTuple):
     """A panel for each model with a point for each slice of one group, over a fact about the slice."""
 
@@ -96,4 +108,4 @@ class Clouds(NamedTuple):
     config: str | None = None
 
 
-Figure: TypeAlias = HeatMap | Matrix | Strips | Curves | Clouds
+Figure: TypeAlias = HeatMap | Matrix | Strips | Curves | Lorenz | Clouds

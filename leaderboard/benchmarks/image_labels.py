@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.tasks.labels.metric_variants import metric_headings
+from evaluators.tasks.labels.metric_variants import METHODS, metric_headings
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
+from leaderboard.label_figures import class_figures
 
 _TASK = "image_classification"
 _KNOWN = {one.name for one in metric_definitions(_TASK)}
@@ -51,6 +52,7 @@ PAGES = BenchmarkPages(
             plane=("macro_f1", "gini"),
         ),
     ),
+    figures=class_figures([name for name in METHODS if f"macro_f1_{name}" in _KNOWN]),
     group_names={"superclass": "superclass", "image_kind": "kind of image"},
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. Even guessing has a Gini index² near 0, so that it "

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from evaluators.calibrator import calibrations
-from evaluators.tasks.labels.label_measures import MEASURES
+from evaluators.tasks.labels.label_measures import MEASURES, QUARTERS
 from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, SHARES, rule_of
 from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
 from leaderboard.benchmark_figures import Curves, Shown, Strips
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
+from leaderboard.label_figures import class_figures
 
 _LABELS = metric_headings()
 _COLUMNS = (
@@ -32,7 +33,7 @@ _CALIBRATED = {
 }
 """Names of the calibrations before and after which a measure is compared."""
 _INDEX_LABELS = {
-    **{f"{name}_k{_RANKING}": _index_label(name, _RANKING) for name in ("accuracy", "gini", "rsd_paper")},
+    **{f"{name}_k{_RANKING}": _index_label(name, _RANKING) for name in ("accuracy", "gini", "rsd_paper", *QUARTERS)},
     **{f"{name}_k{k}": _index_label(name, k) for name in _CURVES for k in N_EXAMPLES},
     **{
         f"{name}_k{N_BALANCED}_{rule_of(percent)}": _index_label(name, N_BALANCED, percent=percent)
@@ -41,14 +42,15 @@ _INDEX_LABELS = {
     },
     **{
         f"{name}_{method}_k{_RANKING}": _index_label(name, _RANKING, method)
-        for name, methods in _CALIBRATED.items()
+        for name, methods in (_CALIBRATED | dict.fromkeys(QUARTERS, _CALIBRATED["macro_f1"])).items()
         for method in methods
     },
 }
 
 
 _MEASURES = {MEASURES[name].heading: name for name in _CURVES}
-_SETS = "Values are means over three sets of examples, with 95 % intervals."
+_MEANS = "Values are means over three sets of examples"
+_SETS = f"{_MEANS}, with 95 % intervals."
 _BY_EXAMPLES = Curves(
     name="by-examples",
     caption="What solved examples change. Macro-F1: higher is better. RSD² and BiasScore: 0 is even over the classes "
@@ -140,7 +142,12 @@ PAGES = BenchmarkPages(
         f"gini_gini_k{_RANKING}",
         "macro_f1_k0",
     ),
-    figures=(_BY_EXAMPLES, _BY_CALIBRATION, _BY_SHARE),
+    figures=(
+        _BY_EXAMPLES,
+        _BY_CALIBRATION,
+        *class_figures(_CALIBRATED["macro_f1"], f"_k{_RANKING}", f"{_MEANS}. "),
+        _BY_SHARE,
+    ),
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. Even guessing has a perfect RSD and BiasScore of 0, so "
         "these say nothing without the macro-F1 beside them. With few items chance alone keeps BiasScore and the "

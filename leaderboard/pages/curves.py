@@ -22,7 +22,14 @@ class CurvePanel(NamedTuple):
 
 
 def curves(
-    names: Sequence[str], panels: Sequence[CurvePanel], places: Sequence[str], *, x_title: str, alt: str
+    names: Sequence[str],
+    panels: Sequence[CurvePanel],
+    places: Sequence[str],
+    *,
+    x_title: str,
+    alt: str,
+    even: Sequence[float] = (),
+    decisive: int = -1,
 ) -> Chart:
     """Draw a line for each model and a panel below the other for each value.
 
@@ -35,12 +42,23 @@ def curves(
         places: Names of the positions on the horizontal axis.
         x_title: Title of the horizontal axis.
         alt: Description of the chart.
+        even: Values at each position that are even, for a dashed line; empty for none.
+        decisive: Index of the position that orders the models.
     """
     labels = distinct([shortened(name) for name in names])
-    named = named_rows([panel.rows for panel in panels])
+    named = named_rows([panel.rows for panel in panels], decisive)
     spec: dict[str, JsonValue] = {
         "vconcat": [
-            _panel(panel, labels, named, places, x_title=x_title if panel is panels[-1] else None) for panel in panels
+            _panel(
+                panel,
+                labels,
+                named,
+                places,
+                x_title=x_title if panel is panels[-1] else None,
+                even=even,
+                decisive=decisive,
+            )
+            for panel in panels
         ],
         "spacing": 14,
         # The fonts of readers may be wider than the one that the names are measured with.
@@ -51,27 +69,37 @@ def curves(
     return draw(spec, f"{alt} Named are {', '.join(labels[number] for number in named)}.{more}")
 
 
-def named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]]) -> list[int]:
-    """Return the numbers of the rows that get names: the ends of each panel at its last position, then the first ones.
+def named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]], decisive: int = -1) -> list[int]:
+    """Return the numbers of the rows that get names: the ends of each panel, then the first ones.
 
     Args:
         panels: Values by panel, row and position.
+        decisive: Index of the position whose values order the rows, or those before it where there are none.
     """
     chosen: list[int] = []
     for rows in panels:
-        last = {number: value for number, row in enumerate(rows) if (value := _last(row)) is not None}
-        if last:
-            chosen += [max(last, key=last.__getitem__), min(last, key=last.__getitem__)]
+        known = {number: value for number, row in enumerate(rows) if (value := _value(row, decisive)) is not None}
+        if known:
+            chosen += [max(known, key=known.__getitem__), min(known, key=known.__getitem__)]
     order = dict.fromkeys([*chosen, *range(len(panels[0]) if panels else 0)])
     return sorted([*order][: len(SERIES)])
 
 
-def _last(row: Sequence[Metric | None]) -> float | None:
-    return next((metric.value for metric in reversed(row) if metric is not None and metric.value is not None), None)
+def _value(row: Sequence[Metric | None], position: int = -1) -> float | None:
+    """Return the value at a position, or the last one before it."""
+    until = row[: position % len(row) + 1]
+    return next((metric.value for metric in reversed(until) if metric is not None and metric.value is not None), None)
 
 
 def _panel(
-    panel: CurvePanel, labels: Sequence[str], named: Sequence[int], places: Sequence[str], *, x_title: str | None
+    panel: CurvePanel,
+    labels: Sequence[str],
+    named: Sequence[int],
+    places: Sequence[str],
+    *,
+    x_title: str | None,
+    even: Sequence[float],
+    decisive: int,
 ) -> JsonValue:
     colours = dict(zip(named, SERIES, strict=False))
     values: list[JsonValue] = [
@@ -90,7 +118,9 @@ def _panel(
     known = [metric for row in panel.rows for metric in row if metric is not None and metric.value is not None]
     ends = [end for metric in known for end in (metric.value or 0.0, *(_interval(metric)))]
     low, high = min(0.0, *ends), max(*ends, 0.001) * 1.03
-    last = {number: value for number in named if (value := _last(panel.rows[number])) is not None}
+    # Lines that end in the same point have their names in the order of the decisive position.
+    order = sorted(named, key=lambda number: _value(panel.rows[number], decisive) or 0.0)
+    last = {number: value for number in order if (value := _value(panel.rows[number])) is not None}
     spots = _apart(last, (high - low) / _HEIGHT * _LINE, low, high)
     names: list[JsonValue] = [
         {"text": labels[number], "y": spots[number], "colour": colours[number]} for number in last
@@ -114,6 +144,11 @@ def _panel(
     one: JsonValue = {"field": "series", "type": "nominal"}
     only_named: JsonValue = [{"filter": "datum.named"}]
     layers: list[JsonValue] = [
+        {
+            "data": {"values": [{"place": place, "value": value} for place, value in zip(places, even, strict=False)]},
+            "mark": {"type": "line", "strokeWidth": 1, "strokeDash": [4, 3], "color": MUTED},
+            "encoding": {"x": x, "y": {**y, "field": "value"}},
+        },
         {
             "transform": [{"filter": "!datum.named"}],
             "mark": {"type": "line", "strokeWidth": 0.8, "opacity": 0.45, "color": MUTED},

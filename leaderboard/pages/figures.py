@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from leaderboard.benchmark_figures import Clouds, Curves, Figure, HeatMap, Matrix, Shown, Strips
+from leaderboard.benchmark_figures import Clouds, Curves, Figure, HeatMap, Lorenz, Matrix, Shown, Strips
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.clouds import Cloud, Spot, chosen, multiples
@@ -112,6 +113,8 @@ def _chart(figure: Figure, models: Sequence[Subject]) -> Chart | None:
             return _strips(figure, models)
         case Curves():
             return _curves(figure, models)
+        case Lorenz():
+            return _lorenz(figure, models)
         case Clouds():
             return _clouds(figure, models)
 
@@ -181,6 +184,41 @@ def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
         x_title=figure.x_title,
         alt=f"Lines of {_count(len(drawn), 'model')}, {figure.subject}: {'; '.join(changes)}.",
     )
+
+
+def _lorenz(figure: Lorenz, models: Sequence[Subject]) -> Chart | None:
+    drawn, panels = _filled(figure.panels, models)
+    shares = [panel._replace(rows=[_cumulated(row) for row in panel.rows]) for panel in panels]
+    known = [panel for panel in shares if any(map(any, panel.rows))]
+    if not known:
+        return None
+    n_parts = len(known[0].names)
+    places = [number / n_parts for number in range(n_parts + 1)]
+    half = n_parts // 2
+    words = []
+    for panel in known:
+        at_half = [metric.value for row in panel.rows if (metric := row[half]) and metric.value is not None]
+        words.append(f"{panel.title}: {100 * min(at_half):.0f} to {100 * max(at_half):.0f} %")
+    return curves(
+        [model.label for model in drawn],
+        [CurvePanel(panel.title, panel.rows) for panel in known],
+        [f"{100 * place:.0f} %" for place in places],
+        x_title=figure.x_title,
+        alt=f"Lorenz curves of {_count(len(drawn), 'model')}. {figure.subject}: {'; '.join(words)}.",
+        even=places,
+        decisive=half,
+    )
+
+
+def _cumulated(parts: Sequence[Metric | None]) -> list[Metric | None]:
+    """Return the share of the sum up to each part, from 0 to 1; nothing if a part is unknown or the sum is 0."""
+    known = [metric for metric in parts if metric is not None]
+    values = [metric.value or 0.0 for metric in known]
+    if len(known) < len(parts) or not sum(values):
+        return [None] * (len(parts) + 1)
+    shares = np.cumsum([0.0, *values]) / sum(values)
+    reason = "it is a share of values that have intervals"
+    return [replace(known[0], value=share, interval=None, interval_reason=reason) for share in shares.tolist()]
 
 
 def _clouds(figure: Clouds, models: Sequence[Subject]) -> Chart | None:

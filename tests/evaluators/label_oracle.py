@@ -26,6 +26,10 @@ CLASS_MEASURES = (
     "gini_paper",
     "top_class_dominance",
     "smallest_class_accuracy",
+    "worst_quarter_accuracy",
+    "second_quarter_accuracy",
+    "third_quarter_accuracy",
+    "best_quarter_accuracy",
 )
 CLASS_FLOORS = ("rsd_paper_floor", "cobias_paper_floor", "gini_paper_floor")
 FOLD_MEASURES = ("rsd", "cobias", "gini")
@@ -108,6 +112,9 @@ def class_measures(pairs: Sequence[tuple[str, Shares]]) -> dict[str, float | Non
         for i in range(size)
         for j in range(i + 1, size)
     ]
+    # Four copies of each class, cut into four parts of the same size.
+    copies = [a for a in accuracies for _ in range(4)]
+    quarters = [sum(copies[q * size : (q + 1) * size]) / size for q in range(4)]
     ranked = sum((2 * i - size - 1) * a for i, a in enumerate(accuracies, start=1))
     return {
         "accuracy": overall,
@@ -118,6 +125,7 @@ def class_measures(pairs: Sequence[tuple[str, Shares]]) -> dict[str, float | Non
         "gini_paper": ranked / (size * sum(accuracies)) if mean and n_pairs else None,
         "top_class_dominance": accuracies[-1] / mean if mean else None,
         "smallest_class_accuracy": accuracies[0],
+        **dict(zip(CLASS_MEASURES[-4:], quarters, strict=True)),
         "rsd_paper_floor": math.sqrt(sum(variance.values()) / size) / overall if overall else None,
         "cobias_paper_floor": sum(chance_gaps) / n_pairs if n_pairs and overall else None,
         "gini_paper_floor": (size - 1) / (2 * size) * sum(chance_gaps) / n_pairs / mean if mean and n_pairs else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evaluators.statistics import class_accuracies
 from evaluators.tasks.labels.label_measures import ClassSums, cobias_paper_floor, gini_paper_floor
 from schemas.documents.record import Record
 from schemas.files.record_files import write_records
@@ -142,6 +144,25 @@ def test_published_gini_indices_are_found(accuracies: Sequence[float], mean: flo
     assert found["cobias_paper"] == pytest.approx(cobias, abs=5e-5)
     assert found["gini_paper"] == pytest.approx(gini, abs=5e-6)
     assert found["top_class_dominance"] == pytest.approx(max(accuracies) / mean, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "accuracies",
+    [(1, 0, 0, 0), (0.98, 0.19, 0.97, 0.85), (0.5, 1), (0.3,) * 3, (0.1,) * 6 + (0.9,) * 2],
+)
+def test_quarters_of_classes_are_points_of_the_lorenz_curve_of_the_gini_index(accuracies: Sequence[float]) -> None:
+    quarters = class_accuracies.quarter_accuracies(accuracies).tolist()
+    assert quarters == sorted(quarters)
+    assert sum(quarters) / 4 == pytest.approx(sum(accuracies) / len(accuracies), abs=1e-12)
+    shares = [sum(quarters[:n]) / sum(quarters) for n in range(5)]
+    area = sum((left + right) / 2 / 4 for left, right in itertools.pairwise(shares))
+    assert 1 - 2 * area == pytest.approx(float(class_accuracies.gini_index(accuracies)), abs=1e-12)
+
+
+def test_a_class_in_two_quarters_counts_by_its_part_of_each_and_one_without_items_not_at_all() -> None:
+    three = class_accuracies.quarter_accuracies([0.9, float("nan"), 0.1, 0.5])
+    assert three.tolist() == pytest.approx([0.1, (0.1 + 2 * 0.5) / 3, (2 * 0.5 + 0.9) / 3, 0.9])
+    assert np.isnan(class_accuracies.quarter_accuracies([float("nan")] * 2)).all()
 
 
 @pytest.mark.parametrize(("p", "n", "size", "floor"), [(0.69, 100, 100, 0.0374), (0.88, 1250, 4, 0.0044)])

@@ -46,7 +46,7 @@ def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> Non
     chart = plots.dots([plots.Dot("gpt", metric), plots.Dot("gpt", metric), plots.Dot("y" * 60, metric)], title="Rate")
     assert chart is not None
     assert {"gpt", "gpt (2)"} <= set(re.findall(r">([^<>]+)</text>", chart.svg))
-    assert "3 rows" in chart.alt
+    assert chart.alt.startswith("Dot plot of 3 models and 0 useless predictors: Rate 0.00 (gpt) to 0.00 (y")
     ends = [float(x) for x in re.findall(r'text-anchor="end" transform="translate\((-?[\d.]+),', chart.svg)]
     beside = [end for end in ends if end <= 0]
     assert len(beside) == 3
@@ -94,8 +94,29 @@ def some_curves() -> plots.Chart:
     return curves(NAMES, panels, ["0", "2", "4", "8", "16"], x_title="Examples", alt="Curves.")
 
 
+def some_lorenz_curves() -> plots.Chart:
+    rows = [[a_metric(0.0), metric, a_metric(1.0)] for metric in values(50, "x")]
+    places = ["0 %", "50 %", "100 %"]
+    panels = [CurvePanel("Before", rows), CurvePanel("After", rows[::-1])]
+    return curves(NAMES, panels, places, x_title="Classes", alt="Curves.", even=[0.0, 0.5, 1.0], decisive=1)
+
+
+def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
+    points = [
+        plots.ScatterPoint(name, a_metric(x), a_metric(y), name == "uniform")
+        for name, x, y in (("low", 0.4, 0.9), ("high", 0.8, 0.85), ("uniform", 0.1, 1.0))
+    ]
+    chart = plots.scatter(points, x_title="Accuracy", y_title="UCerF")
+    assert chart is not None
+    assert chart.alt == (
+        "Scatter plot of 2 models and 1 useless predictors: UCerF 0.85 (high) to 0.90 (low); "
+        "Accuracy 0.40 (low) to 0.80 (high)."
+    )
+
+
 @pytest.mark.parametrize(
-    ("draw", "n_named"), [(a_scatter, 25), (dots, 50), (a_grid, 50), (some_strips, 50), (some_curves, 16)]
+    ("draw", "n_named"),
+    [(a_scatter, 25), (dots, 50), (a_grid, 50), (some_strips, 50), (some_curves, 16), (some_lorenz_curves, 16)],
 )
 def test_no_two_labels_of_fifty_models_overlap(
     draw: Callable[[], plots.Chart | None], n_named: int, browser: Browser, tmp_path: Path

@@ -15,11 +15,13 @@ from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.baseline_gate import GateCheck
+from evaluators.tasks.labels.label_measures import QUARTERS
 from leaderboard.verify.keys import KeyCheck, KnownKey
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import StoredParts, read_parts, read_result
 from tests.commands import output_of
+from tests.evaluators import label_oracle
 from tests.sites import copy_site
 from tests.suites.commands import told
 
@@ -82,7 +84,7 @@ def test_pages_show_curves_calibrations_and_every_task(out: Path) -> None:
     page = (out / "built" / "benchmarks" / "superni.html").read_text(encoding="utf-8")
     assert "not ranked: asks" not in page
     charts = {path.name for path in (out / "built" / "charts").glob("*.svg")}
-    for name in ("by-examples", "by-calibration"):
+    for name in ("by-examples", "by-calibration", "class-accuracies", "lorenz"):
         assert any(name in chart for chart in charts), name
     (curves,) = (out / "built" / "charts").glob("*by-examples.svg")
     shown = curves.read_text(encoding="utf-8")
@@ -92,6 +94,24 @@ def test_pages_show_curves_calibrations_and_every_task(out: Path) -> None:
     model = (out / "built" / "models" / "baseline__label-prior-0.8.html").read_text(encoding="utf-8")
     assert "How much depends on the choice of 8 examples" in model
     assert len(list((out / "built" / "suites").glob("*.html"))) == len(CONTEXTS)
+
+
+def test_lorenz_curves_are_the_cumulated_accuracies_of_the_classes(out: Path) -> None:
+    """Of every set of examples, part and class, recounted from the stored answers."""
+    page = (out / "built" / "benchmarks" / "superni.html").read_text(encoding="utf-8")
+    halves = []
+    for model in ("uniform", "label-prior-0.8"):
+        quarters = [0.0] * 4
+        for context in CONTEXTS[1:]:
+            parts = label_oracle.rows_of(result_of(out, model, context) / "records.parquet")
+            for rows in parts.values():
+                pairs = [(str(row.target), row.p) for row in rows if row.split == "test" and row.p is not None]
+                found = label_oracle.class_measures(pairs)
+                for n, name in enumerate(QUARTERS):
+                    quarters[n] += (found[name] or 0.0) / len(parts) / 3
+        halves.append((quarters[0] + quarters[1]) / sum(quarters))
+    assert f"uncorrected: {100 * min(halves):.0f} to {100 * max(halves):.0f} %" in page
+    assert min(halves) < 0.4 < max(halves)
 
 
 def test_models_are_compared_with_what_the_results_of_baselines_say(out: Path) -> None:

@@ -7,6 +7,7 @@ that is right for no item is not a class: it can only be predicted wrongly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -287,6 +288,11 @@ def smallest_class_accuracy(sums: ClassSums) -> FloatArray:
     return class_accuracies.smallest_accuracy(_class_accuracies(sums))
 
 
+def quarter_accuracy(quarter: int, sums: ClassSums) -> FloatArray:
+    """Return the mean accuracy of a quarter of the classes, of which 0 holds the worst; nan without items."""
+    return class_accuracies.quarter_accuracies(_class_accuracies(sums))[..., quarter]
+
+
 def bias_score(sums: PriorSums) -> FloatArray:
     """Return the distance of the mean distribution, in which classes have equal weights, from the uniform one.
 
@@ -395,6 +401,13 @@ _NO_PAIR = "no class has two items with a reading"
 _ZERO_OR_FEW = "nothing is right, or fewer than two classes have two items"
 _WITHOUT_CHANCE = "without the differences that chance gives"
 _ZERO_OR_SINGLE = "nothing is right, or there are fewer than two classes"
+QUARTERS: Mapping[str, str] = {
+    "worst_quarter_accuracy": "worst",
+    "second_quarter_accuracy": "second worst",
+    "third_quarter_accuracy": "second best",
+    "best_quarter_accuracy": "best",
+}
+"""Metrics of the accuracies of the quarters of the classes, from the worst, and their names in words."""
 CLASS_MEASURES: Mapping[str, Measure] = {
     "accuracy": Measure(accuracy, "Accuracy", 1.0, 1.0, _NO_ITEMS, "Share of right labels."),
     "macro_f1": Measure(macro_f1, "Macro-F1", 1.0, 1.0, _NO_ITEMS, "Mean over classes of F1."),
@@ -441,6 +454,17 @@ CLASS_MEASURES: Mapping[str, Measure] = {
     "smallest_class_accuracy": Measure(
         smallest_class_accuracy, "Smallest class accuracy", 1.0, 1.0, _NO_ITEMS, "Smallest class accuracy."
     ),
+    **{
+        name: Measure(
+            partial(quarter_accuracy, quarter),
+            f"{words.capitalize()} quarter of classes",
+            1.0,
+            1.0,
+            _NO_ITEMS,
+            f"Mean accuracy of the {words} quarter of the classes, chance included (Lorenz curve of arXiv:2603.15654).",
+        )
+        for quarter, (name, words) in enumerate(QUARTERS.items())
+    },
 }
 FOLD_MEASURES: Mapping[str, Measure] = {
     "rsd": Measure(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evaluators.benchmark import Benchmark, Context, Gate, IndexDefinition, Part
 from evaluators.calibrator import calibrations
 from evaluators.tasks.labels.label_baselines import BASELINES, baseline_with_prior
+from evaluators.tasks.labels.label_measures import MEASURES, QUARTERS
 from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, N_SETS, SHARES, rule_of
 from evaluators.tasks.labels.metric_variants import calibrated_measures
 
@@ -23,6 +24,7 @@ _CALIBRATED = {
     "macro_f1": (1.0, 1.0, "Macro-F1"),
     "bias_score": (0.0, 1.0, "BiasScore"),
     "gini": (0.0, None, "Gini index²"),
+    **{name: (1.0, 1.0, MEASURES[name].heading) for name in QUARTERS},
 }
 """Ideal, maximum and name of the measures that are compared before and after each calibration."""
 
@@ -67,6 +69,7 @@ BENCHMARK = Benchmark(
         _index("accuracy", _RANKING, "Accuracy"),
         _index("gini", _RANKING, "Gini index²", 0.0, None),
         _index("rsd_paper", _RANKING, "The paper's RSD", 0.0, None),
+        *(_index(name, _RANKING, MEASURES[name].heading) for name in QUARTERS),
         *(
             _index(f"{name}_{method.name}", _RANKING, f"{title} with {method.title}", ideal, top)
             for name, (ideal, top, title) in _CALIBRATED.items()
