@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
+from leaderboard.model_facts import display_name
 from leaderboard.pages import plots
 from leaderboard.ranking.boards import ResultTable, Row
 from leaderboard.ranking.gates import best_baselines
@@ -57,7 +58,7 @@ def results_pictures(table: ResultTable, stem: str) -> tuple[Picture, ...]:
 
 def index_pictures(table: IndexTable, stem: str) -> tuple[Picture, ...]:
     """Return the chart of the table of an index: the index of each model."""
-    dots = [plots.Dot(_short(row.model.id), row.primary, row.is_baseline) for row in table.rows]
+    dots = [plots.Dot(display_name(row.model.id), row.primary, row.is_baseline) for row in table.rows]
     chart = plots.dots(dots, title=load_pages(table.benchmark).label(table.rows[0].primary.name))
     return () if chart is None else (make_picture(chart, stem, f"The index of each model. {_MARKS}"),)
 
@@ -125,8 +126,4 @@ def _dots(table: ResultTable, pages: BenchmarkPages) -> plots.Chart | None:
 
 
 def _name(row: Row) -> str:
-    return _short(row.entry.result.model.id)
-
-
-def _short(model_id: str) -> str:
-    return model_id.rpartition("/")[2]
+    return display_name(row.entry.result.model.id)

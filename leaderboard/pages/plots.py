@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from biasboard.ground.charts import (
@@ -110,6 +111,15 @@ class BaselineLine(NamedTuple):
     """True if the baseline solves the items; False if it is the one that a model must exceed before it is ranked."""
 
 
+def span(title: str, values: Sequence[tuple[str, Metric]]) -> str:
+    """Return the smallest and the largest value in words, for readers who cannot see a chart."""
+    known = [(metric.value, shortened(name)) for name, metric in values if metric.value is not None]
+    if not known:
+        return ""
+    (low, lowest), (high, highest) = min(known), max(known)
+    return f"{title} {low:.2f} ({lowest})" + (f" to {high:.2f} ({highest})" if len(known) > 1 else "")
+
+
 def draw(spec: Mapping[str, JsonValue], alt: str) -> Chart:
     """Draw a Vega-Lite specification in both colour schemes; its colours are among those of this file."""
     return Chart(svg=_in_both_schemes(_svg(spec)), alt=alt)
@@ -165,10 +175,10 @@ def scatter(
     layers = [_baseline_layer(line) for line in lines]
     layers += _scatter_layers(x_title, y_title)
     n_baselines = sum(point.is_baseline for point in drawn)
-    alt = (
-        f"Scatter plot of {y_title} against {x_title} for {len(drawn) - n_baselines} models and "
-        f"{n_baselines} baselines, with intervals; the numbers are in the table."
-    )
+    axes = ((y_title, attrgetter("y")), (x_title, attrgetter("x")))
+    models = [point for point in drawn if not point.is_baseline] or drawn
+    spans = (span(title, [(one.label, value(one)) for one in models]) for title, value in axes)
+    alt = f"Scatter plot of {len(drawn) - n_baselines} models and {n_baselines} useless predictors: {'; '.join(spans)}."
     for line in lines:
         title, dashes = x_title if line.axis == "x" else y_title, "dotted" if line.is_solver else "dashed"
         alt += f" A {dashes} line marks {line.value:.3f} on the axis of {title}. {line.caption}"
@@ -355,7 +365,9 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
             "encoding": {"x": {"datum": metric.ideal, "type": "quantitative", "scale": scale}},
         }
         layers.insert(0, rule)
-    alt = f"Dot plot of {title} with {len(drawn)} rows and their intervals; the numbers are in the tables of this page."
+    n_baselines = sum(row.is_baseline for row in drawn)
+    models = [(row.label, row.metric) for row in drawn if not row.is_baseline or n_baselines == len(drawn)]
+    alt = f"Dot plot of {len(drawn) - n_baselines} models and {n_baselines} useless predictors: {span(title, models)}."
     return draw({"width": 230, "height": {"step": 16}, "data": {"values": values}, "layer": layers}, alt)
 
 

@@ -12,7 +12,7 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import facts_of
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
-from leaderboard.pages.plots import Chart, draw, label_fields
+from leaderboard.pages.plots import Chart, draw, label_fields, span
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import ProfileColumn, entries_of, profile_of
 from leaderboard.ranking.revisions import model_rows
@@ -157,9 +157,8 @@ def size_chart(models: Sequence[SizedModel], *, title: str) -> Chart | None:
             },
         },
     ]
-    alt = (
-        f"{title} over the number of parameters for {len(drawn)} models, with intervals; the numbers are on the board."
-    )
+    values_of_models = span(title, [(model.label, model.metric) for model in drawn])
+    alt = f"Points of {len(drawn)} models over the number of parameters: {values_of_models}."
     return draw({"width": _WIDTH, "height": _HEIGHT, "data": {"values": values}, "layer": layers}, alt)
 
 
