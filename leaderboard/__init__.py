@@ -2,8 +2,8 @@
 
 *verify* turns results into entries whose numbers follow from stored answers, *ranking* makes tables of these, and
 *pages* makes the site; *formats* exports results for others. *benchmark_pages* (``benchmarks/``) and *result_format*
-(``formats/``) are the interfaces of their plug-ins, *benchmark_figures* the figures that the former can describe, and
-*findings* the sentences that they can compute.
+(``formats/``) are the interfaces of their plug-ins, *benchmark_figures* the figures that the former can describe,
+*label_figures* those that benchmarks of labels share, and *findings* the sentences that they can compute.
 *model_facts* reads ``models/``, a file for each model, and *reported_tables* reads ``reported/``, a file for each table
 quoted from a paper, both through *toml_documents*.
 

@@ -54,11 +54,13 @@ def measured(
 def of_models(n: int, total: int, verb: str, singular: str) -> str:
     """Return how many models do something, at the beginning of a sentence.
 
+    >>> of_models(2, 2, "keep", "keeps")
+    'Both models keep'
     >>> of_models(3, 3, "keep", "keeps"), of_models(1, 3, "keep", "keeps"), of_models(0, 3, "keep", "keeps")
     ('All 3 models keep', '1 of 3 models keeps', 'None of 3 models keeps')
     """
     if n == total:
-        return f"All {total} models {verb}"
+        return f"{'Both' if total == 2 else f'All {total}'} models {verb}"
     return f"{n or 'None'} of {total} models {singular if n < 2 else verb}"
 
 

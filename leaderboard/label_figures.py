@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaluators.calibrator import calibrations
+from evaluators.calibrator import StoredCalibration, calibrations
 from evaluators.tasks.labels.label_measures import QUARTERS
 from evaluators.tasks.labels.metric_variants import METHODS, Variant, calibrated_measures
 from leaderboard.benchmark_figures import Lorenz, Shown, Strips
 
-_REWEIGHTING = "gini"
 _QUARTERS = tuple(QUARTERS.items())
 _TITLES = {method.name: method.title for method in calibrations()}
 _CHANCE = "Chance alone sets classes with few items apart, so that even models are not quite even here."
@@ -27,6 +26,8 @@ def class_figures(methods: Sequence[str], suffix: str = "", means_over: str = ""
     """
     judged = [method.name for method in calibrations() if {*QUARTERS} <= {*calibrated_measures(method)}]
     each = {"": "none", **{name: METHODS[name] for name in methods if name in judged}}
+    # The correction of the paper is one weight per label, which is stored.
+    reweighting = [method.name for method in calibrations() if isinstance(method, StoredCalibration)]
     corrections = [f"{_TITLES[name]} ({label})" for name, label in each.items() if name]
     accuracies = Strips(
         name="class-accuracies",
@@ -52,7 +53,7 @@ def class_figures(methods: Sequence[str], suffix: str = "", means_over: str = ""
             f"Share of the accuracy, {title}": tuple(
                 Shown(words, f"{Variant(quarter, name).name}{suffix}") for quarter, words in _QUARTERS
             )
-            for name, title in {"": "uncorrected", _REWEIGHTING: _TITLES[_REWEIGHTING]}.items()
+            for name, title in {"": "uncorrected", **{name: _TITLES[name] for name in reweighting}}.items()
         },
     )
     return accuracies, curves

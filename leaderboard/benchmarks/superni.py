@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
+from evaluators.benchmark import load_benchmark
 from evaluators.calibrator import calibrations
 from evaluators.tasks.labels.label_measures import MEASURES, QUARTERS
 from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, SHARES, rule_of
 from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
 from leaderboard.benchmark_figures import Curves, Shown, Strips
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
+from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models
 from leaderboard.label_figures import class_figures
+from leaderboard.model_facts import display_name
 
 _LABELS = metric_headings()
 _COLUMNS = (
@@ -85,6 +90,47 @@ _BY_CALIBRATION = Strips(
     },
 )
 
+
+def _lean_goes(results: Results) -> Finding | None:
+    """Compare BiasScore before and after the division by the answers to random words, in all sets of examples."""
+    index = next(one for one in load_benchmark("superni").indices if one.name == f"bias_score_k{_RANKING}")
+    entries = [
+        entry
+        for of_config in results.values()
+        for entry in of_config
+        if any(part.source.fits(entry.result.signature) for part in index.parts)
+    ]
+    by_model = {
+        identity: list(
+            measured(
+                [entry for entry in entries if entry.result.model.identity_sha256 == identity],
+                ("bias_score", {}),
+                ("bias_score_dc", {}),
+            )
+        )
+        for identity in dict.fromkeys(entry.result.model.identity_sha256 for entry in entries)
+    }
+    known = [of_sets for of_sets in by_model.values() if len(of_sets) == len(index.parts)]
+    less = [
+        (
+            of_sets[0][0],
+            fmean(before.value or 0.0 for _, before, _ in of_sets),
+            fmean(after.value or 0.0 for _, _, after in of_sets),
+        )
+        for of_sets in known
+        if all(is_above(before, after) for _, before, after in of_sets)
+    ]
+    if len(known) < LEAST_MODELS or not less:
+        return None
+    widest, first, last = max(less, key=lambda change: change[1] - change[2])
+    return Finding(
+        f"{of_models(len(less), len(known), 'prefer', 'prefers')} some answers separably less once what they say to "
+        "random words is taken out of their probabilities, whichever solved examples they see. The largest change is "
+        f"that of {display_name(widest.result.model.id)}: from {first:.2f} to {last:.2f}, where 0 is no preference.",
+        (widest, *(entry for entry, *_ in less if entry is not widest)),
+    )
+
+
 PAGES = BenchmarkPages(
     name="superni",
     title="Label bias",
@@ -136,6 +182,7 @@ PAGES = BenchmarkPages(
         "equivalent_labels": "equivalent labels",
         "example_balance": "labels of the examples",
     },
+    findings=(_lean_goes,),
     index_columns=(
         *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "rsd_paper", "bias_score", "gini")),
         *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in _CALIBRATED[name]),

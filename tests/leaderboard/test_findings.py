@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,13 +11,20 @@ from typing import Any
 
 import pytest
 
+from evaluators.metric import TableSource
+from evaluators.tasks.labels.classification_metrics import METRICS
+from evaluators.tasks.labels.label_answers import label_answers
+from evaluators.tasks.labels.label_tables import SuiteTable
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.findings import Finding
 from leaderboard.pages.profile import front_parts
 from leaderboard.pages.shown_findings import shown_findings
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Entry, Root
+from schemas.documents.result import metric_key
+from schemas.files.record_columns import RecordColumns
 from schemas.lexicon import pronoun_families
+from tests.evaluators.label_data import Answer, Asked, made_dataset, made_records, planned
 from tests.leaderboard.gifi_results import chance, write_gifi_model
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
@@ -53,6 +61,68 @@ def stereotyping(salt: str) -> Any:
         return ["she left." if chance(salt, item.item_id, n) < 0.5 else "he left." for n in range(11)]
 
     return told
+
+
+MEASURES = ("bias_score", "bias_score_dc")
+SETS = tuple(f"release-4096b-k8-set{number}-v1" for number in range(3))
+
+
+def preferring(lean: float, salt: str) -> Answer:
+    """Answers with the first label, whatever the text says, as far as the model leans to it."""
+
+    def answer(asked: Asked) -> list[float]:
+        odds = [chance(salt, asked.item.item_id, label) + lean * (n == 0) for n, label in enumerate(asked.item.labels)]
+        return [value / sum(odds) for value in odds]
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def leaning_entries(entries: Sequence[Entry], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Entry]]:
+    """Results of models of labels, with the metrics of the real pipeline, in the frame of another result."""
+    dataset = made_dataset(tmp_path_factory.mktemp("labels") / "tasks")
+    found = []
+    for name, lean in (("acme/biased", 40.0), ("acme/leaning", 4.0), ("acme/even", 0.0)):
+        for prompt in SETS:
+            made = made_records(planned(dataset, "tasks", prompt), preferring(lean, name))
+            parts = (label_answers(RecordColumns.of(records)) for records in made)
+            source = TableSource(SuiteTable.of(parts, MEASURES), is_suite=True)
+            metrics = tuple(one.compute(source, {}) for one in METRICS if one.name in MEASURES)
+            frame = entries[0].result
+            signature = replace(frame.signature, benchmark="superni", task="classification", prompt=prompt)
+            model = replace(frame.model, id=name, identity_sha256=hashlib.sha256(name.encode()).hexdigest())
+            result = replace(frame, signature=signature, model=model, metrics=metrics)
+            found.append(replace(entries[0], result=result, metrics={metric_key(each): each for each in metrics}))
+    return {"tasks": found}
+
+
+def test_a_preference_for_labels_that_random_words_show(leaning_entries: dict[str, list[Entry]]) -> None:
+    less, changes = [], {}
+    for name in ("acme/biased", "acme/leaning", "acme/even"):
+        of_model = [entry for entry in leaning_entries["tasks"] if entry.result.model.id == name]
+        assert [entry.result.signature.prompt for entry in of_model] == list(SETS)
+        before, after = 0.0, 0.0
+        is_less = True
+        for entry in of_model:
+            low, value, _ = ends(entry, "bias_score")
+            _, corrected, high = ends(entry, "bias_score_dc")
+            is_less = is_less and low > high
+            before += value / 3
+            after += corrected / 3
+        if is_less:
+            less.append(name)
+            changes[name] = (before, after)
+    (compute,) = load_pages("superni").findings
+    written = compute(leaning_entries)
+    assert written is not None
+    assert 0 < len(less) < 3
+    assert written.text.startswith(f"{len(less)} of 3 models")
+    name = max(changes, key=lambda each: changes[each][0] - changes[each][1])
+    before, after = changes[name]
+    assert f"that of {name.removeprefix('acme/')}: from {before:.2f} to {after:.2f}," in written.text
+    assert [entry.result.model.id for entry in written.entries] == [name, *(one for one in less if one != name)]
+    # Without one of the sets nobody knows whether it holds for all.
+    assert compute({"tasks": [entry for entry in leaning_entries["tasks"] if "set2" not in str(entry.result)]}) is None
 
 
 def by_config(entries: Sequence[Entry], benchmark: str) -> dict[str, list[Entry]]:
@@ -155,7 +225,9 @@ def test_what_replaces_xe(entries: Sequence[Entry]) -> None:
         assert f"{name.removeprefix('acme/')} says “he” in {100 * share:.0f} %" in written.text
 
 
-def test_nothing_is_said_where_intervals_overlap(entries: Sequence[Entry]) -> None:
+def test_nothing_is_said_where_intervals_overlap(
+    entries: Sequence[Entry], leaning_entries: dict[str, list[Entry]]
+) -> None:
     alike = [
         replace(
             entry,
@@ -166,15 +238,21 @@ def test_nothing_is_said_where_intervals_overlap(entries: Sequence[Entry]) -> No
                 for key, metric in entry.metrics.items()
             },
         )
-        for entry in entries
+        for entry in (*entries, *leaning_entries["tasks"])
     ]
-    for pages in (load_pages("synthbias"), load_pages("gifi")):
+    for pages in map(load_pages, ("synthbias", "gifi", "superni")):
         assert [compute(by_config(alike, pages.name)) for compute in pages.findings] == [None] * len(pages.findings)
 
 
-@pytest.mark.parametrize("benchmark", ["synthbias", "gifi"])
-def test_nothing_is_said_of_one_model_or_none(entries: Sequence[Entry], benchmark: str) -> None:
-    single = {config: of_config[:1] for config, of_config in by_config(entries, benchmark).items()}
+@pytest.mark.parametrize("benchmark", ["synthbias", "gifi", "superni"])
+def test_nothing_is_said_of_one_model_or_none(
+    entries: Sequence[Entry], leaning_entries: dict[str, list[Entry]], benchmark: str
+) -> None:
+    found = leaning_entries if benchmark == "superni" else by_config(entries, benchmark)
+    single = {
+        config: [entry for entry in of_config if entry.result.model.id == of_config[0].result.model.id]
+        for config, of_config in found.items()
+    }
     for compute in load_pages(benchmark).findings:
         assert compute(single) is None
         assert compute({}) is None
