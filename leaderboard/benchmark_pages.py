@@ -95,7 +95,7 @@ class SliceFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceChart:
-    """A chart of a metric over the slices of one group, shown on the page of a model."""
+    """A chart of a metric over the slices of one group, shown on the page of a result."""
 
     group: str
     name: str
@@ -113,7 +113,7 @@ class SliceChart:
 
 
 class ShareChart(NamedTuple):
-    """A chart of several metrics on all items, shown on the page of a model if its result has all of them."""
+    """A chart of several metrics on all items, shown on the page of a result if it has all of them."""
 
     name: str
     """Suffix of the file name."""

@@ -42,7 +42,7 @@ class VerifiedResult:
     result_sha256: str
     """SHA-256 of the bytes of ``result.json``."""
     page: str
-    """Address of the result on the site of the board: a page and an anchor."""
+    """Page of the result, relative to the root of the board's site."""
     dataset_sha256: str
     """SHA-256 of the contents of the dataset, as the answer key has it."""
     manifest: Manifest | None

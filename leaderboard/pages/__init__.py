@@ -12,10 +12,11 @@
 * Front page: *profile* (its table) and *shown_findings* (sentences), with *marker_blocks*, which replace the markers of
   hand-written pages.
 * Page of a table: *tables* (its columns, rows and sentences, for results and indices alike), *pictures* (its charts),
-  *set_aside* (results without a rank in a table), *history* (values over versions), *definitions* (what a metric is).
+  *set_aside* (results without a rank in a table), *definitions* (what a metric is).
 * Figures of all models of a benchmark, as its paper has them: *figures*.
-* Page of a model: *model_views*, with *digests* and *summaries* (what it does well and badly, in sentences), *answers*
-  (examples), *badges*.
+* Page of a model: *portraits* (sentences to quote, headline measures), *history*, *badges*.
+* Page of a result: *model_views*, with *digests* and *summaries* (what the model does well and badly), *answers*
+  (examples). All baselines share one: *useless_predictors*.
 * List of the models: *model_list*, whose facts come from ``leaderboard/models``, with *size_charts*.
 * Page of a dataset: *dataset_views*, *rendered_cards*, *item_errors* (which items models miss).
 * Pages of a suite: *suites*, *part_values* (measured), *part_texts*, *part_files* (loaded when a part is chosen).

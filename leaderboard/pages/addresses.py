@@ -21,13 +21,29 @@ def table_anchor(signature: Signature, signature_sha256: str) -> str:
 
 
 def result_anchor(result: Result) -> str:
-    """Return the anchor of a result on the page of its model."""
+    """Return the name of a result in addresses, and its anchor on the page of its model."""
     return f"{table_anchor(result.signature, result.signature_sha256)}-{result.model.identity_sha256[:8]}"
 
 
+BASELINES = "useless-predictors.html"
+"""Path of the page of all baselines, relative to the root of the site."""
+
+
 def model_page(model_id: str) -> str:
-    """Return the path of the page of a model, relative to the root of the site."""
-    return f"models/{slug(model_id)}.html"
+    """Return the path of the page of a model, relative to the root of the site; baselines share one page."""
+    # Results are valid only if exactly the baselines have such ids.
+    return f"{BASELINES}#{slug(model_id)}" if model_id.startswith("baseline/") else f"models/{slug(model_id)}.html"
+
+
+def result_page(model_id: str, anchor: str) -> str:
+    """Return the path of the page of a result or an index, relative to the root of the site.
+
+    Args:
+        model_id: Id of the model.
+        anchor: Name of the result among those of the model.
+    """
+    page = model_page(model_id)
+    return page if page.startswith(BASELINES) else f"{page.removesuffix('.html')}/{anchor}.html"
 
 
 def dataset_page(name: str, version: str) -> str:
@@ -36,5 +52,5 @@ def dataset_page(name: str, version: str) -> str:
 
 
 def permalink(result: Result) -> str:
-    """Return the address of a result, relative to the root of the site: the page of its model and the anchor."""
-    return f"{model_page(result.model.id)}#{result_anchor(result)}"
+    """Return the address of a result, relative to the root of the site."""
+    return result_page(result.model.id, result_anchor(result))

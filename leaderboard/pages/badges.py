@@ -9,7 +9,7 @@ from typing import NamedTuple
 from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages.addresses import model_page
+from leaderboard.pages.addresses import result_page
 from leaderboard.pages.markup import interval_text, metric_number, slug
 from leaderboard.pages.tables import AnyView, IndexView, Section, TableRow
 from leaderboard.ranking.index_tables import IndexRow, IndexTable
@@ -39,7 +39,7 @@ class Badge(NamedTuple):
     title: str
     """Sentence that says what the badge is about and why a model has no rank."""
     page: str
-    """Page of the model with the anchor of the result, relative to the root of the site."""
+    """Page of the result, relative to the root of the site."""
     svg: str
 
     @property
@@ -145,7 +145,7 @@ def _badge(benchmark: str, standing: _Standing, *, is_alone: bool) -> Badge:
         left=left,
         right=right,
         title=title,
-        page=f"{model_page(standing.model_id)}#{standing.anchor}",
+        page=result_page(standing.model_id, standing.anchor),
         svg=_drawn(left, right, title, standing.colour),
     )
 

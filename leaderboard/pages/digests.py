@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
 from leaderboard.benchmark_pages import Column
-from leaderboard.pages.summaries import VERDICTS, Claim, Rival, Verdict, claim, joined, sorted_claims, uneven
+from leaderboard.pages.summaries import VERDICTS, Claim, Rival, claim, joined, sorted_claims, uneven
 from leaderboard.pages.tables import IndexPlacement, Section
 from leaderboard.ranking.boards import Row
 from leaderboard.verify.entries import Entry
@@ -17,14 +17,10 @@ from schemas.documents.result import Metric
 class Digest(NamedTuple):
     """The summary of one result or index of a model."""
 
-    title: str
-    anchor: str
     doubts: tuple[str, ...]
     """Sentences that say how much the result can be trusted."""
     claims: tuple[Claim, ...]
     """Sentences about its metrics, in the order of their verdicts."""
-    has_answers: bool
-    """True if the page shows examples of its answers; an index has none."""
 
     @property
     def by_verdict(self) -> tuple[tuple[str, str, tuple[Claim, ...]], ...]:
@@ -33,14 +29,12 @@ class Digest(NamedTuple):
         return tuple((name, VERDICTS[name], joined(list(found))) for name, found in groups)
 
 
-def digest_of_result(section: Section, row: Row, title: str, anchor: str) -> Digest:
+def digest_of_result(section: Section, row: Row) -> Digest:
     """Summarise a result, compared with the other rows of its table.
 
     Args:
         section: Table of the result.
         row: Row of the result.
-        title: Title of the result on the page of its model.
-        anchor: Anchor of the result on that page.
     """
     columns = section.summarised
     claims = [
@@ -60,7 +54,7 @@ def digest_of_result(section: Section, row: Row, title: str, anchor: str) -> Dig
     ]
     # Where the index ranks and not this table, a missing rank here means nothing: say only why the gate is shut.
     doubts = tuple(_doubts(row.entry, row.shut if section.table.primary is None else row.unranked))
-    return Digest(title, anchor, doubts, sorted_claims(claims), has_answers=True)
+    return Digest(doubts, sorted_claims(claims))
 
 
 def digest_of_index(placement: IndexPlacement) -> Digest:
@@ -74,45 +68,7 @@ def digest_of_index(placement: IndexPlacement) -> Digest:
     warnings = [f"Its answers look corrupted: {warning}." for warning in row.warnings]
     unranked = [] if row.unranked is None else [f"It is not ranked: {row.unranked}."]
     claims = (claim(view.label(row.primary.name), row.primary, rivals),)
-    return Digest(view.title, placement.anchor, (*warnings, *unranked), claims, has_answers=False)
-
-
-def overview(digests: Iterable[Digest]) -> tuple[str, ...]:
-    """Return sentences that sum up all digests of a model: what it does well, badly and unevenly."""
-    claims = [found for digest in digests for found in digest.claims]
-    n_compared = sum(found.verdict in ("well", "badly", "neither") for found in claims)
-    well, badly, by_group = (_labels(claims, verdict) for verdict in ("well", "badly", "uneven"))
-    sentences = ["No value can be compared with a baseline or another model."]
-    if n_compared:
-        sentences = [
-            f"Of {n_compared} {_value_word(n_compared)} that can be compared with baselines or other models, "
-            f"{len(well)} {'is' if len(well) == 1 else 'are'} good{_in_brackets(well)} and {len(badly)} bad"
-            f"{_in_brackets(badly)}."
-        ]
-    if by_group:
-        sentences.append(
-            f"Groups fare unevenly in {len(by_group)} {_value_word(len(by_group))}{_in_brackets(by_group)}."
-        )
-    if n_trivial := len(_labels(claims, "trivial")):
-        sentences.append(f"{n_trivial} more say little by themselves: trivial baselines are ideal in them.")
-    if n_alone := len(_labels(claims, "alone")):
-        stand = "stands alone in its table" if n_alone == 1 else "stand alone in their tables"
-        sentences.append(f"{n_alone} more {_value_word(n_alone)} {stand}.")
-    if n_unknown := len(_labels(claims, "unknown")):
-        sentences.append(f"Nothing can be said about {n_unknown} more, for the reasons below.")
-    return tuple(sentences)
-
-
-def _labels(claims: Iterable[Claim], verdict: Verdict) -> list[str]:
-    return [found.label for found in claims if found.verdict == verdict]
-
-
-def _in_brackets(labels: Sequence[str]) -> str:
-    return f" ({', '.join(dict.fromkeys(labels))})" if labels else ""
-
-
-def _value_word(n: int) -> str:
-    return "value" if n == 1 else "values"
+    return Digest((*warnings, *unranked), claims)
 
 
 def _rivals(section: Section, row: Row, column: Column) -> Iterator[Rival]:

@@ -14,7 +14,6 @@ from biasboard.ground.columns import Column
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.addresses import model_page
 from leaderboard.pages.choice_keys import (
     answers_link,
     in_order,
@@ -78,11 +77,10 @@ def explorer_files(
                 report("writing answers", n_done, len(placements))
                 n_done += 1
                 entry, name, why_absent = placement.row.entry, result_id(placement.row.entry), _why_absent(placement)
-                page = model_page(entry.result.model.id)
                 result: dict[str, JsonValue] = {
                     "id": name,
                     "model": model_key(entry.result.model.identity_sha256),
-                    "page": f"{page}#{placement.anchor}",
+                    "page": placement.page,
                     "why_absent": why_absent,
                     "n_wrong": 0,
                 }

@@ -22,8 +22,8 @@ class Version(NamedTuple):
     accepted: str | None
     """Date of the acceptance; None if the register does not know the result."""
     decision: str
-    anchor: str
-    """Anchor of the result on the page of the model."""
+    page: str
+    """Page of the result."""
 
 
 def history(model: ModelView) -> tuple[Version, ...]:
@@ -52,5 +52,5 @@ def _of_result(placement: Placement) -> Iterator[Version]:
             is_present=one is metric,
             accepted=None if decision is None else decision.accepted,
             decision=entry.origin if decision is None else decision.decision,
-            anchor=placement.anchor,
+            page=placement.page,
         )

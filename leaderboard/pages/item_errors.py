@@ -83,7 +83,7 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
 
     Args:
         section: The table.
-        placements: The results on the pages of models, by origin and folder.
+        placements: The results with pages, by origin and folder.
         memory: The memory of this machine.
     """
     models = [row for row in section.table.rows if not row.entry.is_baseline]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import html
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from markupsafe import Markup
 
@@ -45,8 +47,12 @@ def interval_text(interval: Interval, *, signed: bool = False, digits: int = 3) 
     return f"[{low}, {high}]"
 
 
-def whisker(metric: Metric) -> Markup:
+def whisker(metric: Metric, others: Mapping[str, Metric] = MappingProxyType({})) -> Markup:
     """Draw a metric on its range as SVG: a line for the interval, a dot for the value and a tick at the ideal.
+
+    Args:
+        metric: Value to draw.
+        others: Other values of the metric to mark with a diamond each, by the name of their style.
 
     Returns:
         The SVG element; empty if the metric has no value.
@@ -67,6 +73,10 @@ def whisker(metric: Metric) -> Markup:
     if metric.interval is not None:
         low, high = x(metric.interval.low), x(metric.interval.high)
         parts.append(f'<line class="bb-range" x1="{low}" x2="{high}" y1="{middle:g}" y2="{middle:g}"/>')
+    for style, other in others.items():
+        if other.value is not None:
+            at = x(other.value)
+            parts.append(f'<path class="bb-other bb-other-{style}" d="M{at} {middle - 5:g}l4 5-4 5-4-5z"/>')
     parts.append(f'<circle class="bb-dot" cx="{x(metric.value)}" cy="{middle:g}" r="2.6"/>')
     return Markup(
         f'<svg class="bb-whisker" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '

@@ -1,4 +1,4 @@
-"""Prepares a model for its page: its results with their metrics, slices and charts."""
+"""Prepares the results of a model for their pages, with their metrics, slices and charts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from biasboard.ground.progress import Report, silent
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_pages import Column, ShareChart, SliceChart, SliceFact
 from leaderboard.pages import plots
-from leaderboard.pages.addresses import model_page, result_anchor
+from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import Answers, make_answers
 from leaderboard.pages.definitions import define
 from leaderboard.pages.digests import Digest, digest_of_result
@@ -42,7 +42,8 @@ class Placement:
 
     section: Section
     row: Row
-    title: str
+    detail: str
+    """Revision and precision of the model, if the table has several of its id; else empty."""
     anchor: str
     files: Files
     overall: tuple[Metric, ...]
@@ -54,6 +55,11 @@ class Placement:
     slice_metrics: tuple[str, ...]
     slices: tuple[Slice, ...]
     pictures: tuple[Picture, ...]
+
+    @property
+    def page(self) -> str:
+        """The path of the page of the result, relative to the root of the site."""
+        return permalink(self.row.entry.result)
 
     def label(self, metric: str) -> str:
         """Return the name of a metric for readers."""
@@ -138,19 +144,18 @@ def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placeme
     slice_metrics = tuple(dict.fromkeys(name for name, group in sliced if group and name not in pages.variants))
     slices = _slices(section, entry, slice_metrics) if slice_metrics else ()
     stem_of_charts = f"charts/{slug(entry.result.model.id)}-{anchor}"
-    title = f"{section.title} ({detail})" if detail else section.title
     overall = _overall(section, entry)
     main = tuple(metric for metric in overall if metric.name not in pages.variants)
     return Placement(
         section=section,
         row=row,
-        title=title,
+        detail=detail,
         anchor=anchor,
         files=Files(stem),
         overall=main,
         variants=() if entry.is_baseline else tuple(metric for metric in overall if metric.name in pages.variants),
         answers=make_answers(entry, stem, manifest, pages.may_offend.get(section.table.signature.task)),
-        digest=digest_of_result(section, row, title, anchor),
+        digest=digest_of_result(section, row),
         slice_metrics=slice_metrics,
         slices=slices,
         pictures=() if entry.is_baseline else _pictures(section, entry, slices, stem_of_charts),

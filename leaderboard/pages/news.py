@@ -52,7 +52,7 @@ class News(NamedTuple):
     """The state of the result today."""
     place: str
     page: str | None
-    """Page of the model with the anchor of the result; None if no page shows it."""
+    """Page of the result; None if no page shows it."""
 
 
 class _Shown(NamedTuple):
@@ -67,7 +67,7 @@ class _Shown(NamedTuple):
 
     @property
     def address(self) -> str:
-        return f"{self.model.page}#{self.placement.anchor}"
+        return self.placement.page
 
 
 def make_news(

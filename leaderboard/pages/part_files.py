@@ -123,7 +123,7 @@ def _context(measured: Measured, suite: Suite) -> JsonValue:
                 "id": result_id(placement.row.entry),
                 "model": placement.row.entry.result.model.id,
                 "detail": section.detail(placement.row),
-                "page": f"{section.model_page(placement.row)}#{placement.anchor}",
+                "page": placement.page,
                 "is_baseline": placement.row.entry.is_baseline,
                 "why_none": parts if isinstance(parts, str) else None,
             }

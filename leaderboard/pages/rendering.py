@@ -17,14 +17,14 @@ from biasboard.ground.progress import Report, silent
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
-from leaderboard.pages.addresses import dataset_page
+from leaderboard.pages.addresses import BASELINES, dataset_page, result_page
 from leaderboard.pages.answers import rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import DATASET_COLUMNS, BuiltDataset, DatasetView, dataset_line, make_datasets
-from leaderboard.pages.digests import digest_of_index, overview
+from leaderboard.pages.digests import digest_of_index
 from leaderboard.pages.explorer import explorer_files, explorer_link
 from leaderboard.pages.exports import Files, Table, remembered_parquet
 from leaderboard.pages.figures import figures_of
@@ -35,6 +35,7 @@ from leaderboard.pages.model_list import MODEL_COLUMNS, listed_models, model_lin
 from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.news import MOST_SHOWN, NEWS_COLUMNS, News, by_benchmark, feed, make_news, news_lines
 from leaderboard.pages.pictures import Picture
+from leaderboard.pages.portraits import facts_sentence, portraits
 from leaderboard.pages.set_aside import APART_COLUMNS, ApartGroup, apart_lines, make_apart
 from leaderboard.pages.size_charts import size_pictures
 from leaderboard.pages.suites import Suites, make_suites, suite_page, suite_tables
@@ -49,6 +50,7 @@ from leaderboard.pages.tables import (
     index_views,
     make_sections,
 )
+from leaderboard.pages.useless_predictors import useless_predictors
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import Incomplete, IndexTable
 from leaderboard.ranking.profiles import Scope, scope_of
@@ -225,6 +227,10 @@ def _environment() -> jinja2.Environment:
         "metric_number": markup.metric_number,
         "plain_markdown": markup.plain_markdown,
         "sort_key": markup.sort_key,
+        "standing_whisker": lambda standing: markup.whisker(
+            standing.metric,
+            {kind: one.metric for kind, one in (("best", standing.best), ("useless", standing.useless)) if one},
+        ),
         "whisker": markup.whisker,
     }
     environment.globals["facts_of"] = facts_of
@@ -276,21 +282,29 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
                 bibtex=exported[table.files.bib],
                 answers=answers,
             )
-    for number, model in enumerate(view.models):
-        report("writing pages", number, len(view.models))
-        placed = index_placements(view.indices, model.id)
-        digests = [*map(digest_of_index, placed), *(placement.digest for placement in model.placements)]
+    described = portraits(view.board, (*view.indices, *view.sections))
+    language_models = [model for model in view.models if not model.is_baseline]
+    for number, model in enumerate(language_models):
+        report("writing pages", number, len(language_models))
         pages[model.page.removesuffix(".html") + ".md"] = render(
             "model.md.j2",
             model=model,
-            indices=placed,
-            digests=digests,
-            overview=(*_without_index(view.board, model.id), *overview(digests)),
-            rule=rule(),
+            facts=facts_sentence(model.id),
+            portraits=described[model.id],
             badges=view.badges.get(model.id, ()),
             history=history(model),
             address=view.address,
         )
+        for placement in model.placements:
+            pages[placement.page.removesuffix(".html") + ".md"] = render(
+                "result.md.j2", model=model, placement=placement, digest=placement.digest, rule=rule()
+            )
+        for placed in index_placements(view.indices, model.id):
+            pages[result_page(model.id, placed.anchor).removesuffix(".html") + ".md"] = render(
+                "index_result.md.j2", model=model, placement=placed, digest=digest_of_index(placed)
+            )
+    if len(language_models) < len(view.models):
+        pages[BASELINES.removesuffix(".html") + ".md"] = render("useless.md.j2", groups=useless_predictors(view.board))
     return pages
 
 
@@ -364,15 +378,6 @@ def _incomplete(board: Board, table: AnyView) -> list[Incomplete]:
     if has_index and not isinstance(table.table, IndexTable):
         return []
     return [entry for place, entries in board.indices.incomplete.items() if (*place,) == scope for entry in entries]
-
-
-def _without_index(board: Board, model_id: str) -> Iterator[str]:
-    """Yield a sentence for each index that a model does not have, with the reason."""
-    for scope, entries in board.indices.incomplete.items():
-        for entry in entries:
-            if entry.model_id == model_id:
-                where = f"{scope.dataset} {scope.dataset_version}, {scope.protocol}"
-                yield f"It has no index and so no rank on {where}: {entry.reason}."
 
 
 def _files(stem: str) -> Files:

@@ -145,7 +145,7 @@ def make_apart(board: Board, models: Sequence[ModelView]) -> tuple[ApartGroup, .
     for model in models:
         for placement in model.placements:
             for kind in _kinds(placement):
-                title, page = placement.section.name, f"{model.page}#{placement.anchor}"
+                title, page = placement.section.name, placement.page
                 found[kind].append(ApartResult(placement.row.entry, placement.row.unranked or "", title, page))
     return tuple(ApartGroup(kind, tuple(sorted(results, key=_order))) for kind, results in found.items() if results)
 

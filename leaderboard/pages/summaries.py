@@ -102,18 +102,26 @@ def uneven(label: str, group: str, slices: Sequence[tuple[str, Metric]]) -> Clai
         slices: Name and value of each slice. Groups with many slices are left out, because some of many would differ by
             chance.
     """
+    ends = extremes(slices)
+    if ends is None:
+        return None
+    (best, best_value), (worst, worst_value) = ends
+    n_compared = sum(distances(metric) is not None for _, metric in slices)
+    text = (
+        f"differs by {group}: best for {best} with {_valued(best_value)} and worst for {worst} with "
+        f"{_valued(worst_value)}, of {n_compared} compared."
+    )
+    return Claim("uneven", label, text)
+
+
+def extremes(slices: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, Metric], tuple[str, Metric]] | None:
+    """Return the slices on which a metric is best and worst; None if their intervals overlap or there are too many."""
     defined = [(ends, name, metric) for name, metric in slices if (ends := distances(metric)) is not None]
     if not 2 <= len(defined) <= _MOST_SLICES:
         return None
     best = min(defined, key=lambda each: (each[0][1], each[1]))
     worst = max(defined, key=lambda each: (each[0][0], each[1]))
-    if best[0][1] >= worst[0][0]:
-        return None
-    text = (
-        f"differs by {group}: best for {best[1]} with {_valued(best[2])} and worst for {worst[1]} with "
-        f"{_valued(worst[2])}, of {len(defined)} compared."
-    )
-    return Claim("uneven", label, text)
+    return None if best[0][1] >= worst[0][0] else (best[1:], worst[1:])
 
 
 def sorted_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:

@@ -17,7 +17,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import model_page, plain, table_anchor
+from leaderboard.pages.addresses import model_page, plain, result_page, table_anchor
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, slug
@@ -377,6 +377,10 @@ class TableView(Generic[TableT]):
         word, _, metric = name.partition(" ")
         is_metric = metric in load_benchmark(self.benchmark).compared_over_sets
         return f"{word.capitalize()} {self.label(metric) if is_metric else metric}"
+
+    def result_page(self, row: TableRow) -> str:
+        """Return the path of the page of a row's result or index."""
+        return result_page(row.model.id, f"{self.anchor}-{row.model.identity_sha256[:8]}")
 
     def model_page(self, row: AnyRow) -> str:
         """Return the path of the page of a row's model."""

@@ -89,6 +89,11 @@ class ProfileCell(NamedTuple):
     row: AnyRow | None
     """Row of the table of the column; None if the model has none."""
 
+    @property
+    def is_baseline(self) -> bool:
+        """True if the value is that of a useless predictor."""
+        return self.row is not None and entries_of(self.row)[0].is_baseline
+
 
 class ProfileColumn(NamedTuple):
     """A headline measure and the table that its values come from."""

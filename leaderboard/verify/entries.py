@@ -194,7 +194,7 @@ class Entry:
     folder: Path | None = None
     """Folder of the result, from which the site copies its records; None if there is none."""
     examples: Examples = field(default_factory=Examples)
-    """Records that the page of the model shows."""
+    """Records that the page of the result shows."""
 
     def metric(self, name: str, group: Mapping[str, str] | None = None) -> Metric | None:
         """Return a metric on a slice, or on all items by default; None if the task has no such metric."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import html
+import re
 import zlib
 from pathlib import Path
 
 import pytest
 
 from biasboard.ground.memory import Memory
+from leaderboard.pages.publishing import handwritten_pages
+from leaderboard.pages.rendering import make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import strange_files
@@ -17,11 +21,15 @@ from leaderboard.verify.submissions import place_for, read_submission
 from schemas.files.record_files import read_records
 from schemas.files.record_hashes import TEXT_ELSEWHERE, is_hashed
 from schemas.folders.run_folder import RESULT
+from tests.sites import render
 
 REPOSITORY = Path(__file__).parents[2]
 RESULTS = REPOSITORY / "leaderboard" / "results"
 MOST_BYTES = 15_000_000
 """Maximum size in a clone of the repository, where git compresses files by zlib."""
+MOST_OF_A_PAGE = 300_000
+"""Maximum size of a page in bytes before compression: it is read on a phone."""
+ID_OR_VERSION = re.compile(r"\d+\.\d+\.\d+|@|_|-v\d|\b[0-9a-f]{8,}\b")
 TINY = "raincandy-u/TinyStories-656K"
 """A model of 656 thousand parameters, which achieves no more than a baseline on any benchmark."""
 
@@ -82,3 +90,20 @@ def test_they_stand_in_tables_and_the_gate_holds_for_them(loaded: Loaded) -> Non
 
 def test_the_repository_stays_small() -> None:
     assert sum(len(zlib.compress(path.read_bytes())) for path in RESULTS.rglob("*") if path.is_file()) < MOST_BYTES
+
+
+@pytest.mark.slow
+def test_their_pages_are_small_and_have_headings_of_human_words(loaded: Loaded, tmp_path: Path) -> None:
+    built = render(make_view(assemble(loaded.entries), (), ()), tmp_path)
+    pages = {path.relative_to(built).as_posix(): path.read_text() for path in built.rglob("*.html")}
+    assert len([path for path in pages if path.startswith("models/")]) > len(loaded.entries)
+    assert {path: size for path, text in pages.items() if (size := len(text.encode())) > MOST_OF_A_PAGE} == {}
+    sets = [path for path, text in pages.items() if "How much depends on the choice of 8 examples" in text]
+    assert sets
+    assert all(path.startswith("models/") for path in sets)
+    docs = {path.removesuffix(".md") + ".html" for path in handwritten_pages(tmp_path / "site")} - {"index.html"}
+    for path in pages.keys() - docs:
+        headings = re.findall(r"<(h[1-4]|title)\b[^>]*>(.*?)</\1>", pages[path], re.DOTALL)
+        assert headings
+        words = [html.unescape(re.sub(r"<[^>]+>", "", heading)) for _, heading in headings]
+        assert [text for text in words if ID_OR_VERSION.search(text)] == [], path

@@ -101,7 +101,7 @@ def test_a_benchmark_with_an_index_is_judged_by_it(view: View) -> None:
     badge = badge_of(view, "lab/even")
     (index,) = view.indices
     assert badge.title.startswith(f"lab/even in {index.conditions}: ")
-    assert f"#{index.anchor}-" in badge.page
+    assert f"/{index.anchor}-" in badge.page
 
 
 @pytest.mark.slow
@@ -214,6 +214,6 @@ def test_the_page_shows_the_badge_and_a_line_to_copy(tmp_path: Path) -> None:
         assert f'<img src="../{badge.path}" alt="{badge.alt}"' in page
         (placement,) = view.models[0].placements
         alt = badge.alt.replace("[", r"\[").replace("]", r"\]")
-        line = f"[![{alt}]({address}{badge.path})]({address}models/acme__small.html#{placement.anchor})"
+        line = f"[![{alt}]({address}{badge.path})]({address}models/acme__small/{placement.anchor}.html)"
         assert (f"<code>{line}</code>" in page) is (address is not None)
         assert "](None" not in page

@@ -179,9 +179,17 @@ class TestPage:
         assert page.locator("[data-bb-measures] tbody td", has_text="large is better").count() == 1
         page.context.close()
 
+    def test_it_opens_with_two_that_have_a_common_measure(self, browser: Browser, address: str) -> None:
+        page = visit(browser, f"{address}compare.html#models=acme/small").page
+        settle(page)
+        assert page.inner_text("[data-bb-verdict]").startswith("Compared with")
+        options = page.get_by_role("combobox", name="With", exact=True).locator("option").all_inner_texts()
+        assert [text.endswith(", no measure in common") for text in options] == [False, False, True]
+        page.context.close()
+
     def test_two_without_a_common_measure_are_told_so(self, browser: Browser, address: str) -> None:
         page = compared(browser, address)
-        choose(page, "With", "silent")
+        choose(page, "With", "silent, no measure in common")
         words = page.locator("[data-bb-verdict]").inner_text()
         assert words.startswith("These two have no headline measure under the same conditions")
         assert "silent has results in Gender and occupation." in words

@@ -117,9 +117,9 @@ def test_hashes_model_and_page_go_out(honest: Made, places: Places) -> None:
     assert told["signature_sha256"] == result["signature_sha256"]
     assert json.loads(told["counts"]) == result["counts"]
     assert told["provenance"] == "recomputed"
-    page, _, anchor = told["board_page"].partition("#")
-    assert page == "https://board.example/models/acme__honest.html"
-    assert anchor.endswith(f"{result['signature_sha256'][:8]}-{result['model']['identity_sha256'][:8]}")
+    page, _, name = told["board_page"].rpartition("/")
+    assert page == "https://board.example/models/acme__honest"
+    assert name.endswith(f"{result['signature_sha256'][:8]}-{result['model']['identity_sha256'][:8]}.html")
     model = honest.log["model_info"]
     assert (model["id"], model["developer"]) == ("acme/honest", "acme")
     assert model["additional_details"]["revision"] == result["model"]["revision"]

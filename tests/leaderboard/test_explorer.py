@@ -27,6 +27,7 @@ from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
 from tests.leaderboard.forging import Places
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.synthetic import leaning, write_model
 from tests.schemas.examples import items, manifest
 from tests.sites import render
 
@@ -145,6 +146,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("explorer")
     for name, told in (("lab/one", one_family), ("lab/two", subject)):
         write_gifi_model(root / "runs", name, 0.5, tasks=("recognition", "continuation"), told=told)
+    write_model(root / "runs", "acme/unseen", leaning(1.0, 1.0))
     view = make_view(assemble(load_known(Root(root / "runs", "local")).entries), (), ())
     return render(view, root)
 
@@ -188,11 +190,12 @@ def choose(page: Page, label: str, value: str) -> None:
 
 
 def recognition(browser: Browser, address: str, *, scheme: Scheme = "light", width: int = 1280) -> Page:
-    """The page, which opens with a table that has wrong answers."""
+    """The page, which opens with a model whose answers are shown, and a table in which some are wrong."""
     page = visit(browser, address + "answers.html", scheme=scheme, width=width).page
     page.wait_for_selector(".bb-found > li")
     settle(page)
     assert page.locator("select[name=model] option:checked").inner_text() == "one"
+    assert page.locator("select[name=model] option").last.inner_text() == "unseen, answers not shown"
     assert (
         page.locator("select[name=table] option:checked")
         .inner_text()

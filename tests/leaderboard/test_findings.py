@@ -286,7 +286,7 @@ def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:
     for finding in shown:
         for name, address in finding.links:
             assert name in names
-            assert re.fullmatch(r"models/acme__[a-z]+\.html#[a-z0-9.-]+", address)
+            assert re.fullmatch(r"models/acme__[a-z]+/[a-z0-9.-]+\.html", address)
         assert finding.pages
         assert all(re.fullmatch(r"benchmarks/[a-z]+\.html", page) for _, page in finding.pages)
 

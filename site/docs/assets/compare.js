@@ -87,7 +87,7 @@
   // The verdicts on two models, seen from the first one.
   async function verdictsOn(first, second) {
     const [one, other] = [first.key, second.key].sort();
-    const file = board.measures.some(({ values }) => one in values && other in values) ? await load(`pairs/${one}.json`) : {};
+    const file = share(first, second) ? await load(`pairs/${one}.json`) : {};
     const turned = one !== first.key;
     const seen = { first: turned ? "second" : "first", second: turned ? "first" : "second" };
     return (file[other] ?? []).map(([place, lead, half, outcome]) => {
@@ -238,20 +238,25 @@
 
   const stateOf = () => new URLSearchParams(location.hash.slice(1));
 
-  // The chosen models. Names are decoded one by one, since a name may contain the comma between them.
+  const share = (first, second) => board.measures.some(({ values }) => first.key in values && second.key in values);
+
+  // The chosen models; who chooses one gets another that it can be compared with. Names are decoded one by one, since a name may contain the comma between them.
   function chosenModels() {
     const given = /(?:^|&)models=([^&]*)/.exec(location.hash.slice(1))?.[1] ?? "";
     const found = given.split(",").map((name) => named(board.models, decodeURIComponent(name)));
     const first = found[0] ?? board.models[0];
-    const second = found[1] !== undefined && found[1] !== first ? found[1] : board.models.find((one) => one !== first);
+    const others = board.models.filter((one) => one !== first);
+    const second = others.find((one) => one === found[1]) ?? others.find((one) => share(first, one)) ?? others[0];
     return [first, second];
   }
 
   async function show(isOld) {
     const [first, second] = chosenModels();
-    const options = board.models.map((one) => [one.key, one.name]);
-    fill(models.first, options, first.key);
-    fill(models.second, options.filter(([key]) => key !== first.key), second.key);
+    const others = board.models.filter((one) => one !== first);
+    const [shared, apart] = [true, false].map((does) => others.filter((one) => share(first, one) === does));
+    fill(models.first, board.models.map((one) => [one.key, one.name]), first.key);
+    const lacking = apart.map((one) => [one.key, `${one.name}, no measure in common`]);
+    fill(models.second, [...shared.map((one) => [one.key, one.name]), ...lacking], second.key);
     const found = await verdictsOn(first, second);
     if (isOld()) {
       return;

@@ -31,7 +31,9 @@
   const WRONG = "wrong";
 
   function fillForm(table, model, tables, chosen) {
-    fill(form.model, board.models.map((one) => [one.key, one.name]), model.key);
+    const [having, lacking] = [true, false].map((has) => board.models.filter((one) => hasAnswers(one) === has));
+    const options = [...having.map((one) => [one.key, one.name]), ...lacking.map((one) => [one.key, `${one.name}, answers not shown`])];
+    fill(form.model, options, model.key);
     fill(form.table, tables.map((one) => [one.id, one.name]), table.id);
     root.querySelector("[data-bb-question]").textContent = table.question;
     const warning = root.querySelector("[data-bb-warning]");
@@ -301,10 +303,17 @@
     return holder;
   }
 
+  const hasAnswers = (model) =>
+    board.tables.some((table) => table.results.some((one) => one.model === model.key && one.why_absent === null));
+
   // The chosen model, its tables and the chosen one of these: if none is chosen, the first with wrong answers.
   function chosenOf(chosen) {
     const asked = board.tables.find((one) => one.id === chosen.get("table"));
-    const model = named(board.models, chosen.get("model")) ?? board.models.find((one) => asked?.results[0].model === one.key) ?? board.models[0];
+    const model =
+      named(board.models, chosen.get("model")) ??
+      board.models.find((one) => asked?.results[0].model === one.key) ??
+      board.models.find(hasAnswers) ??
+      board.models[0];
     const ofModel = (table) => table.results.find((one) => one.model === model.key);
     const tables = board.tables.filter((one) => ofModel(one) !== undefined);
     const table =

@@ -1,0 +1,284 @@
+"""Describes a model for the top of its page: in sentences that can be quoted, and by its headline measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
+from leaderboard.model_facts import display_name, facts_of
+from leaderboard.pages.addresses import permalink, result_page
+from leaderboard.pages.markup import metric_number
+from leaderboard.pages.model_list import size_text
+from leaderboard.pages.summaries import extremes
+from leaderboard.pages.tables import AnyView
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.index_tables import IndexRow
+from leaderboard.ranking.profiles import AnyRow, Profile, ProfileCell, entries_of, profiles_of, scope_of
+from leaderboard.verify.entries import Entry
+from schemas.documents.result import Metric
+
+_SHARE = "share of "
+
+
+class Named(NamedTuple):
+    """The value of another model or of a useless predictor."""
+
+    name: str
+    metric: Metric
+
+
+class Standing(NamedTuple):
+    """A headline measure of a model, between the best value and that of a predictor without skill."""
+
+    headline: Headline
+    metric: Metric
+    page: str
+    """Page of the result behind the value."""
+    best: Named | None
+    """The language model nearest to the ideal; None if the measure has none."""
+    useless: Named | None
+    """The useless predictor nearest to the ideal; None if there is none."""
+
+
+class ResultLink(NamedTuple):
+    """A result of a model, with the address of its page."""
+
+    title: str
+    conditions: str
+    page: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Portrait:
+    """What a benchmark says of a model."""
+
+    pages: BenchmarkPages
+    page: str
+    placing: str
+    """Its rank, or why it has none."""
+    sentences: tuple[str, ...]
+    measures: tuple[Standing, ...]
+    results: tuple[ResultLink, ...]
+    """Results under the conditions of the measures, the one that ranks first."""
+    others: tuple[ResultLink, ...]
+    """Results under other conditions."""
+
+
+def facts_sentence(model_id: str) -> str:
+    """Return who made a model, how large it is, and whether its weights are open; empty if nobody has noted it."""
+    facts = facts_of(model_id)
+    if facts is None:
+        return ""
+    kind = "" if facts.kind is None else "base " if facts.kind == "base" else "tuned "
+    maker = f" by {facts.maker}" if facts.maker else ""
+    size = f" with {size_text(facts.parameters)} parameters" if facts.parameters else " of undisclosed size"
+    weights = {True: ", open weights", False: ", closed weights", None: ""}[facts.open_weights]
+    licence = f", licence {facts.licence}" if facts.licence else ""
+    released = f", released {facts.released}" if facts.released else ""
+    return f"{display_name(model_id)} is a {kind}model{maker}{size}{weights}{licence}{released}."
+
+
+def portraits(board: Board, views: Sequence[AnyView]) -> dict[str, tuple[Portrait, ...]]:
+    """Return what each benchmark says of each language model, by its id.
+
+    Of several conditions, those count that the benchmark shows first among those under which the model was asked.
+
+    Args:
+        board: All tables.
+        views: All tables, also of indices, with their addresses.
+    """
+    found: dict[str, list[Portrait]] = {}
+    for benchmark in board.benchmarks:
+        profiles = profiles_of(board, benchmark)
+        own = [view for view in views if view.benchmark == benchmark]
+        page = next(view.page for view in own if view.is_default)
+        placed: dict[str, list[_Placed]] = {}
+        for view in own:
+            for row in view.rows:
+                if not row.is_baseline:
+                    placed.setdefault(row.model.id, []).append(_Placed(view, row.row))
+        for model_id, rows in placed.items():
+            found.setdefault(model_id, []).append(_portrait(board, profiles, page, model_id, rows))
+    return {model_id: tuple(of_model) for model_id, of_model in found.items()}
+
+
+class _Placed(NamedTuple):
+    """A row of a model and its table."""
+
+    view: AnyView
+    row: AnyRow
+
+
+def _portrait(board: Board, profiles: Sequence[Profile], page: str, model_id: str, rows: Sequence[_Placed]) -> Portrait:
+    pages = rows[0].view.pages
+    links = [_link(view, row) for view, row in rows]
+    known = ((profile, identities[0]) for profile in profiles if (identities := _identities(profile, model_id)))
+    profile, identity = next(known, (None, ""))
+    if profile is None:
+        placing = "no rank: it has no headline measure"
+        return Portrait(
+            pages=pages, page=page, placing=placing, sentences=(), measures=(), results=(), others=tuple(links)
+        )
+    ranking = [link for (view, _), link in zip(rows, links, strict=True) if view.table is profile.table]
+    main = [link for (view, _), link in zip(rows, links, strict=True) if scope_of(view.table) == profile.scope]
+    ranked = _ranked_row(profile, identity, rows)
+    measures = tuple(_measures(profile, identity, rows))
+    return Portrait(
+        pages=pages,
+        page=page,
+        placing=_placing(board, profile, model_id, ranked),
+        sentences=(*_rank_sentences(pages.heading, model_id, ranked), *_share_sentences(profile, identity, measures)),
+        measures=measures,
+        results=tuple(dict.fromkeys([*ranking, *main])),
+        others=tuple(link for link in links if link not in main),
+    )
+
+
+def _identities(profile: Profile, model_id: str) -> list[str]:
+    """Return the identities of a model id that a profile has values of, the best placed one first."""
+    rows = {identity: row for column in profile.columns for identity, cell in column.cells.items() if (row := cell.row)}
+    ordered = [*profile.rows, *rows]
+    known = dict.fromkeys(identity for identity in ordered if identity in rows)
+    return [identity for identity in known if entries_of(rows[identity])[0].result.model.id == model_id]
+
+
+def _link(view: AnyView, row: AnyRow) -> ResultLink:
+    entry = entries_of(row)[0]
+    if not isinstance(row, IndexRow):
+        page = permalink(entry.result)
+        anchor = page.rpartition("/")[2].removesuffix(".html")
+    else:
+        anchor = f"{view.anchor}-{entry.result.model.identity_sha256[:8]}"
+        page = result_page(entry.result.model.id, anchor)
+    return ResultLink(view.words[:1].upper() + view.words[1:], view.conditions, page, anchor)
+
+
+def _ranked_row(profile: Profile, identity: str, rows: Sequence[_Placed]) -> AnyRow | None:
+    """Return the row whose rank is the model's in a benchmark; None if it has none."""
+    row = profile.rows.get(identity)
+    if not isinstance(row, IndexRow) and load_benchmark(profile.benchmark).indices:
+        row = next((each.row for each in rows if isinstance(each.row, IndexRow)), None)
+    return row
+
+
+def _placing(board: Board, profile: Profile, model_id: str, row: AnyRow | None) -> str:
+    if row is not None:
+        if row.rank is not None:
+            return f"rank {row.rank} of {row.rank.n_ranked}"
+        return f"no rank: {'; '.join(row.reasons) or 'the index ranks'}"
+    left_out = [each for scope, each in board.indices.incomplete.items() if tuple(scope) == tuple(profile.scope)]
+    reasons = [each.reason for of_scope in left_out for each in of_scope if each.model_id == model_id]
+    return f"no rank: {reasons[0] if reasons else 'it has no result in the table that ranks'}"
+
+
+def _rank_sentences(heading: str, model_id: str, row: AnyRow | None) -> Iterator[str]:
+    """Yield where a model stands; numbers that explain a missing rank belong to the table, not to a quotation."""
+    subject = f"On {heading[:1].lower()}{heading[1:]}, {display_name(model_id)}"
+    if row is None or row.rank is None:
+        why = (
+            "it is not shown to do better than a useless predictor"
+            if row is not None and row.is_below
+            else "see the table"
+        )
+        yield f"{subject} has no rank: {why}."
+        return
+    rank = row.rank
+    if rank.n_ranked == 1:
+        yield f"{subject} is the only model that can be ranked."
+        return
+    where = ordinal(rank.best) if rank.best == rank.worst else f"between {ordinal(rank.best)} and {ordinal(rank.worst)}"
+    yield f"{subject} is {where} of the {rank.n_ranked} models that can be ranked."
+    ahead, behind = rank.n_ranked - rank.worst, rank.best - 1
+    if ahead or behind:
+        yield f"It is separably better than {ahead} of them and separably worse than {behind}."
+    else:
+        yield "It cannot be told apart from any of them."
+
+
+def _share_sentences(profile: Profile, identity: str, measures: Sequence[Standing]) -> Iterator[str]:
+    rows = {column.headline.name: cell.row for column in profile.columns if (cell := column.cells.get(identity))}
+    for standing in measures:
+        headline, metric = standing.headline, standing.metric
+        if not headline.unit.startswith(_SHARE):
+            continue
+        notes = [f"even is {_share(metric.ideal)}"] if metric.ideal is not None and 0 < metric.ideal < 1 else []
+        notes += (
+            [f"the best other model, {standing.best.name}, {_percent(standing.best.metric)}"] if standing.best else []
+        )
+        notes += [f"a useless predictor {_percent(standing.useless.metric)}"] if standing.useless else []
+        in_brackets = f" ({', '.join(notes)})" if notes else ""
+        yield f"{headline.label}: {_percent(metric)} of {headline.unit.removeprefix(_SHARE)}{in_brackets}."
+        row = rows[headline.name]
+        if row is not None and not isinstance(row, IndexRow):
+            yield from _group_sentences(profile, row.entry, metric)
+
+
+def _group_sentences(profile: Profile, entry: Entry, metric: Metric) -> Iterator[str]:
+    """Yield on which group a share is best and worst, for the group in which these lie farthest apart."""
+    slices: dict[str, list[tuple[str, Metric]]] = {}
+    for (name, of_slice), value in entry.metrics.items():
+        if name == metric.name and len(of_slice) == 1:
+            slices.setdefault(of_slice[0][0], []).append((of_slice[0][1].replace("_", " "), value))
+    names = load_pages(profile.benchmark).group_names
+    ends = {key: both for key, of_key in slices.items() if (both := extremes(of_key)) is not None}
+    if ends:
+        key = max(ends, key=lambda one: abs((ends[one][0][1].value or 0.0) - (ends[one][1][1].value or 0.0)))
+        (best, best_value), (worst, worst_value) = ends[key]
+        group = names.get(key, key.replace("_", " "))
+        yield f"By {group}, it goes from {_percent(best_value)} for {best} to {_percent(worst_value)} for {worst}."
+
+
+def _measures(profile: Profile, identity: str, rows: Sequence[_Placed]) -> Iterator[Standing]:
+    for column in profile.columns:
+        cell = column.cells.get(identity)
+        if cell is None or cell.row is None or cell.metric is None or cell.metric.value is None:
+            continue
+        entry = entries_of(cell.row)[0]
+        behind = (each for each in rows if each.view.table is column.table and entries_of(each.row)[0] is entry)
+        same = {one: other for one, other in column.cells.items() if _is_comparable(other, cell.metric)}
+        models = [other for one, other in same.items() if one != identity and not other.is_baseline]
+        useless = [other for other in same.values() if other.is_baseline]
+        page = _link(*next(behind)).page
+        yield Standing(column.headline, cell.metric, page, _nearest(models), _nearest(useless))
+
+
+def _is_comparable(cell: ProfileCell, metric: Metric) -> bool:
+    return cell.metric is not None and cell.metric.value is not None and cell.metric.version == metric.version
+
+
+def _nearest(cells: Sequence[ProfileCell]) -> Named | None:
+    """Return the value nearest to the ideal; None if there is none, or if the measure has no ideal."""
+    known = [
+        (abs(cell.metric.value - cell.metric.ideal), entries_of(cell.row)[0].result.model.id, cell.metric)
+        for cell in cells
+        if cell.metric is not None
+        and cell.row is not None
+        and cell.metric.value is not None
+        and cell.metric.ideal is not None
+    ]
+    if not known:
+        return None
+    _, model_id, metric = min(known, key=lambda each: each[:2])
+    return Named(display_name(model_id), metric)
+
+
+def _percent(metric: Metric) -> str:
+    return metric_number(metric) if metric.value is None else _share(metric.value)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
+
+
+def ordinal(number: int) -> str:
+    """Return a place in words.
+
+    >>> [ordinal(number) for number in (1, 2, 3, 4, 11, 12, 13, 21, 112)]
+    ['1st', '2nd', '3rd', '4th', '11th', '12th', '13th', '21st', '112th']
+    """
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}th" if number % 100 in (11, 12, 13) else f"{number}{ending}"
