@@ -72,6 +72,10 @@ def test_a_model_that_learned_is_ranked_and_the_others_are_not(built: Path, brow
         assert "not separably above the baseline" in untaught or "separably below the baseline" in untaught
         assert "Even guessing has a Gini index" in found.page.inner_text("body")
         assert "Lin, Ruixi" in found.page.content()
+        # The figures of the paper: accuracies of classes, and Lorenz curves, before and after reweighting.
+        shown = " ".join(image.get_attribute("alt") or "" for image in found.page.locator("img").all())
+        for words in ("Worst quarter: none from", "uncorrected: ", "Gini reweighting: "):
+            assert words in shown
 
 
 def test_every_page_opens_without_complaint(built: Path, browser: Browser) -> None:
