@@ -65,22 +65,20 @@ def whisker(metric: Metric, others: Mapping[str, Metric] = MappingProxyType({}))
         share = (within(value, low_end, high_end) - low_end) / (high_end - low_end)
         return f"{3 + share * (_WIDTH - 6):.1f}"
 
+    # Paths, and no size but in the style sheet: pages of results hold hundreds of these.
     middle = _HEIGHT / 2
-    parts = [f'<line class="bb-track" x1="3" x2="{_WIDTH - 3}" y1="{middle:g}" y2="{middle:g}"/>']
+    parts = [f'<path class="bb-track" d="M3 {middle:g}H{_WIDTH - 3}"/>']
     if metric.ideal is not None:
-        ideal = x(metric.ideal)
-        parts.append(f'<line class="bb-ideal-tick" x1="{ideal}" x2="{ideal}" y1="1" y2="{_HEIGHT - 1}"/>')
+        parts.append(f'<path class="bb-ideal-tick" d="M{x(metric.ideal)} 1V{_HEIGHT - 1}"/>')
     if metric.interval is not None:
-        low, high = x(metric.interval.low), x(metric.interval.high)
-        parts.append(f'<line class="bb-range" x1="{low}" x2="{high}" y1="{middle:g}" y2="{middle:g}"/>')
+        parts.append(f'<path class="bb-range" d="M{x(metric.interval.low)} {middle:g}H{x(metric.interval.high)}"/>')
     for style, other in others.items():
         if other.value is not None:
             at = x(other.value)
             parts.append(f'<path class="bb-other bb-other-{style}" d="M{at} {middle - 5:g}l4 5-4 5-4-5z"/>')
     parts.append(f'<circle class="bb-dot" cx="{x(metric.value)}" cy="{middle:g}" r="2.6"/>')
     return Markup(
-        f'<svg class="bb-whisker" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
-        f'aria-hidden="true" focusable="false">{"".join(parts)}</svg>'
+        f'<svg class="bb-whisker" viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-hidden="true">{"".join(parts)}</svg>'
     )
 
 

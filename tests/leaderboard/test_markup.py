@@ -42,7 +42,7 @@ def test_signed_numbers_show_their_sign_and_zero_has_none() -> None:
 def test_the_whisker_lies_where_the_numbers_are() -> None:
     drawn = str(markup.whisker(metric(0.5, low=0.25)))
     dot = float(re.search(r'cx="([\d.]+)"', drawn)[1])  # type: ignore[index]
-    ends = [float(x) for x in re.search(r'bb-range" x1="([\d.]+)" x2="([\d.]+)"', drawn).groups()]  # type: ignore[union-attr]
+    ends = [float(x) for x in re.search(r'bb-range" d="M([\d.]+) 6H([\d.]+)"', drawn).groups()]  # type: ignore[union-attr]
     left, right = 3.0, 81.0
     assert dot == (left + right) / 2
     assert ends[0] == left + 0.25 * (right - left)
