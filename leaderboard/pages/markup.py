@@ -77,9 +77,7 @@ def whisker(metric: Metric, others: Mapping[str, Metric] = MappingProxyType({}))
             at = x(other.value)
             parts.append(f'<path class="bb-other bb-other-{style}" d="M{at} {middle - 5:g}l4 5-4 5-4-5z"/>')
     parts.append(f'<circle class="bb-dot" cx="{x(metric.value)}" cy="{middle:g}" r="2.6"/>')
-    return Markup(
-        f'<svg class="bb-whisker" viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-hidden="true">{"".join(parts)}</svg>'
-    )
+    return Markup(f'<svg class="bb-whisker" viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-hidden="true">{"".join(parts)}</svg>')
 
 
 def bar(metric: Metric, high_end: float) -> Markup:
