@@ -163,6 +163,8 @@ def test_a_site_stays_small(built: Path) -> None:
     sizes = {path.relative_to(built).as_posix(): path.stat().st_size for path in built.rglob("*") if path.is_file()}
     assert [path for path, size in sizes.items() if path.endswith(".html") and size > 300_000] == []
     assert [path for path in sizes if path.endswith(".map") or "/lunr/" in path] == []
+    frame, _, text = (built / "answers.html").read_text(encoding="utf-8").partition("<article")
+    assert frame.count("\n\n") == text.rpartition("</article>")[2].count("\n\n") == 0
     listed = json.loads(gzip.decompress((built / "files/explorer/tables.json.gz").read_bytes()))
     (key,) = (model["key"] for model in listed["models"] if model["id"] == "lab/one")
     ids = [one["id"] for table in listed["tables"] for one in table["results"] if one["model"] == key]
