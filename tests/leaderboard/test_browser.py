@@ -155,6 +155,41 @@ def test_keys_reach_the_wide_tables_of_the_guide_on_a_phone(browser: Browser, ad
     page.context.close()
 
 
+def test_on_a_phone_no_note_and_no_bar_leaves_the_window(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "index.html", width=390).page
+    buttons = page.locator(".bb-what:visible")
+    assert buttons.count() > 1
+    for index in range(2):
+        for block in ("start", "end"):
+            # The header of the site covers the upper edge.
+            buttons.nth(index).evaluate(f"one => {{ one.scrollIntoView({{block: '{block}'}}); scrollBy(0, -60); }}")
+            buttons.nth(index).click()
+            box = page.locator(".bb-meanings > :popover-open").bounding_box()
+            assert box is not None
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 390
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] <= 844
+            page.keyboard.press("Escape")
+    page.locator(".bb-choose input:visible").first.check()
+    bar = page.locator(".bb-chosen").bounding_box()
+    assert bar is not None
+    assert bar["width"] > 350
+    assert bar["x"] + bar["width"] <= 390
+    page.context.close()
+
+
+def test_on_a_phone_a_row_is_no_taller_for_what_is_said_of_its_rank(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html", width=390).page
+    rows = page.locator(".bb-table >> nth=0 >> tbody tr[data-bb-model]")
+    said = rows.locator(".bb-rank small")
+    assert said.count() > 0
+    heights = rows.evaluate_all("all => all.map(row => row.offsetHeight)")
+    said.evaluate_all("all => all.forEach(one => one.remove())")
+    assert rows.evaluate_all("all => all.map(row => row.offsetHeight)") == heights
+    page.context.close()
+
+
 FADE = "box => getComputedStyle(box).getPropertyValue('--bb-fade-right')"
 
 

@@ -246,5 +246,12 @@ class TestPage:
         assert "<img src=x onerror=alert(1)>" in page.locator("[data-bb-measures] thead").inner_text()
         assert page.locator(".bb-compare img").count() == 0
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+        # Names of usual length leave room for both values and the lead.
+        page.locator("[data-bb-measures] thead th").evaluate_all(
+            "all => all.forEach(one => { one.textContent = 'A 7B'; })"
+        )
+        lead = page.locator("[data-bb-measures] tbody td:nth-child(4)").first.bounding_box()
+        assert lead is not None
+        assert lead["x"] + lead["width"] <= 390
         assert serious_violations(page) == []
         page.context.close()

@@ -134,7 +134,8 @@ const bbChoosing = (() => {
     const root = new URL(document.querySelector("link[href$='assets/board.css']").href);
     link.href = new URL(`../compare.html#models=${chosen.map(encodeURIComponent).join(",")}`, root).href;
     link.hidden = chosen.length < 2;
-    words.textContent = chosen.length === 1 ? `${short(chosen[0])}: choose one more model` : chosen.map(short).join(" and ");
+    const names = chosen.map((model) => rows.find((row) => row.dataset.bbModel === model).querySelector("th a").textContent);
+    words.textContent = names.length === 1 ? `${names[0]}: choose one more model` : names.join(" and ");
     bar.hidden = chosen.length === 0;
   }
 

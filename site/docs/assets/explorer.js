@@ -5,7 +5,8 @@
 
 (() => {
   const PER_PAGE = 20;
-  const MOST_GROUPS = 12;
+  // On a phone, the first answer is not to be screens away.
+  const MOST_GROUPS = matchMedia("(max-width: 30rem)").matches ? 4 : 12;
   const root = document.querySelector("[data-bb-explorer]");
   if (root === null) {
     return;
@@ -349,13 +350,15 @@
     const results = other === undefined ? [result] : [result, other];
     // What most readers see first is asked for together with what tells where it is.
     paths(table, results, 0).forEach(load);
-    const [index, ...own] = await Promise.all([
+    const [whole, ...own] = await Promise.all([
       load(`${table.id}/index.json`),
       ...results.map((one) => load(`${table.id}/${one.id}/index.json`)),
     ]);
     if (isOld()) {
       return;
     }
+    // What all items share is no choice.
+    const index = { ...whole, groups: whole.groups.filter((group) => group.values.length > 1) };
     const kinds = own.map((one) => one.kinds);
     fillFilters(table, model, index, kinds[0], chosen);
     const ranks = showWorst(table, index, kinds[0], chosen);

@@ -24,6 +24,11 @@
   const isNarrow = matchMedia("(max-width: 30rem)").matches;
   if (isNarrow && group.options.length > 2) {
     group.selectedIndex = 1;
+    // What is left out must be seen without opening the fold.
+    const shown = document.createElement("div");
+    shown.className = "bb-controls";
+    shown.append(group.parentElement);
+    choices.after(shown);
   }
   choices.hidden = false;
   choices.open = !isNarrow;
@@ -40,7 +45,9 @@
       }
       const button = board.querySelector(`[popovertarget="${note.id}"]`).getBoundingClientRect();
       const left = Math.max(8, Math.min(button.left, innerWidth - note.offsetWidth - 8));
-      Object.assign(note.style, { inset: "auto", left: `${left}px`, margin: "0", top: `${button.bottom + 4}px` });
+      const below = button.bottom + 4;
+      const top = below + note.offsetHeight <= innerHeight - 8 ? below : Math.max(8, button.top - note.offsetHeight - 4);
+      Object.assign(note.style, { inset: "auto", left: `${left}px`, margin: "0", top: `${top}px` });
     });
   }
 })();
