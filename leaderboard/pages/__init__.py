@@ -15,7 +15,7 @@
   *set_aside* (results without a rank in a table), *definitions* (what a metric is).
 * Figures of all models of a benchmark, as its paper has them: *figures*.
 * Page of a model: *portraits* (sentences to quote, headline measures), *history*, *badges*.
-* Page of a result: *model_views*, with *digests* and *summaries* (what the model does well and badly), *answers*
+* Page of a result: *model_views*, with *summaries* (how far it can be trusted, and which groups differ), *answers*
   (examples). All baselines share one: *useless_predictors*.
 * List of the models: *model_list*, whose facts come from ``leaderboard/models``, with *size_charts*.
 * Page of a dataset: *dataset_views*, *rendered_cards*, *item_errors* (which items models miss).

@@ -13,11 +13,11 @@ from leaderboard.pages import plots
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import Answers, make_answers
 from leaderboard.pages.definitions import define
-from leaderboard.pages.digests import Digest, digest_of_result
 from leaderboard.pages.exports import Files
 from leaderboard.pages.figures import figures_of_result
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
+from leaderboard.pages.summaries import Summary, summary_of
 from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Row
 from leaderboard.verify.entries import Entry
@@ -51,7 +51,7 @@ class Placement:
     variants: tuple[Metric, ...]
     """Variants of metrics on all items, which the page folds away."""
     answers: Answers
-    digest: Digest
+    summary: Summary
     slice_metrics: tuple[str, ...]
     slices: tuple[Slice, ...]
     pictures: tuple[Picture, ...]
@@ -155,7 +155,7 @@ def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placeme
         overall=main,
         variants=() if entry.is_baseline else tuple(metric for metric in overall if metric.name in pages.variants),
         answers=make_answers(entry, stem, manifest, pages.may_offend.get(section.table.signature.task)),
-        digest=digest_of_result(section, row),
+        summary=summary_of(section, entry),
         slice_metrics=slice_metrics,
         slices=slices,
         pictures=() if entry.is_baseline else _pictures(section, entry, slices, stem_of_charts),

@@ -12,7 +12,7 @@ from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages.addresses import permalink, result_page
 from leaderboard.pages.markup import metric_number
 from leaderboard.pages.model_list import size_text
-from leaderboard.pages.summaries import extremes
+from leaderboard.pages.summaries import extremes, slices_by_group
 from leaderboard.pages.tables import AnyView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
@@ -219,10 +219,7 @@ def _share_sentences(profile: Profile, identity: str, measures: Sequence[Standin
 
 def _group_sentences(profile: Profile, entry: Entry, metric: Metric) -> Iterator[str]:
     """Yield on which group a share is best and worst, for the group in which these lie farthest apart."""
-    slices: dict[str, list[tuple[str, Metric]]] = {}
-    for (name, of_slice), value in entry.metrics.items():
-        if name == metric.name and len(of_slice) == 1:
-            slices.setdefault(of_slice[0][0], []).append((of_slice[0][1].replace("_", " "), value))
+    slices = slices_by_group(entry, metric.name)
     names = load_pages(profile.benchmark).group_names
     ends = {key: both for key, of_key in slices.items() if (both := extremes(of_key)) is not None}
     if ends:

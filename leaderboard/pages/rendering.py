@@ -24,7 +24,6 @@ from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import DATASET_COLUMNS, BuiltDataset, DatasetView, dataset_line, make_datasets
-from leaderboard.pages.digests import digest_of_index
 from leaderboard.pages.explorer import explorer_files, explorer_link
 from leaderboard.pages.exports import Files, Table, remembered_parquet
 from leaderboard.pages.figures import figures_of
@@ -297,11 +296,11 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
         )
         for placement in model.placements:
             pages[placement.page.removesuffix(".html") + ".md"] = render(
-                "result.md.j2", model=model, placement=placement, digest=placement.digest, rule=rule()
+                "result.md.j2", model=model, placement=placement, rule=rule()
             )
         for placed in index_placements(view.indices, model.id):
             pages[result_page(model.id, placed.anchor).removesuffix(".html") + ".md"] = render(
-                "index_result.md.j2", model=model, placement=placed, digest=digest_of_index(placed)
+                "index_result.md.j2", model=model, placement=placed
             )
     if len(language_models) < len(view.models):
         pages[BASELINES.removesuffix(".html") + ".md"] = render("useless.md.j2", groups=useless_predictors(view.board))
