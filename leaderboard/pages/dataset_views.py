@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -16,55 +16,47 @@ from biasboard.ground.files import check_readable
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import Report, silent
 from leaderboard.pages.addresses import dataset_page
-from leaderboard.pages.exports import Columns, Files, Line, Table
-from leaderboard.pages.item_errors import MISSED_COLUMNS, Missed, missed_items
+from leaderboard.pages.exports import Fields, Files, Line, T, Table
+from leaderboard.pages.item_errors import Missed, missed_items
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.rendered_cards import card_sections, safe_html
-from leaderboard.pages.table_files import data_lines
+from leaderboard.pages.table_files import data_table
 from leaderboard.pages.tables import Section
 from schemas.documents.board import AnswerKey
-from schemas.documents.dataset import Manifest
+from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry
 from schemas.files import contract
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
-DATASET_COLUMNS: Columns = {
-    "dataset": str,
-    "version": str,
-    "title": str,
-    "licence": str,
-    "redistributable": bool,
-    "human_validated": bool,
-    "n_items": int,
-    "content_sha256": str,
-    "n_results": int,
-    "n_answer_keys": int,
-    "page": str,
+_SPLITS: Fields[SplitEntry] = {
+    "config": (str, lambda split: split.config),
+    "split": (str, lambda split: split.split),
+    "item_shape": (str, lambda split: split.item_shape),
+    "n_items": (int, lambda split: split.n_items),
+    "content_sha256": (str, lambda split: split.content_sha256),
+    "path": (str, lambda split: split.path),
 }
-_SPLIT_COLUMNS: Columns = {
-    "config": str,
-    "split": str,
-    "item_shape": str,
-    "n_items": int,
-    "content_sha256": str,
-    "path": str,
+_SOURCES: Fields[Source] = {
+    "name": (str, lambda source: source.name),
+    "address": (str, lambda source: source.address),
+    "revision": (str, lambda source: source.revision),
+    "sha256": (str, lambda source: source.sha256),
+    "licence": (str, lambda source: source.licence),
+    "redistributable": (bool, lambda source: source.redistributable),
 }
-_SOURCE_COLUMNS: Columns = {
-    "name": str,
-    "address": str,
-    "revision": str,
-    "sha256": str,
-    "licence": str,
-    "redistributable": bool,
+_RULES: Fields[tuple[str, RuleCount]] = {
+    "kind": (str, lambda rule: rule[0]),
+    "rule": (str, lambda rule: rule[1].rule),
+    "n": (int, lambda rule: rule[1].n),
+    "description": (str, lambda rule: rule[1].description),
 }
-_RULE_COLUMNS: Columns = {"kind": str, "rule": str, "n": int, "description": str}
-_KEY_COLUMNS: Columns = {
-    "config": str,
-    "task": str,
-    "prompt": str,
-    "n_items": int,
-    "n_parts": int,
-    "items_sha256": str,
-    "key_sha256": str,
+_KEYS: Fields[AnswerKey] = {
+    "config": (str, lambda key: key.signature.config),
+    "task": (str, lambda key: key.signature.task),
+    "prompt": (str, lambda key: key.signature.prompt),
+    "n_items": (int, lambda key: key.signature.n_items),
+    "n_parts": (int, lambda key: len(key.parts)),
+    "items_sha256": (str, lambda key: key.signature.items_sha256),
+    "key_sha256": (str, lambda key: strict_json.sha256(contract.dump(key))),
 }
 _CARD = "README.md"
 _MOST_CARD_CHARACTERS = 1_000_000
@@ -132,80 +124,39 @@ class DatasetView:
     @property
     def asked(self) -> tuple[Line, ...]:
         """The sets of items that have results, as the results describe them."""
-        return tuple(data_lines(self.sections, [] if self.manifest is None else [self.manifest]))
+        return tuple(data_table(self.sections, [] if self.manifest is None else [self.manifest]).lines)
 
     @property
     def splits(self) -> Table:
         """The configs and splits, by the manifest."""
-        lines: list[Line] = [
-            {
-                "config": one.config,
-                "split": one.split,
-                "item_shape": one.item_shape,
-                "n_items": one.n_items,
-                "content_sha256": one.content_sha256,
-                "path": one.path,
-            }
-            for one in (() if self.manifest is None else self.manifest.splits)
-        ]
-        return self._table("splits", _SPLIT_COLUMNS, lines)
+        return self._table("splits", _SPLITS, () if self.manifest is None else self.manifest.splits)
 
     @property
     def sources(self) -> Table:
         """The sources, by the manifest."""
-        lines: list[Line] = [
-            {
-                "name": one.name,
-                "address": one.address,
-                "revision": one.revision,
-                "sha256": one.sha256,
-                "licence": one.licence,
-                "redistributable": one.redistributable,
-            }
-            for one in (() if self.manifest is None else self.manifest.sources)
-        ]
-        return self._table("sources", _SOURCE_COLUMNS, lines)
+        return self._table("sources", _SOURCES, () if self.manifest is None else self.manifest.sources)
 
     @property
     def rules(self) -> Table:
         """The rules by which candidates were rejected and items flagged, by the manifest."""
         manifest = self.manifest
-        found = [] if manifest is None else [("reject", manifest.rejects), ("flag", manifest.flags)]
-        lines: list[Line] = [
-            {"kind": kind, "rule": one.rule, "n": one.n, "description": one.description}
-            for kind, rules in found
-            for one in rules
-        ]
-        return self._table("rules", _RULE_COLUMNS, lines)
+        kinds = [] if manifest is None else [("reject", manifest.rejects), ("flag", manifest.flags)]
+        return self._table("rules", _RULES, [(kind, rule) for kind, rules in kinds for rule in rules])
 
     @property
     def answer_keys(self) -> Table:
         """The answer keys that the board keeps of the dataset."""
-        lines: list[Line] = [
-            {
-                "config": key.signature.config,
-                "task": key.signature.task,
-                "prompt": key.signature.prompt,
-                "n_items": key.signature.n_items,
-                "n_parts": len(key.parts),
-                "items_sha256": key.signature.items_sha256,
-                "key_sha256": strict_json.sha256(contract.dump(key)),
-            }
-            for key in self.keys
-        ]
-        return self._table("keys", _KEY_COLUMNS, lines)
+        return self._table("keys", _KEYS, self.keys)
 
     @property
     def tables(self) -> Iterator[Table]:
         """The tables that the page offers for download."""
         yield from (one for one in (self.splits, self.sources, self.rules, self.answer_keys) if one.lines)
-        for missed in self.missed:
-            if missed.lines:
-                yield Table(missed.files, MISSED_COLUMNS, missed.lines, is_of_many=True)
+        yield from (missed.table for missed in self.missed if missed.table.lines)
 
-    def _table(self, what: str, columns: Columns, lines: Sequence[Line]) -> Table:
+    def _table(self, what: str, fields: Fields[T], rows: Iterable[T]) -> Table:
         stem = PurePosixPath(self.page).stem
-        return Table(Files(f"files/dataset-{stem}-{what}"), columns, lines, about={"dataset": self.title})
+        return Table.of(Files(f"files/dataset-{stem}-{what}"), fields, rows, about={"dataset": self.title})
 
     @property
     def title(self) -> str:
@@ -312,22 +263,24 @@ def _named(section: Section) -> tuple[str, str]:
     return section.table.signature.dataset, section.table.signature.dataset_version
 
 
-def dataset_line(view: DatasetView) -> Line:
-    """Return the export row of one dataset in the list of datasets."""
-    manifest = view.manifest
-    return {
-        "dataset": view.name,
-        "version": view.version,
-        "title": None if manifest is None else manifest.title,
-        "licence": None if manifest is None else manifest.licence,
-        "redistributable": None if manifest is None else manifest.redistributable,
-        "human_validated": None if manifest is None else manifest.human_validated,
-        "n_items": view.n_items,
-        "content_sha256": None if manifest is None else manifest.content_sha256,
-        "n_results": view.n_results,
-        "n_answer_keys": len(view.keys),
-        "page": view.page,
-    }
+_DATASETS: Fields[DatasetView] = {
+    "dataset": (str, lambda view: view.name),
+    "version": (str, lambda view: view.version),
+    "title": (str, lambda view: view.manifest.title if view.manifest else None),
+    "licence": (str, lambda view: view.manifest.licence if view.manifest else None),
+    "redistributable": (bool, lambda view: view.manifest.redistributable if view.manifest else None),
+    "human_validated": (bool, lambda view: view.manifest.human_validated if view.manifest else None),
+    "n_items": (int, lambda view: view.n_items),
+    "content_sha256": (str, lambda view: view.manifest.content_sha256 if view.manifest else None),
+    "n_results": (int, lambda view: view.n_results),
+    "n_answer_keys": (int, lambda view: len(view.keys)),
+    "page": (str, lambda view: view.page),
+}
+
+
+def datasets_table(views: Sequence[DatasetView]) -> Table:
+    """Return one row for each dataset."""
+    return Table.of(Files("files/datasets"), _DATASETS, views)
 
 
 def _rebuilding(manifest: Manifest) -> str | None:

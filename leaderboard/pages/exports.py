@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -23,12 +23,44 @@ Line: TypeAlias = Mapping[str, Scalar]
 Kind: TypeAlias = type[str] | type[int] | type[float] | type[bool]
 Columns: TypeAlias = Mapping[str, Kind]
 """Type of the values of each column, which may all be None in one table."""
+T = TypeVar("T")
+S = TypeVar("S")
+Fields: TypeAlias = Mapping[str, tuple[Kind, Callable[[T], Scalar]]]
+"""The columns of rows about something: the type of the values of each, and the function that reads its value."""
 
 # A cell that begins with one of these is a formula to a spreadsheet; the last four are the wide forms of the signs.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _PREFIX = "biasboard."
 """Beginning of the names of metadata, which distinguishes them from those of other writers."""
 _PARQUET = "parquet table"
+
+
+def kinds(fields: Fields[T]) -> Columns:
+    """Return the type of each column."""
+    return {name: kind for name, (kind, _) in fields.items()}
+
+
+def line(fields: Fields[T], about: T) -> dict[str, Scalar]:
+    """Return one row."""
+    return {name: read(about) for name, (_, read) in fields.items()}
+
+
+def of_part(
+    fields: Fields[T], part: Callable[[S], T], *, before: str = "", after: str = ""
+) -> dict[str, tuple[Kind, Callable[[S], Scalar]]]:
+    """Return the columns of rows about something that has what the given columns are about.
+
+    Args:
+        fields: Columns about the part.
+        part: Function that returns the part.
+        before: Beginning to add to the name of each column.
+        after: Ending to add.
+    """
+
+    def of_whole(read: Callable[[T], Scalar]) -> Callable[[S], Scalar]:
+        return lambda whole: read(part(whole))
+
+    return {f"{before}{name}{after}": (kind, of_whole(read)) for name, (kind, read) in fields.items()}
 
 
 class Files(NamedTuple):
@@ -84,6 +116,20 @@ class Table(NamedTuple):
     """Metadata of some columns, by name of the column."""
     is_of_many: bool = False
     """True if each result or each table of items has one: only CSV is written, or they would fill a site."""
+
+    @staticmethod
+    def of(
+        files: Files,
+        fields: Fields[T],
+        rows: Iterable[T],
+        *,
+        signature: str | None = None,
+        about: Mapping[str, str] | None = None,
+        is_of_many: bool = False,
+    ) -> Table:
+        """Return a table with a line about each of some things."""
+        lines = [line(fields, row) for row in rows]
+        return Table(files, kinds(fields), lines, signature, about or {}, is_of_many=is_of_many)
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages import plots
 from leaderboard.pages.answers import LONG
 from leaderboard.pages.explorer import MOST_RECORDS, explorer_link
-from leaderboard.pages.exports import Columns, Files, Line
+from leaderboard.pages.exports import Fields, Files, Table
 from leaderboard.pages.item_outcomes import ItemFacts, item_facts, kind_codes, prompts_at
 from leaderboard.pages.model_views import Placement
 from leaderboard.pages.pictures import Picture, make_picture
@@ -20,15 +20,6 @@ from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Row
 from leaderboard.verify.entries import KINDS
 
-MISSED_COLUMNS: Columns = {
-    "item": str,
-    "config": str,
-    "split": str,
-    "groups": str,
-    "n_models": int,
-    "n_wrong": int,
-    "n_unanswered": int,
-}
 _MOST_SHOWN = 15
 """Number of the items missed most often that the page shows; the files hold all items."""
 _MOST_BARS = 21
@@ -70,9 +61,8 @@ class Missed(NamedTuple):
     warning: str | None
     """Warning that texts may offend; None if there is none."""
     picture: Picture | None
-    files: Files
-    lines: tuple[Line, ...]
-    """Export rows of all items, those missed most often first."""
+    table: Table
+    """All items for download, those missed most often first; no rows if nothing was counted."""
 
 
 def missed_items(section: Section, placements: Mapping[tuple[str, str], Placement], memory: Memory) -> Missed:
@@ -88,9 +78,10 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
     """
     models = [row for row in section.table.rows if not row.entry.is_baseline]
     counted = [row.entry for row in models if is_of_model(row) and row.entry.match.extent == "whole"]
-    anchor, files = f"missed-{section.anchor}", Files(f"{section.files.stem}-missed", is_packed=True)
+    anchor = f"missed-{section.anchor}"
+    empty = Table(Files(f"{section.files.stem}-missed", is_packed=True), {}, (), is_of_many=True)
     ids = tuple(entry.result.model.id for entry in counted)
-    nothing = Missed(section, anchor, ids, len(models) - len(counted), None, 0, (), None, None, None, files, ())
+    nothing = Missed(section, anchor, ids, len(models) - len(counted), None, 0, (), None, None, None, empty)
     if not counted:
         return nothing._replace(why_none="no model has a result here that counts")
     if any(entry.match.is_held_out for entry in counted):
@@ -107,13 +98,22 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
     order = np.argsort(-wrong, kind="stable").tolist()
     first = [place for place in order[:_MOST_SHOWN] if wrong[place]]
     shown = _Shown(section, facts, [placements[entry.origin, entry.place] for entry in counted])
+    fields: Fields[int] = {
+        "item": (str, lambda index: facts.items[index]),
+        "config": (str, lambda index: facts.configs[index]),
+        "split": (str, lambda index: facts.splits[index]),
+        "groups": (str, lambda index: ", ".join(f"{key}={value}" for key, value in facts.groups_of(index).items())),
+        "n_models": (int, lambda index: len(counted)),
+        "n_wrong": (int, lambda index: int(wrong[index])),
+        "n_unanswered": (int, lambda index: int(unanswered[index])),
+    }
     return nothing._replace(
         n_missed=int((wrong > 0).sum()),
         shown=shown.items(first, wrong.tolist(), unanswered.tolist(), memory),
         withheld=shown.withheld,
         warning=shown.warning,
         picture=_picture(section, np.bincount(wrong, minlength=len(counted) + 1).tolist()),
-        lines=tuple(_line(facts, place, len(counted), int(wrong[place]), int(unanswered[place])) for place in order),
+        table=Table.of(empty.files, fields, order, is_of_many=True),
     )
 
 
@@ -170,18 +170,6 @@ class _Shown:
     def _link(self, index: int) -> str | None:
         links = [link for one in self._placements if (link := explorer_link(one)) is not None]
         return f"{links[0]}&kind=any&item={index}" if links else None
-
-
-def _line(facts: ItemFacts, index: int, n_models: int, n_wrong: int, n_unanswered: int) -> Line:
-    return {
-        "item": facts.items[index],
-        "config": facts.configs[index],
-        "split": facts.splits[index],
-        "groups": ", ".join(f"{key}={value}" for key, value in facts.groups_of(index).items()),
-        "n_models": n_models,
-        "n_wrong": n_wrong,
-        "n_unanswered": n_unanswered,
-    }
 
 
 def _picture(section: Section, n_items: Sequence[int]) -> Picture | None:

@@ -8,29 +8,11 @@ from typing import NamedTuple
 
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name, facts_of, file_name
-from leaderboard.pages.exports import Columns, Line
+from leaderboard.pages.exports import Fields, Files, Table
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
 from leaderboard.verify.entries import Provenance
 from schemas.documents.model_facts import ModelFacts
-
-MODEL_COLUMNS: Columns = {
-    "model": str,
-    "name": str,
-    "family": str,
-    "maker": str,
-    "parameters": int,
-    "open_weights": bool,
-    "kind": str,
-    "licence": str,
-    "released": str,
-    "benchmarks": str,
-    "n_results": int,
-    "vouching": str,
-    "backend": str,
-    "status": str,
-    "baseline": bool,
-}
 
 
 class BenchmarkLink(NamedTuple):
@@ -95,23 +77,25 @@ def size_text(parameters: int) -> str:
     return str(parameters)
 
 
-def model_line(listed: ListedModel) -> Line:
-    """Return the export row of one model."""
-    model, facts = listed.view, listed.facts
-    return {
-        "model": model.id,
-        "name": listed.name,
-        "family": facts.family if facts else None,
-        "maker": facts.maker if facts else None,
-        "parameters": facts.parameters if facts else None,
-        "open_weights": facts.open_weights if facts else None,
-        "kind": facts.kind if facts else None,
-        "licence": facts.licence if facts else None,
-        "released": facts.released if facts else None,
-        "benchmarks": ", ".join(benchmark.title for benchmark in listed.benchmarks),
-        "n_results": len(model.placements),
-        "vouching": ", ".join(listed.vouching),
-        "backend": model.backends,
-        "status": model.status,
-        "baseline": model.is_baseline,
-    }
+_FIELDS: Fields[ListedModel] = {
+    "model": (str, lambda listed: listed.view.id),
+    "name": (str, lambda listed: listed.name),
+    "family": (str, lambda listed: listed.facts.family if listed.facts else None),
+    "maker": (str, lambda listed: listed.facts.maker if listed.facts else None),
+    "parameters": (int, lambda listed: listed.facts.parameters if listed.facts else None),
+    "open_weights": (bool, lambda listed: listed.facts.open_weights if listed.facts else None),
+    "kind": (str, lambda listed: listed.facts.kind if listed.facts else None),
+    "licence": (str, lambda listed: listed.facts.licence if listed.facts else None),
+    "released": (str, lambda listed: listed.facts.released if listed.facts else None),
+    "benchmarks": (str, lambda listed: ", ".join(benchmark.title for benchmark in listed.benchmarks)),
+    "n_results": (int, lambda listed: len(listed.view.placements)),
+    "vouching": (str, lambda listed: ", ".join(listed.vouching)),
+    "backend": (str, lambda listed: listed.view.backends),
+    "status": (str, lambda listed: listed.view.status),
+    "baseline": (bool, lambda listed: listed.view.is_baseline),
+}
+
+
+def models_table(models: Sequence[ListedModel]) -> Table:
+    """Return one row for each model."""
+    return Table.of(Files("files/models"), _FIELDS, models)

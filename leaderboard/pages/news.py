@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from biasboard.ground.plain_text import printable
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages.exports import Columns, Line
+from leaderboard.pages.exports import Fields, Files, Table
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.ranking.unranked import BY_INDEX
@@ -18,16 +18,6 @@ from schemas.documents.board import Acceptance, Register
 
 Event: TypeAlias = Literal["accepted", "asked again", "preferred", "withdrawn", "disputed", "replaced"]
 
-NEWS_COLUMNS: Columns = {
-    "date": str,
-    "event": str,
-    "model": str,
-    "table": str,
-    "text": str,
-    "now": str,
-    "place": str,
-    "page": str,
-}
 MOST_SHOWN = 200
 """Number of the newest events that the page shows; the files hold all of them."""
 _MOST_FED = 50
@@ -53,6 +43,18 @@ class News(NamedTuple):
     place: str
     page: str | None
     """Page of the result; None if no page shows it."""
+
+
+_FIELDS: Fields[News] = {
+    "date": (str, lambda news: news.date),
+    "event": (str, lambda news: news.event),
+    "model": (str, lambda news: news.model),
+    "table": (str, lambda news: news.table),
+    "text": (str, lambda news: news.text or None),
+    "now": (str, lambda news: news.now),
+    "place": (str, lambda news: news.place),
+    "page": (str, lambda news: news.page),
+}
 
 
 class _Shown(NamedTuple):
@@ -213,21 +215,9 @@ def _together(group: Sequence[News]) -> News:
     )
 
 
-def news_lines(news: Sequence[News]) -> list[Line]:
-    """Return the export rows of events."""
-    return [
-        {
-            "date": one.date,
-            "event": one.event,
-            "model": one.model,
-            "table": one.table,
-            "text": one.text or None,
-            "now": one.now,
-            "place": one.place,
-            "page": one.page,
-        }
-        for one in news
-    ]
+def news_table(news: Sequence[News]) -> Table:
+    """Return one row for each event."""
+    return Table.of(Files("files/news"), _FIELDS, news)
 
 
 def feed(news: Sequence[News], address: str | None) -> str | None:

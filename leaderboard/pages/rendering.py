@@ -23,21 +23,21 @@ from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
-from leaderboard.pages.dataset_views import DATASET_COLUMNS, BuiltDataset, DatasetView, dataset_line, make_datasets
+from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_table, make_datasets
 from leaderboard.pages.explorer import explorer_files, explorer_link
 from leaderboard.pages.exports import Files, Table, remembered_parquet
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.history import history
 from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.marker_blocks import make_blocks
-from leaderboard.pages.model_list import MODEL_COLUMNS, listed_models, model_line, size_text
+from leaderboard.pages.model_list import listed_models, models_table, size_text
 from leaderboard.pages.model_views import ModelView, make_models
-from leaderboard.pages.news import MOST_SHOWN, NEWS_COLUMNS, News, by_benchmark, feed, make_news, news_lines
+from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
 from leaderboard.pages.pictures import Picture
 from leaderboard.pages.portraits import facts_sentence, portraits
-from leaderboard.pages.set_aside import APART_COLUMNS, ApartGroup, apart_lines, make_apart
+from leaderboard.pages.set_aside import ApartGroup, apart_table, make_apart
 from leaderboard.pages.size_charts import size_pictures
-from leaderboard.pages.suites import Suites, make_suites, suite_page, suite_tables
+from leaderboard.pages.suites import Suites, make_suites, suite_page
 from leaderboard.pages.tables import (
     AnyView,
     Cell,
@@ -320,7 +320,7 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
         ),
         "audit.md": render(
             "audit.md.j2",
-            lines=table_files.audit_lines(view.board, view.left_out),
+            lines=table_files.audit_table(view.board, view.left_out).lines,
             n_left_out=len(view.left_out),
             has_apart=bool(view.apart),
             files=_files("audit"),
@@ -330,7 +330,7 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
             "data.md.j2",
             datasets=view.datasets,
             dataset_files=_files("datasets"),
-            lines=table_files.data_lines(view.sections, view.manifests),
+            lines=table_files.data_table(view.sections, view.manifests).lines,
             files=_files("data"),
         ),
         "answers.md": render("answers.md.j2"),
@@ -390,23 +390,19 @@ def tables_of(view: View) -> Iterator[Table]:
         yield from table_files.view_tables(table, manifests)
     for model in view.models:
         for placement in model.placements if not model.is_baseline else ():
-            yield table_files.metrics_table(placement)
-    yield Table(_files("audit"), table_files.AUDIT_COLUMNS, table_files.audit_lines(view.board, view.left_out))
-    yield Table(_files("data"), table_files.DATA_COLUMNS, table_files.data_lines(view.sections, view.manifests))
-    yield Table(_files("datasets"), DATASET_COLUMNS, [dataset_line(data) for data in view.datasets])
+            yield table_files.metrics_table(placement.files, placement.row.entry)
+    yield table_files.audit_table(view.board, view.left_out)
+    yield table_files.data_table(view.sections, view.manifests)
+    yield datasets_table(view.datasets)
     for data in view.datasets:
         yield from data.tables
-    yield from suite_tables(view.suites)
+    yield from (suite.table for suite in view.suites.views)
     if view.apart:
-        yield Table(_files("apart"), APART_COLUMNS, apart_lines(view.apart))
-    yield Table(
-        _files("benchmarks"),
-        table_files.BENCHMARK_COLUMNS,
-        [table_files.benchmark_line(section) for section in view.sections],
-    )
+        yield apart_table(view.apart)
+    yield table_files.benchmarks_table(view.sections)
     if view.news:
-        yield Table(_files("news"), NEWS_COLUMNS, news_lines(view.news))
-    yield Table(_files("models"), MODEL_COLUMNS, [model_line(model) for model in listed_models(view.models)])
+        yield news_table(view.news)
+    yield models_table(listed_models(view.models))
 
 
 def _exports(view: View, report: Report) -> dict[str, str]:

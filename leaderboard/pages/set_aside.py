@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from leaderboard.pages.exports import Columns, Line
+from leaderboard.pages.exports import Fields, Files, Table
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry
 
 Kind: TypeAlias = Literal["unknown", "texts", "identity", "items", "slice", "disputed", "repeated", "withdrawn"]
-
-APART_COLUMNS: Columns = {
-    "kind": str,
-    "place": str,
-    "origin": str,
-    "model": str,
-    "table": str,
-    "reason": str,
-    "signature": str,
-    "page": str,
-}
 
 
 class _Words(NamedTuple):
@@ -98,6 +87,18 @@ class ApartResult(NamedTuple):
     """Title of its table; None if no table shows it."""
     page: str | None
     """Page of its model with the anchor of the result; None if no page shows it."""
+
+
+_FIELDS: Fields[tuple[Kind, ApartResult]] = {
+    "kind": (str, lambda found: found[0]),
+    "place": (str, lambda found: found[1].entry.place),
+    "origin": (str, lambda found: found[1].entry.origin),
+    "model": (str, lambda found: found[1].entry.result.model.id),
+    "table": (str, lambda found: found[1].table),
+    "reason": (str, lambda found: found[1].reason),
+    "signature": (str, lambda found: str(found[1].entry.result.signature)),
+    "page": (str, lambda found: found[1].page),
+}
 
 
 class ApartGroup(NamedTuple):
@@ -183,19 +184,7 @@ def _order(one: ApartResult) -> tuple[str, str]:
     return one.entry.origin, one.entry.place
 
 
-def apart_lines(groups: Sequence[ApartGroup]) -> list[Line]:
-    """Return the export rows of the results that are set apart."""
-    return [
-        {
-            "kind": group.kind,
-            "place": one.entry.place,
-            "origin": one.entry.origin,
-            "model": one.entry.result.model.id,
-            "table": one.table,
-            "reason": one.reason,
-            "signature": str(one.entry.result.signature),
-            "page": one.page,
-        }
-        for group in groups
-        for one in group.results
-    ]
+def apart_table(groups: Sequence[ApartGroup]) -> Table:
+    """Return one row for each result that is set apart."""
+    found = [(group.kind, one) for group in groups for one in group.results]
+    return Table.of(Files("files/apart"), _FIELDS, found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -16,7 +18,7 @@ from evaluators.task import load_task
 from leaderboard.benchmark_pages import Column
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.definitions import Definition, define
-from leaderboard.pages.exports import Columns, Files, Line, Table
+from leaderboard.pages.exports import Fields, Files, Kind, Scalar, Table, of_part
 from leaderboard.pages.item_errors import is_of_model
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
@@ -112,29 +114,34 @@ class SuiteView:
     @property
     def table(self) -> Table:
         """The table for download."""
-        of_metrics = {f"{one.metric}{end}": kind for one in self.columns for end, kind in _ENDS.items()}
-        columns: Columns = {
-            "part": str,
-            **dict.fromkeys(self.groups, str),
-            "n_labels": int,
-            "n_items": int,
-            **of_metrics,
-        }
         files = Files(f"files/parts-{self.section.anchor}")
-        return Table(files, columns, [_export(self, line) for line in self.lines], str(self.section.table.signature))
+        return Table.of(files, self._fields, self.lines, signature=str(self.section.table.signature))
+
+    @property
+    def _fields(self) -> Fields[PartLine]:
+        fields: dict[str, tuple[Kind, Callable[[PartLine], Scalar]]] = {"part": (str, attrgetter("part"))}
+        for number, group in enumerate(self.groups):
+            fields[group] = (str, partial(_group, number))
+        fields |= {"n_labels": (int, attrgetter("n_labels")), "n_items": (int, attrgetter("n_items"))}
+        for number, column in enumerate(self.columns):
+            fields |= of_part(_SPREAD, partial(_spread_at, number), before=column.metric)
+        return fields
 
 
-_ENDS = {"": float, "_low": float, "_high": float, "_n_models": int}
+_SPREAD: Fields[Spread] = {
+    "": (float, lambda spread: spread.mean),
+    "_low": (float, lambda spread: spread.low),
+    "_high": (float, lambda spread: spread.high),
+    "_n_models": (int, lambda spread: spread.n),
+}
 
 
-def _export(view: SuiteView, line: PartLine) -> Line:
-    values: dict[str, str | int | float | None] = {"part": line.part}
-    values |= dict(zip(view.groups, line.groups, strict=True))
-    values |= {"n_labels": line.n_labels, "n_items": line.n_items}
-    for column, one in zip(view.columns, line.spreads, strict=True):
-        named = zip(_ENDS, (one.mean, one.low, one.high, one.n), strict=True)
-        values |= {f"{column.metric}{end}": value for end, value in named}
-    return values
+def _group(number: int, line: PartLine) -> str | None:
+    return line.groups[number]
+
+
+def _spread_at(number: int, line: PartLine) -> Spread:
+    return line.spreads[number]
 
 
 class Suites(NamedTuple):
@@ -297,8 +304,3 @@ def _spread(name: str, parts: Sequence[PartOfResult]) -> Spread:
         return Spread(sum(values) / len(values), min(values), max(values), len(values), None)
     reasons = list(dict.fromkeys(part.reason for part in found if part.reason is not None))
     return Spread(None, None, None, 0, reasons[0] if reasons else "no model has a result here that counts")
-
-
-def suite_tables(suites: Suites) -> Iterator[Table]:
-    """Yield the tables of parts for download."""
-    yield from (view.table for view in suites.views)

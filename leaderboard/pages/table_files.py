@@ -3,114 +3,111 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 
 from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.exports import Columns, Kind, Line, Scalar, Table
-from leaderboard.pages.model_views import Placement
+from leaderboard.pages.exports import Fields, Files, Table, kinds, line, of_part
 from leaderboard.pages.tables import AnyView, Section, TableRow
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import AnyRow, entries_of
+from leaderboard.ranking.rank_ranges import Comparison
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.dataset import Manifest
-from schemas.documents.result import Metric, Signature
+from schemas.documents.result import Metric, Model, Signature
 
-_MODEL: Columns = {"model": str, "revision": str, "precision": str, "backend": str, "endpoint": str}
-_RANKED: Columns = {
-    "rank_best": int,
-    "rank_worst": int,
-    "n_ranked": int,
-    "rank_best_of_answers": int,
-    "rank_worst_of_answers": int,
-    "ranked_by_worst": float,
-    "best_with_missing": float,
-    "chance_of_first": float,
-    "unranked_reason": str,
+_MODEL: Fields[Model] = {
+    "model": (str, lambda model: model.id),
+    "revision": (str, lambda model: model.revision),
+    "precision": (str, lambda model: model.precision),
+    "backend": (str, lambda model: model.backend),
+    "endpoint": (str, lambda model: model.endpoint),
 }
-_METRIC: Columns = {
-    "": float,
-    "_low": float,
-    "_high": float,
-    "_n": int,
-    "_n_excluded": int,
-    "_version": str,
-    "_reason": str,
+_RANKED: Fields[AnyRow] = {
+    "rank_best": (int, lambda row: None if row.rank is None else row.rank.best),
+    "rank_worst": (int, lambda row: None if row.rank is None else row.rank.worst),
+    "n_ranked": (int, lambda row: None if row.rank is None else row.rank.n_ranked),
+    "rank_best_of_answers": (int, lambda row: None if row.rank_of_answers is None else row.rank_of_answers.best),
+    "rank_worst_of_answers": (int, lambda row: None if row.rank_of_answers is None else row.rank_of_answers.worst),
+    "ranked_by_worst": (float, lambda row: None if row.bounds is None else row.bounds.worst),
+    "best_with_missing": (float, lambda row: None if row.bounds is None else row.bounds.best),
+    "chance_of_first": (float, lambda row: row.chance),
+    "unranked_reason": (str, lambda row: row.unranked),
 }
-"""Endings of the columns of one metric; the first one holds its value."""
-_NO_BETTER = "no_better_than_baselines_reason"
-_COUNTED: Columns = {
-    "n_items": int,
-    "n_scored": int,
-    "n_refused": int,
-    "n_unparsed": int,
-    "n_failed": int,
-    "n_truncated": int,
-    "n_metrics_recomputed": int,
-    "command": str,
-    "signature": str,
-    "signature_sha256": str,
-    "identity_sha256": str,
-    "records_sha256": str,
+_METRIC: Fields[Metric | None] = {
+    "": (float, lambda metric: None if metric is None else metric.value),
+    "_low": (float, lambda metric: metric.interval.low if metric and metric.interval else None),
+    "_high": (float, lambda metric: metric.interval.high if metric and metric.interval else None),
+    "_n": (int, lambda metric: None if metric is None else metric.n),
+    "_n_excluded": (int, lambda metric: None if metric is None else metric.n_excluded),
+    "_version": (str, lambda metric: None if metric is None else metric.version),
+    "_reason": (str, lambda metric: "not a metric of this task" if metric is None else metric.reason),
 }
-COMPARISON_COLUMNS: Columns = {
-    "first": str,
-    "second": str,
-    "difference": float,
-    "difference_low": float,
-    "difference_high": float,
-    "p_adjusted": float,
-    "separable": bool,
+"""Columns of one metric, which follow the key of its column on the page; the first one holds its value."""
+_COUNTED: Fields[Entry] = {
+    "place": (str, lambda entry: entry.place),
+    "n_items": (int, lambda entry: entry.result.counts.items),
+    "n_scored": (int, lambda entry: entry.result.counts.scored),
+    "n_refused": (int, lambda entry: entry.result.counts.refused),
+    "n_unparsed": (int, lambda entry: entry.result.counts.unparsed),
+    "n_failed": (int, lambda entry: entry.result.counts.failed),
+    "n_truncated": (int, lambda entry: entry.result.counts.truncated),
+    "n_metrics_recomputed": (int, lambda entry: entry.n_recomputed),
+    "command": (str, lambda entry: entry.command),
+    "signature": (str, lambda entry: str(entry.result.signature)),
+    "signature_sha256": (str, lambda entry: entry.result.signature_sha256),
+    "identity_sha256": (str, lambda entry: entry.result.model.identity_sha256),
+    "records_sha256": (str, lambda entry: entry.result.records.sha256),
 }
-METRIC_COLUMNS: Columns = {
-    "metric": str,
-    "slice": str,
-    "value": float,
-    "low": float,
-    "high": float,
-    "level": float,
-    "n_clusters": int,
-    "n": int,
-    "n_excluded": int,
-    "unit": str,
-    "ideal": float,
-    "version": str,
-    "reason": str,
-    "interval_reason": str,
+_COMPARED: Fields[Comparison] = {
+    "first": (str, lambda comparison: comparison.first),
+    "second": (str, lambda comparison: comparison.second),
+    "difference": (float, lambda comparison: comparison.difference),
+    "difference_low": (float, lambda comparison: comparison.low),
+    "difference_high": (float, lambda comparison: comparison.high),
+    "p_adjusted": (float, lambda comparison: comparison.p_adjusted),
+    "separable": (bool, lambda comparison: comparison.separable),
 }
-AUDIT_COLUMNS: Columns = {
-    "place": str,
-    "origin": str,
-    "state": str,
-    "reason": str,
-    "model": str,
-    "signature": str,
-    "n_metrics_recomputed": int,
-    "n_records": int,
-    "records_sha256": str,
-    "biasboard": str,
+_MEASURED: Fields[Metric] = {
+    "metric": (str, lambda metric: metric.name),
+    "slice": (str, lambda metric: _slice(metric) or "all"),
+    "value": (float, lambda metric: metric.value),
+    "low": (float, lambda metric: metric.interval.low if metric.interval else None),
+    "high": (float, lambda metric: metric.interval.high if metric.interval else None),
+    "level": (float, lambda metric: metric.interval.level if metric.interval else None),
+    "n_clusters": (int, lambda metric: metric.interval.n_clusters if metric.interval else None),
+    "n": (int, lambda metric: metric.n),
+    "n_excluded": (int, lambda metric: metric.n_excluded),
+    "unit": (str, lambda metric: metric.unit),
+    "ideal": (float, lambda metric: metric.ideal),
+    "version": (str, lambda metric: metric.version),
+    "reason": (str, lambda metric: metric.reason),
+    "interval_reason": (str, lambda metric: metric.interval_reason),
 }
-BENCHMARK_COLUMNS: Columns = {
-    "benchmark": str,
-    "dataset": str,
-    "dataset_version": str,
-    "config": str,
-    "prompt": str,
-    "n_items": int,
-    "n_ranked": int,
-    "n_baselines": int,
-    "signature": str,
-    "signature_sha256": str,
+_AUDITED: Fields[Entry] = {
+    "place": (str, lambda entry: entry.place),
+    "origin": (str, lambda entry: entry.origin),
+    "state": (str, lambda entry: "shown"),
+    "reason": (str, lambda entry: None),
+    "model": (str, lambda entry: entry.result.model.id),
+    "signature": (str, lambda entry: str(entry.result.signature)),
+    "n_metrics_recomputed": (int, lambda entry: entry.n_recomputed),
+    "n_records": (int, lambda entry: entry.result.records.n_rows),
+    "records_sha256": (str, lambda entry: entry.result.records.sha256),
+    "biasboard": (str, lambda entry: entry.result.environment.biasboard),
 }
-DATA_COLUMNS: Columns = {
-    "dataset": str,
-    "version": str,
-    "config": str,
-    "splits": str,
-    "n_items": int,
-    "items_sha256": str,
-    "n_results": int,
-    "licence": str,
-    "human_validated": bool,
+_TABLED: Fields[Section] = {
+    "benchmark": (str, lambda section: section.benchmark),
+    "dataset": (str, lambda section: section.table.signature.dataset),
+    "dataset_version": (str, lambda section: section.table.signature.dataset_version),
+    "config": (str, lambda section: section.table.signature.config),
+    "prompt": (str, lambda section: section.table.signature.prompt),
+    "n_items": (int, lambda section: section.table.signature.n_items),
+    "n_ranked": (int, lambda section: len(section.table.ranked)),
+    "n_baselines": (int, lambda section: section.n_baselines),
+    "signature": (str, lambda section: str(section.table.signature)),
+    "signature_sha256": (str, lambda section: section.table.signature_sha256),
 }
 Manifests = Mapping[tuple[str, str], Manifest]
 """Manifests of the datasets that were built here, by name and version."""
@@ -121,64 +118,43 @@ def view_tables(view: AnyView, manifests: Manifests) -> Iterator[Table]:
     signatures = " ".join(view.signatures)
     about = _about([entry.result.signature for entry in entries_of(view.table.rows[0])], manifests)
     examples = {column.key: column.example for column in view.all_columns if column.example is not None}
-    yield Table(
-        view.files,
-        _columns(view),
-        [_line(view, row) for row in view.rows],
-        signatures,
-        about | {"metric_versions": _versions(examples)},
-        _of_metrics(examples),
-    )
+    made = Table.of(view.files, _fields(view), view.rows, signature=signatures)
+    yield made._replace(about=about | {"metric_versions": _versions(examples)}, of_columns=_of_metrics(examples))
     if view.table.comparisons:
-        compared: list[Line] = [
-            {
-                "first": comparison.first,
-                "second": comparison.second,
-                "difference": comparison.difference,
-                "difference_low": comparison.low,
-                "difference_high": comparison.high,
-                "p_adjusted": comparison.p_adjusted,
-                "separable": comparison.separable,
-            }
-            for comparison in view.table.comparisons
-        ]
-        yield Table(view.comparisons, COMPARISON_COLUMNS, compared, signatures, about)
+        yield Table.of(view.comparisons, _COMPARED, view.table.comparisons, signature=signatures, about=about)
 
 
-def _columns(view: AnyView) -> Columns:
-    columns: dict[str, Kind] = {**_MODEL, **_RANKED, _NO_BETTER: str, "ranked_by": str}
-    for placing in view.rows[0].placings[1:]:
-        columns |= {f"{name}_by_{placing.by}": kind for name, kind in _RANKED.items()}
-    columns |= {"origin": str, "provenance": str}
-    for column in view.all_columns:
-        columns |= {f"{column.key}{ending}": kind for ending, kind in _METRIC.items()}
-    for prefix in _prefixes(view.rows[0].entries):
-        columns |= {f"{prefix}{name}": kind for name, kind in ({"place": str} | dict(_COUNTED)).items()}
-    return columns
-
-
-def _line(view: AnyView, row: TableRow) -> Line:
-    model = row.model
-    line: dict[str, Scalar] = {
-        "model": model.id,
-        "revision": model.revision,
-        "precision": model.precision,
-        "backend": model.backend,
-        "endpoint": model.endpoint,
+def _fields(view: AnyView) -> Fields[TableRow]:
+    """Return the columns of a table: the model, its ranks, its values and the results behind them."""
+    fields = of_part(_MODEL, attrgetter("model"))
+    fields |= of_part(_RANKED, partial(_placed, 0))
+    fields |= {
+        "no_better_than_baselines_reason": (str, lambda row: row.placings[0].row.shut),
+        "ranked_by": (str, lambda row: row.placings[0].by),
     }
-    first, *others = row.placings
-    line |= {**_ranked(first.row), _NO_BETTER: first.row.shut, "ranked_by": first.by}
-    for other in others:
-        line |= {f"{name}_by_{other.by}": value for name, value in _ranked(other.row).items()}
-    line |= {
-        "origin": " ".join(dict.fromkeys(entry.origin for entry in row.entries)),
-        "provenance": " ".join(dict.fromkeys(entry.provenance for entry in row.entries)),
+    for number, placing in enumerate(view.rows[0].placings[1:], 1):
+        fields |= of_part(_RANKED, partial(_placed, number), after=f"_by_{placing.by}")
+    fields |= {
+        "origin": (str, lambda row: " ".join(dict.fromkeys(entry.origin for entry in row.entries))),
+        "provenance": (str, lambda row: " ".join(dict.fromkeys(entry.provenance for entry in row.entries))),
     }
-    for column, cell in zip(view.all_columns, row.cells, strict=True):
-        line |= metric_fields(cell.metric, prefix=column.key)
-    for prefix, entry in zip(_prefixes(row.entries), row.entries, strict=True):
-        line |= {f"{prefix}{name}": value for name, value in _counted(entry).items()}
-    return line
+    for number, column in enumerate(view.all_columns):
+        fields |= of_part(_METRIC, partial(_metric, number), before=column.key)
+    for number, prefix in enumerate(_prefixes(view.rows[0].entries)):
+        fields |= of_part(_COUNTED, partial(_entry, number), before=prefix)
+    return fields
+
+
+def _placed(number: int, row: TableRow) -> AnyRow:
+    return row.placings[number].row
+
+
+def _metric(number: int, row: TableRow) -> Metric | None:
+    return row.cells[number].metric
+
+
+def _entry(number: int, row: TableRow) -> Entry:
+    return row.entries[number]
 
 
 def _prefixes(entries: Sequence[Entry]) -> list[str]:
@@ -193,163 +169,60 @@ def _prefixes(entries: Sequence[Entry]) -> list[str]:
     return [f"{one.config}_" if configs.count(one.config) == 1 else f"{one.config}_{one.prompt}_" for one in signatures]
 
 
-def _ranked(row: AnyRow) -> dict[str, Scalar]:
-    rank, of_answers, bounds = row.rank, row.rank_of_answers, row.bounds
-    return {
-        "rank_best": None if rank is None else rank.best,
-        "rank_worst": None if rank is None else rank.worst,
-        "n_ranked": None if rank is None else rank.n_ranked,
-        "rank_best_of_answers": None if of_answers is None else of_answers.best,
-        "rank_worst_of_answers": None if of_answers is None else of_answers.worst,
-        "ranked_by_worst": None if bounds is None else bounds.worst,
-        "best_with_missing": None if bounds is None else bounds.best,
-        "chance_of_first": row.chance,
-        "unranked_reason": row.unranked,
-    }
+def metrics_table(files: Files, entry: Entry) -> Table:
+    """Return the table of one result, with one row for each metric and slice."""
+    return Table.of(files, _MEASURED, entry.metrics.values(), is_of_many=True)
 
 
-def _counted(entry: Entry) -> dict[str, Scalar]:
-    result = entry.result
-    counts = result.counts
-    return {
-        "place": entry.place,
-        "n_items": counts.items,
-        "n_scored": counts.scored,
-        "n_refused": counts.refused,
-        "n_unparsed": counts.unparsed,
-        "n_failed": counts.failed,
-        "n_truncated": counts.truncated,
-        "n_metrics_recomputed": entry.n_recomputed,
-        "command": entry.command,
-        "signature": str(result.signature),
-        "signature_sha256": result.signature_sha256,
-        "identity_sha256": result.model.identity_sha256,
-        "records_sha256": result.records.sha256,
-    }
-
-
-def metric_fields(metric: Metric | None, *, prefix: str) -> dict[str, Scalar]:
-    """Return the fields of an export row that describe one metric.
-
-    Args:
-        metric: Metric to export; None if the task has no such metric.
-        prefix: Name of the field with the value, and beginning of the names of the other fields.
-    """
-    interval = metric.interval if metric else None
-    values: list[Scalar] = [None, None, None, None, None, None, "not a metric of this task"]
-    if metric is not None:
-        low, high = (None, None) if interval is None else (interval.low, interval.high)
-        values = [metric.value, low, high, metric.n, metric.n_excluded, metric.version, metric.reason]
-    return {f"{prefix}{ending}": value for ending, value in zip(_METRIC, values, strict=True)}
-
-
-def metrics_table(placement: Placement) -> Table:
-    """Return the table of every metric and slice of one result."""
-    return Table(placement.files, METRIC_COLUMNS, metric_lines(placement.row.entry), is_of_many=True)
-
-
-def metric_lines(entry: Entry) -> list[Line]:
-    """Return the export rows of all metrics of one result, one row for each metric and slice."""
-    return [
-        {
-            "metric": metric.name,
-            "slice": ", ".join(f"{key}={value}" for key, value in sorted(metric.group.items())) or "all",
-            "value": metric.value,
-            "low": metric.interval.low if metric.interval else None,
-            "high": metric.interval.high if metric.interval else None,
-            "level": metric.interval.level if metric.interval else None,
-            "n_clusters": metric.interval.n_clusters if metric.interval else None,
-            "n": metric.n,
-            "n_excluded": metric.n_excluded,
-            "unit": metric.unit,
-            "ideal": metric.ideal,
-            "version": metric.version,
-            "reason": metric.reason,
-            "interval_reason": metric.interval_reason,
-        }
-        for metric in entry.metrics.values()
-    ]
-
-
-def audit_lines(board: Board, left_out: Sequence[LeftOut]) -> list[Line]:
-    """Return one export row for each result that was found, shown or not, with the reason if it is not shown."""
-    lines = [_audit_line(row.entry, "shown", None) for table in board.tables for row in table.rows]
+def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
+    """Return one row for each result that was found, shown or not, with the reason if it is not shown."""
+    lines = [line(_AUDITED, row.entry) for table in board.tables for row in table.rows]
+    for duplicate in board.duplicates:
+        shown = f"{duplicate.shown.origin} result {duplicate.shown.place} of the same model and signature is shown"
+        reason = f"{shown} instead" + ("" if duplicate.agrees else ", whose answers differ")
+        lines.append(line(_AUDITED, duplicate.entry) | {"state": "duplicate", "reason": reason})
+    lines += [line(_AUDITED, entry) | {"state": "apart", "reason": entry.match.reason} for entry in board.apart]
     lines += [
-        _audit_line(
-            duplicate.entry,
-            "duplicate",
-            f"{duplicate.shown.origin} result {duplicate.shown.place} of the same model and signature is shown instead"
-            + ("" if duplicate.agrees else ", whose answers differ"),
-        )
-        for duplicate in board.duplicates
-    ]
-    lines += [_audit_line(entry, "apart", entry.match.reason) for entry in board.apart]
-    lines += [
-        dict.fromkeys(AUDIT_COLUMNS)
+        dict.fromkeys(_AUDITED)
         | {"place": result.place, "origin": result.origin, "state": "left out", "reason": result.reason}
         for result in left_out
     ]
-    return sorted(lines, key=lambda line: (str(line["origin"]), str(line["place"])))
+    lines.sort(key=lambda found: (str(found["origin"]), str(found["place"])))
+    return Table(Files("files/audit"), kinds(_AUDITED), lines)
 
 
-def _audit_line(entry: Entry, state: str, reason: str | None) -> Line:
-    result = entry.result
-    return {
-        "place": entry.place,
-        "origin": entry.origin,
-        "state": state,
-        "reason": reason,
-        "model": result.model.id,
-        "signature": str(result.signature),
-        "n_metrics_recomputed": entry.n_recomputed,
-        "n_records": result.records.n_rows,
-        "records_sha256": result.records.sha256,
-        "biasboard": result.environment.biasboard,
-    }
+def benchmarks_table(sections: Sequence[Section]) -> Table:
+    """Return one row for each table of results."""
+    return Table.of(Files("files/benchmarks"), _TABLED, sections)
 
 
-def benchmark_line(section: Section) -> Line:
-    """Return the export row of one table in the list of benchmarks."""
-    signature = section.table.signature
-    return {
-        "benchmark": signature.benchmark,
-        "dataset": signature.dataset,
-        "dataset_version": signature.dataset_version,
-        "config": signature.config,
-        "prompt": signature.prompt,
-        "n_items": signature.n_items,
-        "n_ranked": len(section.table.ranked),
-        "n_baselines": section.n_baselines,
-        "signature": str(signature),
-        "signature_sha256": section.table.signature_sha256,
-    }
-
-
-def data_lines(sections: Sequence[Section], manifests: Sequence[Manifest]) -> list[Line]:
-    """Return one export row for each set of items that has results, with facts from the manifest if it is available."""
+def data_table(sections: Sequence[Section], manifests: Sequence[Manifest]) -> Table:
+    """Return one row for each set of items that has results, with facts from the manifest if it is available."""
     built = {(manifest.name, manifest.version): manifest for manifest in manifests}
     of_items: dict[tuple[str, str, str, str, str], list[Section]] = {}
     for section in sections:
-        one = section.table.signature
-        key = (one.dataset, one.dataset_version, one.config, "+".join(one.splits), one.items_sha256)
+        asked = section.table.signature
+        key = (asked.dataset, asked.dataset_version, asked.config, "+".join(asked.splits), asked.items_sha256)
         of_items.setdefault(key, []).append(section)
-    lines: list[Line] = []
-    for (dataset, version, config, splits, items_sha256), own in sorted(of_items.items(), key=lambda one: one[0]):
-        manifest = built.get((dataset, version))
-        lines.append(
-            {
-                "dataset": dataset,
-                "version": version,
-                "config": config,
-                "splits": splits,
-                "n_items": own[-1].table.signature.n_items,
-                "items_sha256": items_sha256,
-                "n_results": sum(len(section.table.rows) for section in own),
-                "licence": manifest.licence if manifest else None,
-                "human_validated": manifest.human_validated if manifest else None,
-            }
-        )
-    return lines
+
+    def manifest(own: Sequence[Section]) -> Manifest | None:
+        return built.get((signature(own).dataset, signature(own).dataset_version))
+
+    def signature(own: Sequence[Section]) -> Signature:
+        return own[-1].table.signature
+
+    fields: Fields[Sequence[Section]] = {
+        "dataset": (str, lambda own: signature(own).dataset),
+        "version": (str, lambda own: signature(own).dataset_version),
+        "config": (str, lambda own: signature(own).config),
+        "splits": (str, lambda own: "+".join(signature(own).splits)),
+        "n_items": (int, lambda own: signature(own).n_items),
+        "items_sha256": (str, lambda own: signature(own).items_sha256),
+        "n_results": (int, lambda own: sum(len(section.table.rows) for section in own)),
+        "licence": (str, lambda own: built_of.licence if (built_of := manifest(own)) else None),
+        "human_validated": (bool, lambda own: built_of.human_validated if (built_of := manifest(own)) else None),
+    }
+    return Table.of(Files("files/data"), fields, [of_items[key] for key in sorted(of_items)])
 
 
 def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, str]:
@@ -369,13 +242,17 @@ def _versions(metrics: Mapping[str, Metric]) -> str:
     return strict_json.canonical(versions).decode()
 
 
+def _slice(metric: Metric) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(metric.group.items()))
+
+
 def _of_metrics(metrics: Mapping[str, Metric]) -> dict[str, dict[str, str]]:
     """Return the metadata of the columns of some metrics, by name of the column."""
     fields: dict[str, dict[str, str]] = {}
     for prefix, metric in metrics.items():
         about = {"metric": metric.name, "version": metric.version, "unit": metric.unit}
         if metric.group:
-            about["slice"] = ", ".join(f"{key}={value}" for key, value in sorted(metric.group.items()))
+            about["slice"] = _slice(metric)
         if metric.ideal is not None:
             about["ideal"] = f"{metric.ideal:g}"
         fields |= {f"{prefix}{ending}": about for ending in ("", "_low", "_high")}

@@ -105,10 +105,10 @@ def test_every_item_has_the_number_of_models_that_miss_it(runs: Path, view: View
     wrong, unread = recounted(runs)
     (data,) = view.datasets
     missed = next(one for one in data.missed if one.section.table.signature.config == "recognition")
-    assert {line["item"]: line["n_wrong"] for line in missed.lines} == wrong
-    assert {line["item"]: line["n_unanswered"] for line in missed.lines} == unread
-    assert {line["n_models"] for line in missed.lines} == {3}
-    counts = [line["n_wrong"] for line in missed.lines]
+    assert {line["item"]: line["n_wrong"] for line in missed.table.lines} == wrong
+    assert {line["item"]: line["n_unanswered"] for line in missed.table.lines} == unread
+    assert {line["n_models"] for line in missed.table.lines} == {3}
+    counts = [line["n_wrong"] for line in missed.table.lines]
     assert counts == sorted(wrong.values(), reverse=True)
     assert max(unread.values()) > 0
     assert len(set(counts)) > 2
@@ -122,20 +122,21 @@ def test_every_item_has_the_number_of_models_that_miss_it(runs: Path, view: View
 
 @pytest.mark.slow
 def test_the_page_shows_them_with_text_and_the_files_hold_all(view: View, texts: dict[str, str]) -> None:
-    missed = next(one for one in view.datasets[0].missed if one.lines)
+    missed = next(one for one in view.datasets[0].missed if one.table.lines)
     page = texts[PAGE]
-    rows = list(csv.DictReader(io.StringIO(texts[missed.files.csv])))
+    rows = list(csv.DictReader(io.StringIO(texts[missed.table.files.csv])))
     assert [(row["item"], int(row["n_wrong"])) for row in rows] == [
-        (one["item"], one["n_wrong"]) for one in missed.lines
+        (one["item"], one["n_wrong"]) for one in missed.table.lines
     ]
-    assert f'href="../{missed.files.csv}"' in page
+    assert f'href="../{missed.table.files.csv}"' in page
     block = page[page.index('<div class="bb-board" data-search-exclude>') :]
     first = missed.shown[0]
     shown = html.unescape(block)
     assert f"{first.n_wrong} of 3</td>" in block
     assert first.prompts[0] in shown
     assert (
-        f"Family: {missed.lines[0]['groups']}".lower().replace("=", ": ") in shown.lower() or first.groups[0] in shown
+        f"Family: {missed.table.lines[0]['groups']}".lower().replace("=", ": ") in shown.lower()
+        or first.groups[0] in shown
     )
     assert "continuation, sampled-v1" in page
     assert "Nothing is counted here: its answers are neither right nor wrong." in page
@@ -150,7 +151,7 @@ def test_one_model_is_no_measure_of_difficulty(tmp_path: Path) -> None:
     assert missed.picture is None
     page = generate(view, {})[PAGE]
     assert "<strong>Only one model was asked</strong> (lab/one), so this says which items it misses" in page
-    assert len([line for line in missed.lines if line["n_wrong"]]) == missed.n_missed
+    assert len([line for line in missed.table.lines if line["n_wrong"]]) == missed.n_missed
 
 
 @pytest.mark.slow
@@ -182,7 +183,7 @@ def test_baselines_withdrawn_and_repeated_results_do_not_count(places: Places, t
             assert record.reading is not None
             answer = max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]
             wrong[record.item_id] += answer != record.target
-    assert {line["item"]: line["n_wrong"] for line in missed.lines} == wrong
+    assert {line["item"]: line["n_wrong"] for line in missed.table.lines} == wrong
 
 
 @pytest.mark.slow
@@ -198,7 +199,7 @@ def test_texts_that_a_licence_forbids_are_not_shown(runs: Path, texts: dict[str,
 @pytest.mark.slow
 def test_texts_that_may_offend_are_folded(view: View) -> None:
     (data,) = view.datasets
-    missed = next(one for one in data.missed if one.lines)
+    missed = next(one for one in data.missed if one.table.lines)
     harsh = missed._replace(
         warning="Some of them offend.", shown=tuple(one._replace(is_folded=True) for one in missed.shown)
     )
@@ -363,7 +364,7 @@ def test_cards_of_strangers_cannot_act() -> None:
 @pytest.mark.browser
 @pytest.mark.slow
 def test_a_link_leads_to_the_item_in_the_explorer(view: View, tmp_path: Path, browser: Browser) -> None:
-    missed = next(one for one in view.datasets[0].missed if one.lines)
+    missed = next(one for one in view.datasets[0].missed if one.table.lines)
     with served(render(view, tmp_path)) as address:
         found = visit(browser, address + "datasets/gifi-1.0.0.html")
         found.page.get_by_role("link", name=missed.shown[0].item, exact=True).click()

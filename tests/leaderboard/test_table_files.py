@@ -15,11 +15,10 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
-from leaderboard.pages.exports import Files, Scalar, Table, remembered_parquet
+from leaderboard.pages.exports import Columns, Files, Scalar, Table, remembered_parquet
 from leaderboard.pages.latex import escape
 from leaderboard.pages.publishing import site_address
 from leaderboard.pages.rendering import View, generate, make_view, parquet_files, tables_of
-from leaderboard.pages.table_files import COMPARISON_COLUMNS
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from schemas.documents.dataset import Manifest
@@ -30,6 +29,7 @@ from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.schemas import examples
 
 HOSTILE = r"evil/50%_&#~^\input{x}$<|>"
+COLUMNS: Columns = {"first": str, "second": str, "difference": float, "separable": bool}
 TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
@@ -125,15 +125,15 @@ def test_the_same_results_give_the_same_bytes(parquet: dict[str, bytes], tmp_pat
 
 
 def test_a_row_with_other_columns_is_an_error() -> None:
-    table = Table(Files("files/x"), COMPARISON_COLUMNS, [{"first": "a", "winner": "b"}])
+    table = Table(Files("files/x"), COLUMNS, [{"first": "a", "winner": "b"}])
     with pytest.raises(ValueError, match=r"files/x\.parquet: columns .*'winner'.* stand in some rows only"):
         _ = table.parquet
 
 
 def test_a_table_of_before_is_taken_from_memory_and_a_changed_one_is_not(tmp_path: Path) -> None:
     memory = Memory(tmp_path)
-    line: dict[str, Scalar] = {**dict.fromkeys(COMPARISON_COLUMNS), "first": "a", "second": "b", "separable": True}
-    table = Table(Files("files/x"), COMPARISON_COLUMNS, [line])
+    line: dict[str, Scalar] = {**dict.fromkeys(COLUMNS), "first": "a", "second": "b", "separable": True}
+    table = Table(Files("files/x"), COLUMNS, [line])
     made = remembered_parquet(table, table.texts["files/x.json"], memory)
     # Rows that could not be written show that nothing was.
     unwritable = table._replace(lines=[{"first": "a"}])

@@ -9,8 +9,8 @@ import json
 import pandas as pd
 import pytest
 
-from leaderboard.pages.exports import to_csv
-from leaderboard.pages.table_files import audit_lines, metric_lines, view_tables
+from leaderboard.pages.exports import Files, to_csv
+from leaderboard.pages.table_files import audit_table, metrics_table, view_tables
 from leaderboard.pages.tables import make_sections
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import LeftOut, Root
@@ -59,7 +59,7 @@ def test_csv_and_json_hold_the_numbers_of_the_results(board: Board) -> None:
 
 def test_every_metric_of_a_result_is_exported(board: Board) -> None:
     entry = board.tables[0].rows[0].entry
-    lines = metric_lines(entry)
+    lines = metrics_table(Files("files/x"), entry).lines
     assert len(lines) == len(entry.result.metrics)
     reasons = {line["metric"]: line["reason"] for line in lines if line["value"] is None}
     assert reasons.keys() == {"undetermined_rate"}
@@ -76,7 +76,7 @@ def test_comparisons_name_the_models(board: Board) -> None:
 
 def test_the_audit_lists_what_was_left_out(board: Board) -> None:
     left_out = [LeftOut(place="x/y", origin="accepted", reason="x/y/result.json: not strict JSON")]
-    lines = audit_lines(board, left_out)
+    lines = audit_table(board, left_out).lines
     assert len(lines) == 4
     assert lines[0]["state"] == "left out"
     assert lines[0]["reason"] == "x/y/result.json: not strict JSON"
