@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.charts import FIRST, FONT_SIZE, MUTED, TEXT
+from biasboard.ground.charts import FIRST
 from biasboard.ground.plain_text import visible
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.plots import Chart, draw
+from leaderboard.pages.drawing import Channel, Chart, draw, heading, line_at, numbers
 
 MOST_PANELS = 12
 """Number of panels above which only the models with the steepest and the flattest lines are drawn."""
@@ -70,12 +70,7 @@ def multiples(clouds: Sequence[Cloud], *, x_title: str, y_title: str, x_range: t
         for number, cloud in enumerate(clouds)
     ]
     spec: dict[str, JsonValue] = {
-        "title": {
-            "text": f"{y_title}, by {x_title}",
-            "anchor": "start",
-            "fontSize": FONT_SIZE,
-            "color": TEXT,
-        },
+        "title": heading(f"{y_title}, by {x_title}", frame="bounds"),
         "concat": panels,
         "columns": _COLUMNS,
         "spacing": 12,
@@ -88,43 +83,20 @@ def _panel(
 ) -> JsonValue:
     slope, intercept = cloud.line
     tick = int(top * 10) / 10
-    x_scale: JsonValue = {"domain": [*x_range], "nice": False}
-    y_scale: JsonValue = {"domain": [-top, top], "nice": False}
-    x: dict[str, JsonValue] = {
-        "type": "quantitative",
-        "title": None,
-        "scale": x_scale,
-        "axis": {"values": [x_range[0], sum(x_range) / 2, x_range[1]], "labels": has_x, "grid": False},
-    }
-    y: dict[str, JsonValue] = {
-        "type": "quantitative",
-        "title": None,
-        "scale": y_scale,
-        "axis": {"values": [-tick, 0, tick], "labels": has_y, "minExtent": 34 if has_y else 0, "format": "+.1f"},
-    }
+    middle = sum(x_range) / 2
+    x = numbers("x", *x_range, axis={"values": [x_range[0], middle, x_range[1]], "labels": has_x, "grid": False})
+    look: Channel = {"labels": has_y, "minExtent": 34 if has_y else 0, "format": "+.1f"}
+    y = numbers("y", -top, top, axis={"values": [-tick, 0, tick], **look})
     spots: list[JsonValue] = [{"x": spot.x, "y": spot.y, "sure": spot.is_separable} for spot in cloud.spots]
     ends: list[JsonValue] = [{"x": end, "y": max(-top, min(top, intercept + slope * end))} for end in x_range]
-    at: dict[str, JsonValue] = {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}}
+    at: Channel = {"x": x, "y": y}
     sure: JsonValue = {"condition": {"test": "datum.sure", "value": 1}, "value": 0}
     return {
-        "title": {
-            "text": visible(cloud.label),
-            "anchor": "start",
-            "frame": "group",
-            "fontSize": FONT_SIZE,
-            "fontWeight": "normal",
-            "color": TEXT,
-            "limit": width,
-            "offset": 3,
-        },
+        "title": heading(visible(cloud.label), fontWeight="normal", limit=width, offset=3),
         "width": width,
         "height": _HEIGHT,
         "layer": [
-            {
-                "data": {"values": [{}]},
-                "mark": {"type": "rule", "strokeDash": [4, 3], "color": MUTED},
-                "encoding": {"y": {"datum": 0, "type": "quantitative", "scale": y_scale}},
-            },
+            line_at("y", 0, y),
             {"data": {"values": ends}, "mark": {"type": "line", "color": FIRST, "strokeWidth": 1.6}, "encoding": at},
             {
                 "data": {"values": spots},

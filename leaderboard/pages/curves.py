@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from biasboard.ground.charts import FONT_SIZE, MUTED, TEXT, shortened
+from biasboard.ground.charts import FONT_SIZE, MUTED, shortened
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.plots import SERIES, Chart, distinct, draw, ends_of
+from leaderboard.pages.drawing import (
+    DASHED,
+    SERIES,
+    Channel,
+    Chart,
+    Panel,
+    distinct,
+    draw,
+    ends_of,
+    heading,
+    interval_of,
+    intervals,
+    literal,
+    numbers,
+)
 from schemas.documents.result import Metric
 
 _WIDTH, _HEIGHT, _LINE = 270, 135, FONT_SIZE + 2
 
 
-class CurvePanel(NamedTuple):
-    """One value of each model at each position."""
-
-    title: str
-    rows: Sequence[Sequence[Metric | None]]
-    """Values of each model, in the order of the positions; None, or one without a value, leaves a position empty."""
-
-
 def curves(
     names: Sequence[str],
-    panels: Sequence[CurvePanel],
-    places: Sequence[str],
+    panels: Sequence[Panel],
     *,
     x_title: str,
     alt: str,
@@ -38,8 +42,7 @@ def curves(
 
     Args:
         names: Names of the models.
-        panels: Panels from the top.
-        places: Names of the positions on the horizontal axis.
+        panels: Panels from the top; the names of their values are the positions on the horizontal axis.
         x_title: Title of the horizontal axis.
         alt: Description of the chart.
         even: Values at each position that are even, for a dashed line; empty for none.
@@ -53,7 +56,6 @@ def curves(
                 panel,
                 labels,
                 named,
-                places,
                 x_title=x_title if panel is panels[-1] else None,
                 even=even,
                 decisive=decisive,
@@ -92,16 +94,16 @@ def _value(row: Sequence[Metric | None], position: int = -1) -> float | None:
 
 
 def _panel(
-    panel: CurvePanel,
+    panel: Panel,
     labels: Sequence[str],
     named: Sequence[int],
-    places: Sequence[str],
     *,
     x_title: str | None,
     even: Sequence[float],
     decisive: int,
 ) -> JsonValue:
     colours = dict(zip(named, SERIES, strict=False))
+    places = panel.names
     values: list[JsonValue] = [
         {
             "series": labels[number],
@@ -116,7 +118,7 @@ def _panel(
         if metric is not None and metric.value is not None
     ]
     known = [metric for row in panel.rows for metric in row if metric is not None and metric.value is not None]
-    ends = [end for metric in known for end in (metric.value or 0.0, *(_interval(metric)))]
+    ends = [end for metric in known for end in (metric.value or 0.0, *interval_of(metric))]
     low, high = min(0.0, *ends), max(*ends, 0.001) * 1.03
     # Lines that end in the same point have their names in the order of the decisive position.
     order = sorted(named, key=lambda number: _value(panel.rows[number], decisive) or 0.0)
@@ -125,7 +127,7 @@ def _panel(
     names: list[JsonValue] = [
         {"text": labels[number], "y": spots[number], "colour": colours[number]} for number in last
     ]
-    x: dict[str, JsonValue] = {
+    x: Channel = {
         "field": "place",
         "type": "ordinal",
         "sort": [*places],
@@ -133,64 +135,46 @@ def _panel(
         "scale": {"type": "point", "padding": 0.3, "domain": [*places]},
         "axis": {"labelAngle": 0, "labelLimit": 0, "grid": False},
     }
-    scale: JsonValue = {"domain": [low, high], "nice": False, "zero": False}
-    y: dict[str, JsonValue] = {
-        "type": "quantitative",
-        "title": None,
-        "scale": scale,
-        "axis": {"tickCount": 4, "domain": False, "minExtent": 30},
-    }
-    colour: JsonValue = {"field": "colour", "type": "nominal", "scale": None}
-    one: JsonValue = {"field": "series", "type": "nominal"}
-    only_named: JsonValue = [{"filter": "datum.named"}]
+    y = numbers("value", low, high, axis={"tickCount": 4, "domain": False, "minExtent": 30})
+    at: Channel = {"x": x, "y": y, "detail": {"field": "series", "type": "nominal"}}
+    colour = literal("colour")
+    only_named: Channel = {"transform": [{"filter": "datum.named"}]}
     layers: list[JsonValue] = [
         {
             "data": {"values": [{"place": place, "value": value} for place, value in zip(places, even, strict=False)]},
-            "mark": {"type": "line", "strokeWidth": 1, "strokeDash": [4, 3], "color": MUTED},
-            "encoding": {"x": x, "y": {**y, "field": "value"}},
+            "mark": {"type": "line", "strokeWidth": 1, "strokeDash": DASHED, "color": MUTED},
+            "encoding": {"x": x, "y": y},
         },
         {
             "transform": [{"filter": "!datum.named"}],
             "mark": {"type": "line", "strokeWidth": 0.8, "opacity": 0.45, "color": MUTED},
-            "encoding": {"x": x, "y": {**y, "field": "value"}, "detail": one},
+            "encoding": at,
         },
+        {**intervals(x, y, along="y", look={"strokeWidth": 1.4, "opacity": 0.4}, color=colour), **only_named},
+        {**only_named, "mark": {"type": "line", "strokeWidth": 1.8}, "encoding": {**at, "color": colour}},
         {
-            "transform": only_named,
-            "mark": {"type": "rule", "strokeWidth": 1.4, "opacity": 0.4},
-            "encoding": {"x": x, "y": {**y, "field": "value_low"}, "y2": {"field": "value_high"}, "color": colour},
-        },
-        {
-            "transform": only_named,
-            "mark": {"type": "line", "strokeWidth": 1.8},
-            "encoding": {"x": x, "y": {**y, "field": "value"}, "color": colour, "detail": one},
-        },
-        {
-            "transform": only_named,
+            **only_named,
             "mark": {"type": "point", "filled": True, "size": 30, "opacity": 1},
-            "encoding": {"x": x, "y": {**y, "field": "value"}, "color": colour},
+            "encoding": {"x": x, "y": y, "color": colour},
         },
         {
             "data": {"values": names},
             "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 6, "fontSize": FONT_SIZE - 1},
             "encoding": {
                 "x": {"value": {"expr": "width"}},
-                "y": {"field": "y", "type": "quantitative", "scale": scale},
+                "y": {"field": "y", "type": "quantitative", "scale": y["scale"]},
                 "text": {"field": "text"},
                 "color": colour,
             },
         },
     ]
     return {
-        "title": {"text": panel.title, "anchor": "start", "frame": "group", "fontSize": FONT_SIZE, "color": TEXT},
+        "title": heading(panel.title),
         "width": _WIDTH,
         "height": _HEIGHT,
         "data": {"values": values},
         "layer": layers,
     }
-
-
-def _interval(metric: Metric) -> tuple[float, ...]:
-    return () if metric.interval is None else (metric.interval.low, metric.interval.high)
 
 
 def _apart(values: dict[int, float], gap: float, low: float, high: float) -> dict[int, float]:

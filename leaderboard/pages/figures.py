@@ -12,12 +12,12 @@ from leaderboard.benchmark_figures import Clouds, Curves, Figure, HeatMap, Loren
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.clouds import Cloud, Spot, chosen, multiples
-from leaderboard.pages.curves import CurvePanel, curves
+from leaderboard.pages.curves import curves
+from leaderboard.pages.drawing import Chart, Panel
 from leaderboard.pages.grids import Cell, grid
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
-from leaderboard.pages.plots import Chart
-from leaderboard.pages.strips import Panel, strips
+from leaderboard.pages.strips import strips
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.profiles import AnyTable, Scope, entries_of, scope_of, tables_of
@@ -119,29 +119,12 @@ def _chart(figure: Figure, models: Sequence[Subject]) -> Chart | None:
             return _clouds(figure, models)
 
 
-class _Filled(NamedTuple):
-    """A panel and its values."""
-
-    title: str
-    names: tuple[str, ...]
-    rows: list[list[Metric | None]]
-    """Values of each model that has any in a panel of the figure."""
-
-    @property
-    def ranges(self) -> Iterator[str]:
-        """The smallest and the largest of each value in words."""
-        for name, metrics in zip(self.names, zip(*self.rows, strict=True), strict=True):
-            known = [metric.value for metric in metrics if metric is not None and metric.value is not None]
-            if known:
-                yield f"{name} from {min(known):.2f} to {max(known):.2f}"
-
-
-def _filled(panels: Mapping[str, tuple[Shown, ...]], models: Sequence[Subject]) -> tuple[list[Subject], list[_Filled]]:
+def _filled(panels: Mapping[str, tuple[Shown, ...]], models: Sequence[Subject]) -> tuple[list[Subject], list[Panel]]:
     """Return the models that have a value in any panel, and the panels with a value of any model."""
     values = {id(model): [[model.metric(shown) for shown in each] for each in panels.values()] for model in models}
     drawn = [model for model in models if any(map(any, values[id(model)]))]
     filled = [
-        _Filled(title, tuple(shown.label for shown in each), [values[id(model)][number] for model in drawn])
+        Panel(title, tuple(shown.label for shown in each), [values[id(model)][number] for model in drawn])
         for number, (title, each) in enumerate(panels.items())
     ]
     return drawn, [panel for panel in filled if any(map(any, panel.rows))]
@@ -151,9 +134,17 @@ def _strips(figure: Strips, models: Sequence[Subject]) -> Chart | None:
     drawn, panels = _filled(figure.panels, models)
     if not drawn:
         return None
-    words = "; ".join(f"{panel.title}: {', '.join(panel.ranges)}" for panel in panels)
+    words = "; ".join(f"{panel.title}: {', '.join(_ranges(panel))}" for panel in panels)
     alt = f"Dots with intervals for {_count(len(drawn), 'model')}, {figure.subject}. {words}."
-    return strips([model.label for model in drawn], [Panel(*panel) for panel in panels], alt=alt)
+    return strips([model.label for model in drawn], panels, alt=alt)
+
+
+def _ranges(panel: Panel) -> Iterator[str]:
+    """Yield the smallest and the largest of each value in words."""
+    for name, metrics in zip(panel.names, zip(*panel.rows, strict=True), strict=True):
+        known = [metric.value for metric in metrics if metric is not None and metric.value is not None]
+        if known:
+            yield f"{name} from {min(known):.2f} to {max(known):.2f}"
 
 
 def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
@@ -179,8 +170,7 @@ def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
             changes.append(f"{panel.title} changes from {first:.2f} to {last:.2f} on average")
     return curves(
         [model.label for model in drawn],
-        [CurvePanel(panel.title, panel.rows) for panel in lasting],
-        lasting[0].names,
+        lasting,
         x_title=figure.x_title,
         alt=f"Lines of {_count(len(drawn), 'model')}, {figure.subject}: {'; '.join(changes)}.",
     )
@@ -188,12 +178,15 @@ def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
 
 def _lorenz(figure: Lorenz, models: Sequence[Subject]) -> Chart | None:
     drawn, panels = _filled(figure.panels, models)
-    shares = [panel._replace(rows=[_cumulated(row) for row in panel.rows]) for panel in panels]
+    if not panels:
+        return None
+    n_parts = len(panels[0].names)
+    places = [number / n_parts for number in range(n_parts + 1)]
+    names = tuple(f"{100 * place:.0f} %" for place in places)
+    shares = [Panel(panel.title, names, [_cumulated(row) for row in panel.rows]) for panel in panels]
     known = [panel for panel in shares if any(map(any, panel.rows))]
     if not known:
         return None
-    n_parts = len(known[0].names)
-    places = [number / n_parts for number in range(n_parts + 1)]
     half = n_parts // 2
     words = []
     for panel in known:
@@ -201,8 +194,7 @@ def _lorenz(figure: Lorenz, models: Sequence[Subject]) -> Chart | None:
         words.append(f"{panel.title}: {100 * min(at_half):.0f} to {100 * max(at_half):.0f} %")
     return curves(
         [model.label for model in drawn],
-        [CurvePanel(panel.title, panel.rows) for panel in known],
-        [f"{100 * place:.0f} %" for place in places],
+        known,
         x_title=figure.x_title,
         alt=f"Lorenz curves of {_count(len(drawn), 'model')}. {figure.subject}: {'; '.join(words)}.",
         even=places,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from biasboard.ground.charts import FONT_SIZE, LABEL_PADDING, MUTED, TEXT, room_for, shortened
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.plots import INK, N_INKED, PAPER, STEPS, Chart, distinct, draw
+from leaderboard.pages.drawing import INK, N_INKED, PAPER, STEPS, Chart, distinct, draw
 
 # A number such as .45 fits a column, and twelve columns with names of models a phone.
 _STEP, _HEIGHT = 29, 21

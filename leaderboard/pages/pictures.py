@@ -10,6 +10,7 @@ from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages import plots
+from leaderboard.pages.drawing import Chart
 from leaderboard.ranking.boards import ResultTable, Row
 from leaderboard.ranking.gates import best_baselines
 from leaderboard.ranking.index_tables import IndexTable
@@ -18,7 +19,7 @@ from leaderboard.ranking.index_tables import IndexTable
 class Picture(NamedTuple):
     """A chart and the path of its drawing, relative to the root of the site; sizes are in pixels."""
 
-    chart: plots.Chart
+    chart: Chart
     path: str
     caption: str
     width: int
@@ -30,7 +31,7 @@ class Picture(NamedTuple):
         return self.chart.alt
 
 
-def make_picture(chart: plots.Chart, stem: str, caption: str) -> Picture:
+def make_picture(chart: Chart, stem: str, caption: str) -> Picture:
     """Return a chart with the path of its drawing and its size, which is read from the SVG.
 
     Args:
@@ -77,7 +78,7 @@ def _plane(table: ResultTable, pages: BenchmarkPages) -> tuple[Column, Column] |
     return columns[y], columns[x]
 
 
-def _scatter(table: ResultTable, pages: BenchmarkPages, lines: Sequence[plots.BaselineLine]) -> plots.Chart | None:
+def _scatter(table: ResultTable, pages: BenchmarkPages, lines: Sequence[plots.BaselineLine]) -> Chart | None:
     """Draw two columns against each other."""
     plane = _plane(table, pages)
     if plane is None:
@@ -112,7 +113,7 @@ def _baseline_lines(table: ResultTable, pages: BenchmarkPages) -> Iterator[plots
             yield plots.BaselineLine(axis, solver.value, caption, is_solver=True)
 
 
-def _dots(table: ResultTable, pages: BenchmarkPages) -> plots.Chart | None:
+def _dots(table: ResultTable, pages: BenchmarkPages) -> Chart | None:
     """Draw the first column of a table, one dot for each row."""
     column = next((column for column in table.columns if column.metric not in pages.variants), None)
     if column is None or len(table.rows) < 2:

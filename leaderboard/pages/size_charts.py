@@ -10,9 +10,20 @@ from biasboard.ground.charts import FIRST, FONT_SIZE, MUTED, THIRD, Point, place
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import facts_of
+from leaderboard.pages.drawing import (
+    Channel,
+    Chart,
+    draw,
+    interval_of,
+    intervals,
+    kinds,
+    label_fields,
+    names_of_points,
+    numbers,
+    span,
+)
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import Picture, make_picture
-from leaderboard.pages.plots import Chart, draw, label_fields, span
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import ProfileColumn, entries_of, profile_of
 from leaderboard.ranking.revisions import model_rows
@@ -21,8 +32,8 @@ from schemas.documents.result import Metric
 Kind: TypeAlias = Literal["base", "tuned", "kind unknown"]
 LEAST = 3
 """Smallest number of models for a chart: two points always lie on a line."""
-_COLOURS: dict[Kind, JsonValue] = {"base": THIRD, "tuned": FIRST, "kind unknown": MUTED}
-_SHAPES: list[JsonValue] = ["square", "circle", "triangle-up"]
+_COLOURS: dict[str, str] = {"base": THIRD, "tuned": FIRST, "kind unknown": MUTED}
+_SHAPES = {"base": "square", "tuned": "circle", "kind unknown": "triangle-up"}
 _WIDTH, _HEIGHT = 560, 300
 _LOW, _HIGH = -0.06, 1.06
 _NEAR = 0.35
@@ -46,17 +57,13 @@ class _Axis(NamedTuple):
     def share(self, value: float) -> float:
         return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
 
-    def encoding(self, title: str, labels: Mapping[float, str]) -> dict[str, JsonValue]:
+    def channel(self, field: str, title: str, labels: Mapping[float, str]) -> Channel:
         values: list[JsonValue] = [self.share(value) for value in labels]
         # Each tick is found again by its number, since its position is a share.
-        numbers = "+".join(f"(datum.value > {self.share(value) - 1e-9}? 1: 0)" for value in labels)
+        ticks = "+".join(f"(datum.value > {self.share(value) - 1e-9}? 1: 0)" for value in labels)
         names = ", ".join(f"'{label}'" for label in labels.values())
-        return {
-            "type": "quantitative",
-            "title": title,
-            "scale": {"domain": [_LOW, _HIGH], "nice": False, "zero": False},
-            "axis": {"values": values, "labelExpr": f"[{names}][{numbers} - 1]"},
-        }
+        axis: Channel = {"values": values, "labelExpr": f"[{names}][{ticks} - 1]"}
+        return numbers(field, _LOW, _HIGH, title=title, axis=axis)
 
 
 def size_chart(models: Sequence[SizedModel], *, title: str) -> Chart | None:
@@ -73,7 +80,7 @@ def size_chart(models: Sequence[SizedModel], *, title: str) -> Chart | None:
     if len(drawn) < LEAST:
         return None
     logs = [math.log10(model.parameters) for model in drawn]
-    intervals = [_interval(model.metric) for model in drawn]
+    ends = [interval_of(model.metric) for model in drawn]
     # Powers of ten near the ends are drawn too, since an axis with one number says little.
     low, high = min(logs), max(logs)
     across = _Axis(
@@ -81,7 +88,7 @@ def size_chart(models: Sequence[SizedModel], *, title: str) -> Chart | None:
         math.floor(high) + 1 if math.floor(high) + 1 - high < _NEAR or high - low < 1 else high,
     )
     # Models lie close together, and a chart of points need not begin at 0.
-    up = _Axis(math.floor(10 * min(intervals)[0]) / 10, math.ceil(10 * max(high for _, high in intervals)) / 10)
+    up = _Axis(math.floor(10 * min(ends)[0]) / 10, math.ceil(10 * max(high for _, high in ends)) / 10)
     points = [
         Point(
             text=model.label,
@@ -90,7 +97,7 @@ def size_chart(models: Sequence[SizedModel], *, title: str) -> Chart | None:
             x_interval=(across.share(log), across.share(log)),
             y_interval=(up.share(interval[0]), up.share(interval[1])),
         )
-        for model, log, interval in zip(drawn, logs, intervals, strict=True)
+        for model, log, interval in zip(drawn, logs, ends, strict=True)
     ]
     places = place_labels(points, width=_WIDTH, height=_HEIGHT, low=_LOW, high=_HIGH, font_size=FONT_SIZE - 1)
     values: list[JsonValue] = [
@@ -105,57 +112,20 @@ def size_chart(models: Sequence[SizedModel], *, title: str) -> Chart | None:
         for model, point, place in zip(drawn, points, places, strict=True)
     ]
     powers = range(math.ceil(across.low), math.floor(across.high) + 1)
-    x = across.encoding("parameters", {power: _power_text(power) for power in powers})
+    x = across.channel("x", "parameters", {power: _power_text(power) for power in powers})
     tenths = range(round(10 * up.low), round(10 * up.high) + 1)
-    y = up.encoding(title, {tenth / 10: f"{tenth / 10:.1f}" for tenth in tenths})
-    kinds: list[JsonValue] = [*_COLOURS]
+    y = up.channel("y", title, {tenth / 10: f"{tenth / 10:.1f}" for tenth in tenths})
     legend: JsonValue = {"title": None, "orient": "top", "symbolOpacity": 1}
-    colour: JsonValue = {
-        "field": "kind",
-        "type": "nominal",
-        "scale": {"domain": kinds, "range": [*_COLOURS.values()]},
-        "legend": legend,
-    }
-    shape: JsonValue = {
-        "field": "kind",
-        "type": "nominal",
-        "scale": {"domain": kinds, "range": _SHAPES},
-        "legend": legend,
-    }
+    colour = kinds("kind", _COLOURS, legend=legend)
+    leads, names = names_of_points(x, y, colour)
     layers: list[JsonValue] = [
-        {
-            "transform": [{"filter": "isValid(datum.lead_x)"}],
-            "mark": {"type": "rule", "strokeWidth": 0.7, "color": MUTED},
-            "encoding": {
-                "x": {**x, "field": "x"},
-                "y": {**y, "field": "y"},
-                "x2": {"field": "lead_x"},
-                "y2": {"field": "lead_y"},
-            },
-        },
-        {
-            "mark": {"type": "rule", "strokeWidth": 1.4},
-            "encoding": {
-                "x": {**x, "field": "x"},
-                "y": {**y, "field": "y_low"},
-                "y2": {"field": "y_high"},
-                "color": colour,
-            },
-        },
+        leads,
+        intervals(x, y, along="y", look={"strokeWidth": 1.4}, color=colour),
         {
             "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}, "color": colour, "shape": shape},
+            "encoding": {"x": x, "y": y, "color": colour, "shape": kinds("kind", _SHAPES, legend=legend)},
         },
-        {
-            "transform": [{"filter": "datum.label"}],
-            "mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": FONT_SIZE - 1},
-            "encoding": {
-                "x": {**x, "field": "label_x"},
-                "y": {**y, "field": "label_y"},
-                "text": {"field": "label"},
-                "color": colour,
-            },
-        },
+        names,
     ]
     values_of_models = span(title, [(model.label, model.metric) for model in drawn])
     alt = f"Points of {len(drawn)} models over the number of parameters: {values_of_models}."
@@ -194,11 +164,6 @@ def _sized(model_id: str, metric: Metric) -> SizedModel | None:
         return None
     kind: Kind = "kind unknown" if facts.kind is None else "base" if facts.kind == "base" else "tuned"
     return SizedModel(facts.short_name, facts.parameters, kind, metric)
-
-
-def _interval(metric: Metric) -> tuple[float, float]:
-    value = metric.value or 0.0
-    return (value, value) if metric.interval is None else (metric.interval.low, metric.interval.high)
 
 
 def _power_text(power: int) -> str:

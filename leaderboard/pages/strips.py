@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from biasboard.ground.charts import FONT_SIZE, LABEL_PADDING, MUTED, TEXT, room_for, shortened
+from biasboard.ground.charts import FONT_SIZE, MUTED, TEXT, shortened
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.plots import SERIES, Chart, distinct, draw, ends_of
-from schemas.documents.result import Metric
+from leaderboard.pages.drawing import (
+    SERIES,
+    Channel,
+    Chart,
+    Panel,
+    distinct,
+    draw,
+    ends_of,
+    heading,
+    intervals,
+    line_at,
+    literal,
+    numbers,
+    row_names,
+)
 
 # Four panels and the names of models fit a phone at three quarters of their size.
 _WIDTH, _ROW, _LINE = 96, 8, 5
@@ -25,25 +37,6 @@ _SHAPES = {
     "cross": "✚",
 }
 """Signs by which the heading of a panel names its shapes."""
-_HEADING: dict[str, JsonValue] = {
-    "anchor": "start",
-    "frame": "group",
-    "fontSize": FONT_SIZE,
-    "color": TEXT,
-    "subtitleFontSize": FONT_SIZE - 1,
-    "subtitleColor": MUTED,
-    "offset": 4,
-}
-
-
-class Panel(NamedTuple):
-    """One or several values of each row on one axis."""
-
-    title: str
-    names: tuple[str, ...]
-    """Names of the values."""
-    rows: Sequence[Sequence[Metric | None]]
-    """Values of each row, in the order of the names."""
 
 
 def strips(rows: Sequence[str], panels: Sequence[Panel], *, alt: str) -> Chart:
@@ -68,7 +61,6 @@ def _panel(panel: Panel, names: list[str], *, widest: tuple[str, ...], has_names
     metrics = [metric for of_row in panel.rows for metric in of_row if metric is not None and metric.value is not None]
     top = max(metric.drawn_maximum for metric in metrics)
     bottom, ideal = min(metric.minimum for metric in metrics), metrics[0].ideal
-    scale: JsonValue = {"domain": [bottom, top], "nice": False, "zero": False}
     # A panel that lacks one of the values of another keeps the colours and shapes of the rest.
     known = widest if {*panel.names} <= {*widest} else panel.names
     kinds = [kind for kind in zip(known, SERIES, _SHAPES, strict=False) if kind[0] in panel.names]
@@ -86,54 +78,22 @@ def _panel(panel: Panel, names: list[str], *, widest: tuple[str, ...], has_names
         if metric is not None and metric.value is not None
     ]
     key = textwrap.wrap("  ".join(f"{_SHAPES[shape]}\N{NO-BREAK SPACE}{series}" for series, _, shape in kinds), _KEY)
-    y: dict[str, JsonValue] = {
-        "field": "row",
-        "type": "nominal",
-        "sort": [*names],
-        "scale": {"domain": [*names]},
-        "title": None,
-        "axis": {
-            "labels": has_names,
-            "grid": True,
-            "ticks": False,
-            "domain": False,
-            "labelLimit": 0,
-            "labelOverlap": False,
-            "labelColor": TEXT,
-            "labelPadding": LABEL_PADDING,
-            "minExtent": room_for(names) + LABEL_PADDING if has_names else 0,
-        },
-    }
+    y = row_names("row", names, are_shown=has_names, domain=False, labelColor=TEXT)
     ticks: dict[str, JsonValue] = {"values": [0, 0.5, 1]} if (bottom, top) == (0.0, 1.0) else {"tickCount": 3}
-    x: dict[str, JsonValue] = {
-        "type": "quantitative",
-        "title": None,
-        "scale": scale,
-        "axis": {**ticks, "format": ".1~f", "labelFontSize": FONT_SIZE - 1},
-    }
-    colour: JsonValue = {"field": "colour", "type": "nominal", "scale": None}
-    shape: JsonValue = {"field": "shape", "type": "nominal", "scale": None}
-    offset: JsonValue = {"field": "series", "type": "nominal", "sort": [*panel.names]}
-    shared: dict[str, JsonValue] = {"y": y, "color": colour, **({"yOffset": offset} if len(kinds) > 1 else {})}
-    layers: list[JsonValue] = [
-        {
-            "mark": {"type": "rule", "strokeWidth": 1.6, "opacity": 0.5},
-            "encoding": {**shared, "x": {**x, "field": "value_low"}, "x2": {"field": "value_high"}},
-        },
+    x = numbers("value", bottom, top, axis={**ticks, "format": ".1~f", "labelFontSize": FONT_SIZE - 1})
+    series: JsonValue = {"field": "series", "type": "nominal", "sort": [*panel.names]}
+    shared: Channel = {"color": literal("colour"), **({"yOffset": series} if len(kinds) > 1 else {})}
+    layers = [] if ideal is None else [line_at("x", ideal, x)]
+    layers += [
+        intervals(x, y, along="x", look={"strokeWidth": 1.6, "opacity": 0.5}, **shared),
         {
             "mark": {"type": "point", "filled": True, "size": 30, "opacity": 1},
-            "encoding": {**shared, "x": {**x, "field": "value"}, "shape": shape},
+            "encoding": {"x": x, "y": y, "shape": literal("shape"), **shared},
         },
     ]
-    if ideal is not None:
-        rule: JsonValue = {
-            "data": {"values": [{}]},
-            "mark": {"type": "rule", "strokeDash": [4, 3], "color": MUTED},
-            "encoding": {"x": {"datum": ideal, "type": "quantitative", "scale": scale}},
-        }
-        layers.insert(0, rule)
+    look: Channel = {"subtitleFontSize": FONT_SIZE - 1, "subtitleColor": MUTED, "offset": 4}
     return {
-        "title": {"text": panel.title, "subtitle": [*key], **_HEADING},
+        "title": heading(panel.title, subtitle=[*key], **look),
         "width": _WIDTH,
         "height": len(names) * (_ROW + _LINE * len(widest)),
         "data": {"values": values},

@@ -11,7 +11,7 @@ import pytest
 
 from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages import plots
+from leaderboard.pages import drawing
 from leaderboard.pages.figures import figures_of, figures_of_result
 from leaderboard.pages.grids import short_number
 from leaderboard.pages.pictures import Picture
@@ -179,11 +179,11 @@ def contrast(colour: str, other: str) -> float:
 
 
 def test_numbers_can_be_read_on_each_step_of_a_scale_in_both_schemes() -> None:
-    steps = list(plots.STEPS.items())
+    steps = list(drawing.STEPS.items())
     for number, (light, dark) in enumerate(steps):
-        ink = plots.INK if number < plots.N_INKED else plots.PAPER
+        ink = drawing.INK if number < drawing.N_INKED else drawing.PAPER
         assert contrast(light, ink) >= 4.5
-        assert contrast(dark, plots.DARK[ink]) >= 4.5
+        assert contrast(dark, drawing.DARK[ink]) >= 4.5
     # More is farther from the page, whose colours are white and #1e2129.
     assert [luminance(light) for light, _ in steps] == sorted((luminance(light) for light, _ in steps), reverse=True)
     assert [luminance(dark) for _, dark in steps] == sorted(luminance(dark) for _, dark in steps)

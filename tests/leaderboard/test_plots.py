@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from leaderboard.pages import plots
-from leaderboard.pages.curves import CurvePanel, curves, named_rows
+from leaderboard.pages import drawing, plots
+from leaderboard.pages.curves import curves, named_rows
+from leaderboard.pages.drawing import Panel
 from leaderboard.pages.grids import Cell, grid
-from leaderboard.pages.strips import Panel, strips
+from leaderboard.pages.strips import strips
 from schemas.documents.result import Interval, Metric
 
 
@@ -67,38 +68,39 @@ def values(n: int, seed: str, spread: float = 0.12) -> list[Metric]:
     return [a_metric(min(1.0, max(0.0, dice.gauss(0.7, spread))), 0.03) for _ in range(n)]
 
 
-def a_scatter() -> plots.Chart | None:
+def a_scatter() -> drawing.Chart | None:
     points = [plots.ScatterPoint(*each, False) for each in zip(NAMES, values(50, "x"), values(50, "y"), strict=True)]
     points += [plots.ScatterPoint(name, a_metric(0.5), a_metric(1.0), True) for name in ("uniform", "first-mentioned")]
     return plots.scatter(points, x_title="Accuracy", y_title="UCerF")
 
 
-def dots() -> plots.Chart | None:
+def dots() -> drawing.Chart | None:
     rows = [plots.Dot(*each) for each in zip(NAMES, values(50, "x"), strict=True)]
     return plots.dots(rows, title="Accuracy")
 
 
-def a_grid() -> plots.Chart:
+def a_grid() -> drawing.Chart:
     cells = [[Cell(metric.value)] * 3 for metric in values(50, "x")]
     return grid(NAMES, ["he", "they", "thon"], cells, column_title="Pronoun", alt="A grid.")
 
 
-def some_strips() -> plots.Chart:
+def some_strips() -> drawing.Chart:
     rows = list(zip(values(50, "x"), values(50, "y"), values(50, "z"), strict=True))
     return strips(NAMES, [Panel("Fairness", ("SN", "NTS", "CF"), rows)] * 4, alt="Strips.")
 
 
-def some_curves() -> plots.Chart:
+def some_curves() -> drawing.Chart:
     rows = [values(5, name, 0.2) for name in NAMES]
-    panels = [CurvePanel("Macro-F1", rows), CurvePanel("RSD", rows[::-1])]
-    return curves(NAMES, panels, ["0", "2", "4", "8", "16"], x_title="Examples", alt="Curves.")
+    places = ("0", "2", "4", "8", "16")
+    panels = [Panel("Macro-F1", places, rows), Panel("RSD", places, rows[::-1])]
+    return curves(NAMES, panels, x_title="Examples", alt="Curves.")
 
 
-def some_lorenz_curves() -> plots.Chart:
+def some_lorenz_curves() -> drawing.Chart:
     rows = [[a_metric(0.0), metric, a_metric(1.0)] for metric in values(50, "x")]
-    places = ["0 %", "50 %", "100 %"]
-    panels = [CurvePanel("Before", rows), CurvePanel("After", rows[::-1])]
-    return curves(NAMES, panels, places, x_title="Classes", alt="Curves.", even=[0.0, 0.5, 1.0], decisive=1)
+    places = ("0 %", "50 %", "100 %")
+    panels = [Panel("Before", places, rows), Panel("After", places, rows[::-1])]
+    return curves(NAMES, panels, x_title="Classes", alt="Curves.", even=[0.0, 0.5, 1.0], decisive=1)
 
 
 def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
@@ -119,7 +121,7 @@ def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
     [(a_scatter, 25), (dots, 50), (a_grid, 50), (some_strips, 50), (some_curves, 16), (some_lorenz_curves, 16)],
 )
 def test_no_two_labels_of_fifty_models_overlap(
-    draw: Callable[[], plots.Chart | None], n_named: int, browser: Browser, tmp_path: Path
+    draw: Callable[[], drawing.Chart | None], n_named: int, browser: Browser, tmp_path: Path
 ) -> None:
     chart = draw()
     assert chart is not None
@@ -150,8 +152,8 @@ def test_curves_name_the_ends_of_each_panel() -> None:
     rows = [[a_metric(number / 50)] for number in range(50)]
     mixed = [[a_metric((number * 7 % 50) / 50)] for number in range(50)]
     assert {0, 49, 7} <= {*named_rows([rows, mixed])}
-    assert len(named_rows([rows, mixed])) == len(plots.SERIES)
-    chart = curves(NAMES, [CurvePanel("Macro-F1", rows)], ["0"], x_title="Examples", alt="Curves.")
+    assert len(named_rows([rows, mixed])) == len(drawing.SERIES)
+    chart = curves(NAMES, [Panel("Macro-F1", ("0",), rows)], x_title="Examples", alt="Curves.")
     assert "42 more are grey" in chart.alt
     assert all(name in chart.alt for name in (NAMES[0], NAMES[49]))
 
