@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages.addresses import result_page
 from leaderboard.pages.markup import interval_text, metric_number, slug
 from leaderboard.pages.tables import AnyView, IndexView, Section, TableRow
 from leaderboard.ranking.index_tables import IndexRow, IndexTable
@@ -56,20 +55,6 @@ class Badge(NamedTuple):
         return f"[![{_plain(self.alt)}]({address}{self.path})]({address}{self.page})"
 
 
-class _Standing(NamedTuple):
-    """The row of a model in the table that its badge is about."""
-
-    model_id: str
-    identity_sha256: str
-    detail: str
-    """Words that distinguish the model from others with the same id; empty if there are none."""
-    table: str
-    anchor: str
-    right: str
-    colour: str
-    reason: str | None
-
-
 def make_badges(sections: Sequence[Section], indices: Sequence[IndexView]) -> dict[str, tuple[Badge, ...]]:
     """Return the badges of each model, by its id: one for each benchmark in which it has a result.
 
@@ -82,43 +67,46 @@ def make_badges(sections: Sequence[Section], indices: Sequence[IndexView]) -> di
         indices: The tables of all indices.
     """
     views: list[AnyView] = [*indices, *sorted(sections, key=lambda section: not section.table.is_whole)]
-    firsts: dict[tuple[str, str], _Standing] = {}
+    firsts: dict[tuple[str, str], tuple[AnyView, TableRow]] = {}
     for view in views:
         # Of results that contradict each other, the one that a maintainer preferred represents the model.
         for row in sorted(view.rows, key=lambda row: row.row.rank is None):
             if not row.is_baseline:
-                firsts.setdefault((view.benchmark, row.model.identity_sha256), _standing(view, row))
-    of_id: dict[tuple[str, str], list[_Standing]] = {}
-    for (benchmark, _), standing in firsts.items():
-        of_id.setdefault((benchmark, standing.model_id), []).append(standing)
+                firsts.setdefault((view.benchmark, row.model.identity_sha256), (view, row))
     found: dict[str, list[Badge]] = {}
     for benchmark in dict.fromkeys(section.benchmark for section in sections):
-        for (of_benchmark, model_id), several in of_id.items():
-            if of_benchmark == benchmark:
-                badges = (_badge(benchmark, standing, is_alone=len(several) == 1) for standing in several)
-                found.setdefault(model_id, []).extend(badges)
+        of_benchmark = [first for (name, _), first in firsts.items() if name == benchmark]
+        n_identities = Counter(row.model.id for _, row in of_benchmark)
+        for view, row in of_benchmark:
+            badge = _badge(view, row, is_alone=n_identities[row.model.id] == 1)
+            found.setdefault(row.model.id, []).append(badge)
     return {model_id: tuple(badges) for model_id, badges in found.items()}
 
 
-def _standing(view: AnyView, row: TableRow) -> _Standing:
-    table, reason = view.table, row.row.unranked
+def _badge(view: AnyView, row: TableRow, *, is_alone: bool) -> Badge:
+    table, model, reason = view.table, row.model, row.row.unranked
     primary = table.rows[0].primary.name if isinstance(table, IndexTable) else table.primary
     metric = None
-    if primary is None:
-        if load_benchmark(view.benchmark).indices:
-            reason = "the index of all configs ranks the models, and this model has none"
-    else:
+    if primary is not None:
         metric = row.row.primary if isinstance(row.row, IndexRow) else row.row.entry.metric(primary)
-    right, colour = _words(row.row, view.primary_label, metric)
-    return _Standing(
-        model_id=row.model.id,
-        identity_sha256=row.model.identity_sha256,
-        detail=view.detail(row.row),
-        table=view.conditions,
-        anchor=f"{view.anchor}-{row.model.identity_sha256[:8]}",
+    elif load_benchmark(view.benchmark).indices:
+        reason = "the index of all configs ranks the models, and this model has none"
+    words, colour = _words(row.row, view.primary_label, metric)
+    detail = "" if is_alone else view.detail(row.row)
+    named = f"{model.id} ({detail})" if detail else model.id
+    title = printable(
+        f"{named} in {view.conditions}: {words}" + (f": {reason}" if reason else ""),
+        most=_MOST_TITLE,
+    )
+    left, right = _short(view.pages.heading, _MOST_LEFT), _short(words, _MOST_RIGHT)
+    ending = "" if is_alone else f"-{model.identity_sha256[:8]}"
+    return Badge(
+        path=f"{_FOLDER}/{slug(view.benchmark)}/{slug(model.id)}{ending}.svg",
+        left=left,
         right=right,
-        colour=colour,
-        reason=reason,
+        title=title,
+        page=view.result_page(row),
+        svg=_drawn(left, right, title, colour),
     )
 
 
@@ -132,22 +120,6 @@ def _words(row: AnyRow, label: str, primary: Metric | None) -> tuple[str, str]:
     if row.is_below and row.unranked == row.shut:
         return "below the gate", _BELOW
     return "unranked", _UNRANKED
-
-
-def _badge(benchmark: str, standing: _Standing, *, is_alone: bool) -> Badge:
-    ending = "" if is_alone else f"-{standing.identity_sha256[:8]}"
-    reason = f": {standing.reason}" if standing.reason else ""
-    named = f"{standing.model_id} ({standing.detail})" if standing.detail and not is_alone else standing.model_id
-    title = printable(f"{named} in {standing.table}: {standing.right}{reason}", most=_MOST_TITLE)
-    left, right = _short(load_pages(benchmark).heading, _MOST_LEFT), _short(standing.right, _MOST_RIGHT)
-    return Badge(
-        path=f"{_FOLDER}/{slug(benchmark)}/{slug(standing.model_id)}{ending}.svg",
-        left=left,
-        right=right,
-        title=title,
-        page=result_page(standing.model_id, standing.anchor),
-        svg=_drawn(left, right, title, standing.colour),
-    )
 
 
 def _short(text: str, most: int) -> str:

@@ -23,10 +23,11 @@ from leaderboard.pages.choice_keys import (
     table_id,
     table_names,
 )
+from leaderboard.pages.item_outcomes import group_columns, kind_digits
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Board
-from leaderboard.verify.entries import KINDS, Entry, kinds_of
+from leaderboard.verify.entries import KINDS, Entry
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import verified_parts
 
@@ -157,17 +158,11 @@ class _Pieces(NamedTuple):
 
 def _items(records: RecordColumns) -> _Pieces:
     columns = records.columns
-    owners, keys, values = columns["groups"].entries
-    groups: list[JsonValue] = []
-    for code, key in enumerate(keys.coded.texts):
-        chosen = keys.coded.codes == code
-        coded = Column(values.array.filter(chosen)).coded
-        if len(coded.texts) > _MOST_VALUES:
-            continue
-        of_item = [-1] * len(records)
-        for owner, value in zip(owners[chosen].tolist(), coded.codes.tolist(), strict=True):
-            of_item[owner] = value
-        groups.append({"key": key, "values": list(coded.texts), "codes": list(of_item)})
+    groups: list[JsonValue] = [
+        {"key": one.key, "values": list(one.values), "codes": list(one.codes)}
+        for one in group_columns(records)
+        if len(one.values) <= _MOST_VALUES
+    ]
     prompts = _by_record(records, records.exchanges["prompt"].texts)
     options = _by_record(records, _lists(records.exchanges["options"], _texts))
     rows: list[JsonValue] = [
@@ -180,8 +175,6 @@ def _items(records: RecordColumns) -> _Pieces:
 
 
 def _answers(records: RecordColumns, task: str) -> _Pieces:
-    codes = {kind: str(number) for number, kind in enumerate(KINDS)}
-    kinds = "".join(codes[kind] for kind in kinds_of(records, task))
     exchanges = records.exchanges
     logprobs = _by_record(records, _lists(exchanges["option_logprobs"], _numbers))
     texts = _by_record(records, exchanges["text"].texts)
@@ -199,7 +192,7 @@ def _answers(records: RecordColumns, task: str) -> _Pieces:
         )
     ]
     names = ["logprobs", "texts", "reading", "reason"]
-    return _Pieces({"kinds": kinds}, dict(_cut("answers", names, rows)))
+    return _Pieces({"kinds": kind_digits(records, task)}, dict(_cut("answers", names, rows)))
 
 
 def _lists(column: Column, values_of: Callable[[Column], Sequence[JsonValue]]) -> list[JsonValue]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -52,8 +52,7 @@ def kind_codes(entry: Entry, memory: Memory) -> Codes:
     parts: dict[str, JsonValue] = {"records": entry.result.records.sha256, "task": entry.result.signature.task}
     stored = memory.get(_KINDS, parts)
     if not isinstance(stored, str):
-        codes = {kind: str(code) for code, kind in enumerate(KINDS)}
-        stored = "".join(codes[kind] for kind in kinds_of(_records(entry), entry.result.signature.task))
+        stored = kind_digits(_records(entry), entry.result.signature.task)
         memory.put(_KINDS, parts, stored)
     return np.frombuffer(stored.encode(), dtype=np.uint8) - ord("0")
 
@@ -104,12 +103,22 @@ def _facts(records: RecordColumns) -> dict[str, JsonValue]:
         name: [str(text) for text in columns[field].texts]
         for name, field in (("items", "item_id"), ("configs", "config"), ("splits", "split"))
     }
-    owners, keys, values = columns["groups"].entries
-    groups: list[JsonValue] = []
+    groups: list[JsonValue] = [[one.key, list(one.values), list(one.codes)] for one in group_columns(records)]
+    return {**named, "groups": groups}
+
+
+def group_columns(records: RecordColumns) -> Iterator[GroupColumn]:
+    """Yield the values of all items in each group."""
+    owners, keys, values = records.columns["groups"].entries
     for code, key in enumerate(keys.coded.texts):
         chosen = keys.coded.codes == code
         coded = Column(values.array.filter(chosen)).coded
         of_item = np.full(len(records), -1)
         of_item[owners[chosen]] = coded.codes
-        groups.append([key, list(coded.texts), of_item.tolist()])
-    return {**named, "groups": groups}
+        yield GroupColumn(str(key), [str(text) for text in coded.texts], of_item.tolist())
+
+
+def kind_digits(records: RecordColumns, task: str) -> str:
+    """Return the kind of each answer, such as right or refused, as the digit of its place in ``KINDS``."""
+    digits = {kind: str(place) for place, kind in enumerate(KINDS)}
+    return "".join(digits[kind] for kind in kinds_of(records, task))

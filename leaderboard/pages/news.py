@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree
 
 from biasboard.ground.plain_text import printable
-from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.exports import Fields, Files, Table
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.ranking.boards import Board, Row
@@ -57,21 +56,6 @@ _FIELDS: Fields[News] = {
 }
 
 
-class _Shown(NamedTuple):
-    """A result on the board and its address on the site."""
-
-    model: ModelView
-    placement: Placement
-
-    @property
-    def row(self) -> Row:
-        return self.placement.row
-
-    @property
-    def address(self) -> str:
-        return self.placement.page
-
-
 def make_news(
     register: Register, board: Board, models: Sequence[ModelView], left_out: Sequence[LeftOut]
 ) -> tuple[News, ...]:
@@ -88,7 +72,7 @@ def make_news(
         left_out: Invalid results.
     """
     shown = {
-        placement.row.entry.place: _Shown(model, placement)
+        placement.row.entry.place: placement
         for model in models
         for placement in model.placements
         if placement.row.entry.origin == "accepted"
@@ -120,7 +104,7 @@ def _state(row: Row) -> str:
     return "shown; the index ranks" if row.unranked == BY_INDEX else f"unranked: {row.unranked}"
 
 
-def _of_result(acceptance: Acceptance, shown: _Shown | None, otherwise: str) -> Iterator[News]:
+def _of_result(acceptance: Acceptance, shown: Placement | None, otherwise: str) -> Iterator[News]:
     """Yield what the register says about one result."""
 
     def event(date: str, what: Event, text: str) -> News:
@@ -148,11 +132,11 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _contradictions(shown: Mapping[str, _Shown]) -> Iterator[News]:
+def _contradictions(shown: Mapping[str, Placement]) -> Iterator[News]:
     """Yield the results of one model in one table whose answers contradict each other."""
-    groups: dict[tuple[str, str], list[_Shown]] = {}
+    groups: dict[tuple[str, str], list[Placement]] = {}
     for one in shown.values():
-        key = (one.placement.section.anchor, one.row.entry.result.model.identity_sha256)
+        key = (one.section.anchor, one.row.entry.result.model.identity_sha256)
         groups.setdefault(key, []).append(one)
     for group in groups.values():
         decisions = [one.row.entry.acceptance for one in group]
@@ -167,9 +151,9 @@ def _contradictions(shown: Mapping[str, _Shown]) -> Iterator[News]:
                 yield _about(one, settled or max(dates), event, f"{one.row.entry.double}.")
 
 
-def _superseded(shown: Mapping[str, _Shown]) -> Iterator[News]:
+def _superseded(shown: Mapping[str, Placement]) -> Iterator[News]:
     """Yield the results of models that have one on a newer version of the same dataset, asked in the same way."""
-    groups: dict[tuple[str | None, ...], list[_Shown]] = {}
+    groups: dict[tuple[str | None, ...], list[Placement]] = {}
     for one in shown.values():
         signature, model = one.row.entry.result.signature, one.row.entry.result.model
         key = (signature.dataset, signature.config, signature.prompt, model.id, model.revision)
@@ -186,14 +170,14 @@ def _superseded(shown: Mapping[str, _Shown]) -> Iterator[News]:
                 yield _about(older, decision.accepted, "replaced", text)
 
 
-def _version(one: _Shown) -> tuple[int, ...]:
+def _version(one: Placement) -> tuple[int, ...]:
     return tuple(map(int, one.row.entry.result.signature.dataset_version.split(".")))
 
 
-def _about(one: _Shown, date: str, event: Event, text: str) -> News:
-    section, place = one.placement.section, one.row.entry.place
-    heading = load_pages(section.benchmark).heading
-    return News(date, event, one.model.id, heading, section.name, text, _state(one.row), place, one.address)
+def _about(one: Placement, date: str, event: Event, text: str) -> News:
+    entry, section = one.row.entry, one.section
+    model, heading = entry.result.model.id, section.pages.heading
+    return News(date, event, model, heading, section.name, text, _state(one.row), entry.place, one.page)
 
 
 def by_benchmark(news: Sequence[News]) -> tuple[News, ...]:

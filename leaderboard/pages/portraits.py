@@ -9,7 +9,7 @@ from typing import NamedTuple
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.model_facts import display_name, facts_of
-from leaderboard.pages.addresses import permalink, result_page
+from leaderboard.pages.addresses import result_page
 from leaderboard.pages.markup import metric_number
 from leaderboard.pages.model_list import size_text
 from leaderboard.pages.summaries import extremes, slices_by_group
@@ -147,13 +147,9 @@ def _identities(profile: Profile, model_id: str) -> list[str]:
 
 
 def _link(view: AnyView, row: AnyRow) -> ResultLink:
-    entry = entries_of(row)[0]
-    if not isinstance(row, IndexRow):
-        page = permalink(entry.result)
-        anchor = page.rpartition("/")[2].removesuffix(".html")
-    else:
-        anchor = f"{view.anchor}-{entry.result.model.identity_sha256[:8]}"
-        page = result_page(entry.result.model.id, anchor)
+    model = entries_of(row)[0].result.model
+    anchor = f"{view.anchor}-{model.identity_sha256[:8]}"
+    page = result_page(model.id, anchor)
     return ResultLink(view.words[:1].upper() + view.words[1:], view.conditions, page, anchor)
 
 

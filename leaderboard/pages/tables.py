@@ -612,10 +612,6 @@ def _primary(table: AnyTable) -> str | None:
     return table.primary if isinstance(table, ResultTable) else table.rows[0].primary.name
 
 
-def _is_imported(row: AnyRow) -> bool:
-    return row.is_imported
-
-
 def _command(entry: Entry, options: str, limits: str = "") -> str:
     signature = entry.result.signature
     return (
