@@ -140,17 +140,6 @@ class Paper(NamedTuple):
     doi: str | None = None
 
 
-class BaselinePanel(NamedTuple):
-    """A table of baselines that replaces the line ``<!-- generated: NAME -->`` of a hand-written page."""
-
-    name: str
-    """Name of the panel in that line."""
-    decider: str
-    """Key of a column; the panel shows the first table with that column that contains baselines."""
-    columns: tuple[str, ...]
-    """Keys of the columns that the panel shows."""
-
-
 class Example(NamedTuple):
     """A real item of the benchmark, for readers who have never seen one."""
 
@@ -221,7 +210,6 @@ class BenchmarkPages:
     """What the benchmark's paper draws, below its first table."""
     baseline_note: str | None = None
     """Sentences below each table with baselines that say how to compare a score with theirs; None for no note."""
-    baseline_panel: BaselinePanel | None = None
     papers: tuple[Paper, ...] = ()
     """Papers to cite with the benchmark's numbers."""
 

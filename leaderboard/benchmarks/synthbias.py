@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from leaderboard.benchmark_figures import Clouds
 from leaderboard.benchmark_pages import (
-    BaselinePanel,
     BenchmarkPages,
     Column,
     Example,
@@ -213,11 +212,6 @@ PAGES = BenchmarkPages(
         "choosing the occupation in the same place, reaches a perfect UCerF of 1 without reading the sentence. Only a "
         "model whose accuracy is separably above that of every baseline, by .05 or more, is ranked, whichever metric "
         "ranks: by default its accuracy in the worst group."
-    ),
-    baseline_panel=BaselinePanel(
-        name="baselines",
-        decider="accuracy",
-        columns=("accuracy", "accuracy_pro", "accuracy_anti", "accuracy_gap", "ucerf"),
     ),
     papers=(
         Paper(

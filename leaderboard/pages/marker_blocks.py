@@ -6,51 +6,36 @@ from collections.abc import Sequence
 
 import jinja2
 
-from biasboard.ground.errors import ConfigError
-from leaderboard.benchmark_pages import BaselinePanel, pages_of_benchmarks
 from leaderboard.pages.addresses import permalink
 from leaderboard.pages.explorer import explorer_link
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.news import News
 from leaderboard.pages.profile import TINTS, front_parts, front_table
 from leaderboard.pages.shown_findings import shown_findings
-from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Board
 
-_BLOCKS = ("profile", "findings", "examples", "news", "apart")
 _MOST_NEWS = 3
 
 
 def make_blocks(
     environment: jinja2.Environment,
     board: Board,
-    sections: Sequence[Section],
     models: Sequence[ModelView],
     news: Sequence[News],
     n_apart: int,
 ) -> dict[str, str]:
     """Return the blocks that replace the markers of hand-written pages, by name.
 
-    They are the table of the front page, findings, an example of each benchmark, the newest events, the panel of
-    baselines of each benchmark, and a link to the results that are set apart.
+    They are the table of the front page, findings, an example of each benchmark, the newest events, and a link to the
+    results that are set apart.
 
     Args:
         environment: Templates.
         board: All results.
-        sections: All tables.
         models: All models with their results.
         news: Events of accepted results, the newest first.
         n_apart: Number of results that are set apart.
-
-    Raises:
-        ConfigError: two blocks have the same name.
     """
-    panels: dict[str, str] = {}
-    for pages in pages_of_benchmarks():
-        if (panel := pages.baseline_panel) is not None:
-            if panel.name in (*_BLOCKS, *panels):
-                raise ConfigError(f"benchmark '{pages.name}': another block is called '{panel.name}'; rename its panel")
-            panels[panel.name] = _panel(environment, sections, pages.name, panel)
     parts = front_parts(board)
     explored = frozenset(
         permalink(placement.row.entry.result)
@@ -68,7 +53,6 @@ def make_blocks(
         "examples": block("examples.html.j2", parts=parts),
         "news": block("lately.html.j2", news=news[:_MOST_NEWS]),
         "apart": _apart_note(n_apart),
-        **panels,
     }
 
 
@@ -79,19 +63,3 @@ def _apart_note(n: int) -> str:
     own = "its" if n == 1 else "their"
     link = '<a href="apart.html">results that stand apart</a>'
     return f'<p class="bb-note">{subject} no table or no place of {own} own in one: {link}.</p>'
-
-
-def _panel(environment: jinja2.Environment, sections: Sequence[Section], benchmark: str, panel: BaselinePanel) -> str:
-    section = next(
-        (
-            section
-            for section in sections
-            if section.table.signature.benchmark == benchmark
-            and section.n_baselines
-            and any(column.key == panel.decider for column in section.table.columns)
-        ),
-        None,
-    )
-    rows = () if section is None else tuple(row for row in section.table.rows if row.entry.is_baseline)
-    columns = () if section is None else tuple(c for c in section.table.columns if c.key in panel.columns)
-    return environment.get_template("baselines.html.j2").render(section=section, rows=rows, columns=columns)

@@ -180,7 +180,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     files |= {**explorer_files(view.board, view.models, view.sections, report), **view.suites.files}
     files |= compare_files(view.board, view.models, view.sections, view.indices, report)
     n_apart = sum(len(group.results) for group in view.apart)
-    blocks = make_blocks(environment, view.board, view.sections, view.models, view.lately, n_apart)
+    blocks = make_blocks(environment, view.board, view.models, view.lately, n_apart)
     for path, text in handwritten.items():
         if path in files:
             raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")

@@ -24,7 +24,7 @@ PROMISED = """# Title
 
 <!-- generated: profile -->
 
-<!-- generated: baselines -->
+<!-- generated: examples -->
 """
 
 
@@ -165,11 +165,11 @@ def test_a_baseline_has_a_page_but_no_files_of_its_own(view: View, texts: dict[s
 def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
     assert "generated:" not in texts["index.md"]
     assert "acme/small" in texts["index.md"]
-    assert "What the baselines score on synthbias 9.0.0, type2" in texts["index.md"]
+    assert "bb-examples" in texts["index.md"]
 
 
 def test_an_unknown_block_is_an_error_with_the_known_ones(view: View) -> None:
-    known = "apart, baselines, examples, findings, news, profile"
+    known = "apart, examples, findings, news, profile"
     with pytest.raises(ConfigError, match=rf"site/docs/x.md: no generated block 'ranking'; have: {known}"):
         generate(view, {"x.md": "<!-- generated: ranking -->\n"})
 
