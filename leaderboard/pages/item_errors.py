@@ -8,21 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.memory import Memory
-from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages import plots
 from leaderboard.pages.answers import LONG
 from leaderboard.pages.explorer import MOST_RECORDS, explorer_link
 from leaderboard.pages.exports import Fields, Files, Table
-from leaderboard.pages.item_outcomes import ItemFacts, item_facts, kind_codes, prompts_at
+from leaderboard.pages.item_outcomes import Codes, ItemFacts, item_facts, kind_codes, prompts_at
 from leaderboard.pages.model_views import Placement
-from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Row
 from leaderboard.verify.entries import KINDS
 
 _MOST_SHOWN = 15
 """Number of the items missed most often that the page shows; the files hold all items."""
-_MOST_BARS = 21
 _UNANSWERED = ("refused", "unparsed", "failed")
 
 
@@ -55,12 +51,13 @@ class Missed(NamedTuple):
     """Reason why nothing was counted; None if it was."""
     n_missed: int
     """Number of items that at least one model answered wrong."""
+    n_missed_by_all: int
+    """Number of items that every model answered wrong."""
     shown: tuple[MissedItem, ...]
     withheld: str | None
     """Reason why texts are not shown; None if they are."""
     warning: str | None
     """Warning that texts may offend; None if there is none."""
-    picture: Picture | None
     table: Table
     """All items for download, those missed most often first; no rows if nothing was counted."""
 
@@ -81,7 +78,7 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
     anchor = f"missed-{section.anchor}"
     empty = Table(Files(f"{section.files.stem}-missed", is_packed=True), {}, (), is_of_many=True)
     ids = tuple(entry.result.model.id for entry in counted)
-    nothing = Missed(section, anchor, ids, len(models) - len(counted), None, 0, (), None, None, None, empty)
+    nothing = Missed(section, anchor, ids, len(models) - len(counted), None, 0, 0, (), None, None, empty)
     if not counted:
         return nothing._replace(why_none="no model has a result here that counts")
     if any(entry.match.is_held_out for entry in counted):
@@ -97,7 +94,9 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
     facts = item_facts(counted[0], memory)
     order = np.argsort(-wrong, kind="stable").tolist()
     first = [place for place in order[:_MOST_SHOWN] if wrong[place]]
-    shown = _Shown(section, facts, [placements[entry.origin, entry.place] for entry in counted])
+    own = [placements[entry.origin, entry.place] for entry in counted]
+    # A result may be without its texts although the items of the dataset may be shown.
+    withheld = own[0].answers.withheld if all(one.answers.withheld is not None for one in own) else None
     fields: Fields[int] = {
         "item": (str, lambda index: facts.items[index]),
         "config": (str, lambda index: facts.configs[index]),
@@ -109,10 +108,10 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
     }
     return nothing._replace(
         n_missed=int((wrong > 0).sum()),
-        shown=shown.items(first, wrong.tolist(), unanswered.tolist(), memory),
-        withheld=shown.withheld,
-        warning=shown.warning,
-        picture=_picture(section, np.bincount(wrong, minlength=len(counted) + 1).tolist()),
+        n_missed_by_all=int((wrong == len(counted)).sum()),
+        shown=_items(section, facts, own, first, wrong, unanswered, memory),
+        withheld=withheld,
+        warning=_warning(section),
         table=Table.of(empty.files, fields, order, is_of_many=True),
     )
 
@@ -125,68 +124,36 @@ def is_of_model(row: Row) -> bool:
     return not entry.is_baseline and is_own and not is_withdrawn and entry.folder is not None
 
 
-class _Shown:
-    """The items of a table that its page shows."""
-
-    def __init__(self, section: Section, facts: ItemFacts, placements: Sequence[Placement]) -> None:
-        """Note what may be shown.
-
-        Args:
-            section: The table.
-            facts: Names and groups of its items.
-            placements: The results that count.
-        """
-        self._section, self._facts, self._placements = section, facts, placements
-        # A result may be without its texts although the items of the dataset may be shown.
-        self._with_texts = [one for one in placements if one.answers.withheld is None]
-        self.withheld = placements[0].answers.withheld if placements and not self._with_texts else None
-        self.warning = load_pages(section.table.signature.benchmark).may_offend.get(section.table.signature.task)
-
-    def items(
-        self, indices: Sequence[int], wrong: Sequence[int], unanswered: Sequence[int], memory: Memory
-    ) -> tuple[MissedItem, ...]:
-        """Return some items with the number of wrong and of missing answers."""
-        prompts: list[tuple[str, ...]] = [()] * len(indices)
-        if self._with_texts:
-            prompts = prompts_at(self._with_texts[0].row.entry, indices, memory)
-        names = self._section.pages.group_names
-        return tuple(
-            MissedItem(
-                item=self._facts.items[index],
-                config=self._facts.configs[index],
-                groups=tuple(
-                    f"{names.get(key, key)}: {value}".replace("_", " ")
-                    for key, value in self._facts.groups_of(index).items()
-                ),
-                n_wrong=wrong[index],
-                n_unanswered=unanswered[index],
-                prompts=asked,
-                is_folded=self.warning is not None or sum(map(len, asked)) > LONG,
-                link=self._link(index),
-            )
-            for index, asked in zip(indices, prompts, strict=True)
+def _items(
+    section: Section,
+    facts: ItemFacts,
+    placements: Sequence[Placement],
+    indices: Sequence[int],
+    wrong: Codes,
+    unanswered: Codes,
+    memory: Memory,
+) -> tuple[MissedItem, ...]:
+    """Return some items as the page shows them, with their texts if those of any result may be shown."""
+    with_texts = next((one for one in placements if one.answers.withheld is None), None)
+    prompts = [()] * len(indices) if with_texts is None else prompts_at(with_texts.row.entry, indices, memory)
+    link = next((link for one in placements if (link := explorer_link(one)) is not None), None)
+    warning, names = _warning(section), section.pages.group_names
+    return tuple(
+        MissedItem(
+            item=facts.items[index],
+            config=facts.configs[index],
+            groups=tuple(
+                f"{names.get(key, key)}: {value}".replace("_", " ") for key, value in facts.groups_of(index).items()
+            ),
+            n_wrong=int(wrong[index]),
+            n_unanswered=int(unanswered[index]),
+            prompts=asked,
+            is_folded=warning is not None or sum(map(len, asked)) > LONG,
+            link=None if link is None else f"{link}&kind=any&item={index}",
         )
-
-    def _link(self, index: int) -> str | None:
-        links = [link for one in self._placements if (link := explorer_link(one)) is not None]
-        return f"{links[0]}&kind=any&item={index}" if links else None
+        for index, asked in zip(indices, prompts, strict=True)
+    )
 
 
-def _picture(section: Section, n_items: Sequence[int]) -> Picture | None:
-    """Draw how many items are missed by how many models; None for one model, where there is nothing to see.
-
-    Args:
-        section: The table.
-        n_items: Number of items that k models answered wrong, for each k from 0 to the number of models.
-    """
-    n_models = len(n_items) - 1
-    if n_models < 2:
-        return None
-    step = -(-len(n_items) // _MOST_BARS)
-    rows = []
-    for start in range(0, len(n_items), step):
-        end = min(start + step, len(n_items)) - 1
-        label = str(start) if start == end else f"{start}\N{EN DASH}{end}"
-        rows.append(plots.Bar(label, sum(n_items[start : end + 1])))
-    chart = plots.bars(rows, x_title=f"models of {n_models} that answer wrong", y_title="items")
-    return None if chart is None else make_picture(chart, f"charts/{section.anchor}-missed", "")
+def _warning(section: Section) -> str | None:
+    return section.pages.may_offend.get(section.table.signature.task)

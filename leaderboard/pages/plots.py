@@ -1,4 +1,4 @@
-"""Draws the charts of tables: two metrics against each other, one metric of each row, and bars."""
+"""Draws the charts of tables: two metrics against each other, and one metric of each row."""
 
 from __future__ import annotations
 
@@ -194,40 +194,3 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
     models = [(row.label, row.metric) for row in drawn if not row.is_baseline or n_baselines == len(drawn)]
     alt = f"Dot plot of {len(drawn) - n_baselines} models and {n_baselines} useless predictors: {span(title, models)}."
     return draw({"width": 230, "height": {"step": 16}, "data": {"values": values}, "layer": layers}, alt)
-
-
-class Bar(NamedTuple):
-    """A bar of a chart: a number of things and its label."""
-
-    label: str
-    n: int
-
-
-def bars(rows: Sequence[Bar], *, x_title: str, y_title: str) -> Chart | None:
-    """Draw a bar for each row, in the given order.
-
-    Args:
-        rows: Labels, each different from the others, and numbers.
-        x_title: Title of the axis with the labels.
-        y_title: Title of the axis with the numbers.
-
-    Returns:
-        The chart, or None without rows.
-    """
-    if not rows:
-        return None
-    labels: list[JsonValue] = [row.label for row in rows]
-    values: list[JsonValue] = [{"label": row.label, "n": row.n} for row in rows]
-    spec: dict[str, JsonValue] = {
-        # Wide enough for the title of the axis, however few bars there are.
-        "width": max(260, 20 * len(rows)),
-        "height": 150,
-        "data": {"values": values},
-        "mark": {"type": "bar", "color": FIRST},
-        "encoding": {
-            "x": {"field": "label", "type": "ordinal", "sort": labels, "title": x_title, "axis": {"labelAngle": 0}},
-            "y": {"field": "n", "type": "quantitative", "title": y_title, "axis": {"tickCount": 4, "format": ",d"}},
-        },
-    }
-    notes = ", ".join(f"{row.label}: {row.n:,}" for row in rows)
-    return draw(spec, f"Bar chart of {y_title} by {x_title}. {notes}.")

@@ -439,5 +439,4 @@ def _charts(view: View) -> dict[str, str]:
     pictures += view.by_size
     for model in view.models:
         pictures += [picture for placement in model.placements for picture in placement.pictures]
-    pictures += [one.picture for data in view.datasets for one in data.missed if one.picture is not None]
     return {picture.path: picture.chart.svg for picture in pictures}

@@ -13,63 +13,64 @@ from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry
 Kind: TypeAlias = Literal["unknown", "texts", "identity", "items", "slice", "disputed", "repeated", "withdrawn"]
 
 
-class _Words(NamedTuple):
+class Words(NamedTuple):
     """The words of the page about one kind."""
 
     heading: str
     meaning: str
     remedy: str
+    """Advice for the owner of such a result."""
 
 
-_WORDS: dict[Kind, _Words] = {
-    "unknown": _Words(
+_WORDS: dict[Kind, Words] = {
+    "unknown": Words(
         "About a dataset that the board does not know",
         "The board has no answer key of the dataset, config and prompt, so nothing says that the items, the right "
         "answers and the requests are those of the dataset. No table shows these results.",
         "Build the dataset and name its folder with --datasets, or add its answer key with a pull request: biasboard "
         "keys DATASET writes it. If the benchmark of the dataset is not known here, add the benchmark first.",
     ),
-    "texts": _Words(
+    "texts": Words(
         "Without its texts, and not compared with them",
         "The result holds hashes in place of the texts that the model wrote, and sums in place of what was read from "
         "them. No maintainer has made it again from the complete run, so its numbers are a claim. No table shows it.",
         "Send the complete run to a maintainer, who compares both with biasboard verify PLACE --texts FOLDER --report "
         "FILE, and enters the outcome with biasboard accept PLACE --report FILE.",
     ),
-    "identity": _Words(
+    "identity": Words(
         "In the name of another model",
         "The result claims the identity of a model that the board knows under another name or revision. No table shows "
         "it.",
         "Tell the maintainers which name is right. If the model was renamed, ask it again under one name, or withdraw "
         "the older result.",
     ),
-    "items": _Words(
+    "items": Words(
         "Other items under the same signature",
         "The result asks some items of a dataset, and its signature equals that of another result on other items. No "
         "table shows it, because their numbers cannot be compared.",
         "Run the model again on the whole config, or on the same items as the other result.",
     ),
-    "slice": _Words(
+    "slice": Words(
         "Some of the items only",
         "The result asks a part of the items of a config or suite. It stands in a table of its own, without a rank: "
         "whoever chooses the items can choose the easy ones.",
         "Run the same command without --limit and --part. Answers that are stored already are not asked again.",
     ),
-    "disputed": _Words(
+    "disputed": Words(
         "Disputed",
         "Two results of the same model on the same items have other answers. Both stand in the table, and none of "
         "them, or only the one that was accepted or preferred, can have a rank.",
         "Run the model again with the same revision and precision to see which answers it gives, and tell the "
         "maintainers: they settle it with biasboard accept PLACE --decision preferred --reason TEXT.",
     ),
-    "repeated": _Words(
+    "repeated": Words(
         "Without a rank of their own",
         "Another result has the rank: one with the same answers or with values that hardly differ, or another result "
         "of the same model revision.",
         "Nothing has to be done for a second backend or precision of one model. If the answers are those of another "
         "model by mistake, run the right model and replace the result.",
     ),
-    "withdrawn": _Words(
+    "withdrawn": Words(
         "Withdrawn",
         "A maintainer withdrew the result for the reason given. It stays visible in its table, without a rank.",
         "If the reason no longer holds, run the model again and submit the new result.",
@@ -105,22 +106,8 @@ class ApartGroup(NamedTuple):
     """The results that are set apart for reasons of one kind."""
 
     kind: Kind
+    words: Words
     results: tuple[ApartResult, ...]
-
-    @property
-    def heading(self) -> str:
-        """The heading of the section."""
-        return _WORDS[self.kind].heading
-
-    @property
-    def meaning(self) -> str:
-        """The reason in words."""
-        return _WORDS[self.kind].meaning
-
-    @property
-    def remedy(self) -> str:
-        """The advice for the owner of such a result."""
-        return _WORDS[self.kind].remedy
 
 
 def make_apart(board: Board, models: Sequence[ModelView]) -> tuple[ApartGroup, ...]:
@@ -148,7 +135,9 @@ def make_apart(board: Board, models: Sequence[ModelView]) -> tuple[ApartGroup, .
             for kind in _kinds(placement):
                 title, page = placement.section.name, placement.page
                 found[kind].append(ApartResult(placement.row.entry, placement.row.unranked or "", title, page))
-    return tuple(ApartGroup(kind, tuple(sorted(results, key=_order))) for kind, results in found.items() if results)
+    return tuple(
+        ApartGroup(kind, _WORDS[kind], tuple(sorted(results, key=_order))) for kind, results in found.items() if results
+    )
 
 
 def _identities(board: Board) -> dict[str, set[tuple[str, str | None]]]:
