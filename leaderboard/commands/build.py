@@ -19,7 +19,7 @@ from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.commands.results_option import DEFAULT_RESULTS, RESULTS_HELP, accepted_results
 from leaderboard.pages import publishing
-from leaderboard.pages.dataset_views import built_datasets, cards_of, folders_of, kept_keys
+from leaderboard.pages.dataset_views import built_datasets, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE
 from leaderboard.pages.rendering import copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import Board, assemble
@@ -86,16 +86,13 @@ def build(
             )
         with steps("ranking models") as step:
             board = assemble(loaded.entries)
-            built = built_datasets(datasets)
             view = make_view(
                 board,
                 loaded.left_out,
-                [one.manifest for one in built],
+                built_datasets(datasets),
                 step,
                 address=address,
                 register=read_register(folder),
-                cards=cards_of(built),
-                folders=folders_of(built),
                 keys=kept_keys(keys),
             )
             texts = generate(view, handwritten, step)

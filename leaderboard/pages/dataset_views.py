@@ -70,10 +70,15 @@ class BuiltDataset(NamedTuple):
     """A dataset on this machine."""
 
     manifest: Manifest
-    card: str | None
+    card: str | None = None
     """Text of its card; None if the folder has none."""
     folder: Path | None = None
     """Folder of the dataset; None if unknown."""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """The name and the version of the dataset."""
+        return self.manifest.name, self.manifest.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,22 +180,10 @@ def built_datasets(folder: Path) -> tuple[BuiltDataset, ...]:
     """
     found: dict[tuple[str, str], BuiltDataset] = {}
     for path in sorted(folder.glob(f"*/{MANIFEST}")):
-        manifest = read_manifest(path.parent)
+        dataset = BuiltDataset(read_manifest(path.parent), _card(path.with_name(_CARD)), path.parent)
         # Answer keys are made of the first one too.
-        found.setdefault(
-            (manifest.name, manifest.version), BuiltDataset(manifest, _card(path.with_name(_CARD)), path.parent)
-        )
+        found.setdefault(dataset.name, dataset)
     return tuple(found[name] for name in sorted(found))
-
-
-def cards_of(built: Sequence[BuiltDataset]) -> dict[tuple[str, str], str]:
-    """Return the texts of the cards of some datasets, by name and version."""
-    return {(one.manifest.name, one.manifest.version): one.card for one in built if one.card is not None}
-
-
-def folders_of(built: Sequence[BuiltDataset]) -> dict[tuple[str, str], Path]:
-    """Return the folders of some datasets, by name and version."""
-    return {(one.manifest.name, one.manifest.version): one.folder for one in built if one.folder is not None}
 
 
 def _card(path: Path) -> str | None:
@@ -228,7 +221,7 @@ def make_datasets(
         report: Callback for progress.
     """
     memory = machine_memory()
-    local_builds = {(one.manifest.name, one.manifest.version): one for one in built}
+    local_builds = {dataset.name: dataset for dataset in built}
     signatures = [section.table.signature for section in sections]
     names = sorted({*local_builds, *((one.dataset, one.dataset_version) for one in signatures)})
     placements: dict[tuple[str, str], Placement] = {

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.task import Task, load_task
+from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.tables import Section
-from schemas.documents.dataset import Manifest, SplitEntry
+from schemas.documents.dataset import SplitEntry
 from schemas.folders.dataset_folder import read_split
 
 _KIND = "text of a part"
@@ -25,13 +26,12 @@ class PartTexts(NamedTuple):
     """Reason why no text is shown; None if they are, or if the task knows of none."""
 
 
-def part_texts(section: Section, manifest: Manifest | None, folder: Path | None, memory: Memory) -> PartTexts:
+def part_texts(section: Section, local: BuiltDataset | None, memory: Memory) -> PartTexts:
     """Return the text of each part of a suite.
 
     Args:
         section: A table of results on the suite.
-        manifest: Manifest of its dataset; None if the dataset is not on this machine.
-        folder: Folder of the dataset; None if it is not on this machine.
+        local: Its dataset; None if it is not on this machine.
         memory: The memory of this machine.
 
     Raises:
@@ -42,8 +42,9 @@ def part_texts(section: Section, manifest: Manifest | None, folder: Path | None,
         return PartTexts({}, None)
     if any(row.entry.match.is_held_out for row in section.table.rows):
         return PartTexts({}, "the dataset is held out, and its items stay secret")
-    if manifest is None or folder is None:
+    if local is None or local.folder is None:
         return PartTexts({}, "the dataset is not on the machine that built the site")
+    manifest, folder = local.manifest, local.folder
     if not manifest.redistributable or manifest.publish_refusal is not None:
         # What follows a semicolon is advice for the owner of the dataset folder.
         refusal = (manifest.publish_refusal or "").partition(";")[0]

@@ -108,13 +108,11 @@ class View(NamedTuple):
 def make_view(
     board: Board,
     left_out: Sequence[LeftOut],
-    manifests: Sequence[Manifest],
+    built: Sequence[BuiltDataset],
     report: Report = silent,
     *,
     address: str | None = None,
     register: Register | None = None,
-    cards: Mapping[tuple[str, str], str] | None = None,
-    folders: Mapping[tuple[str, str], Path] | None = None,
     keys: Sequence[AnswerKey] = (),
 ) -> View:
     """Arrange a board for its pages and draw the charts.
@@ -122,35 +120,31 @@ def make_view(
     Args:
         board: Tables and indices to show.
         left_out: Invalid results, for the audit page.
-        manifests: Manifests of the datasets on this machine.
+        built: The datasets on this machine.
         report: Callback for progress.
         address: Address of the site, which ends with a slash; None if it has none.
         register: Decisions about accepted results, with their dates; None if there are none.
-        cards: Texts of the cards of these datasets, by name and version.
-        folders: Folders of these datasets, by name and version, from which texts of parts of suites are read.
         keys: Answer keys that the board keeps.
     """
     sections = make_sections(board)
+    manifests = tuple(dataset.manifest for dataset in built)
     models = make_models(sections, manifests, report)
     indices = index_views(board)
     news = () if register is None else make_news(register, board, models, left_out)
     badges = make_badges(sections, indices)
-    built = [BuiltDataset(one, (cards or {}).get((one.name, one.version))) for one in manifests]
     return View(
         board=board,
         sections=sections,
         indices=indices,
         models=models,
         left_out=tuple(left_out),
-        manifests=tuple(manifests),
+        manifests=manifests,
         address=address,
         badges=badges,
         news=news,
         datasets=make_datasets(sections, models, built, keys, report),
         apart=make_apart(board, models),
-        suites=make_suites(
-            sections, models, {(one.name, one.version): one for one in manifests}, folders or {}, report
-        ),
+        suites=make_suites(sections, models, built, report),
         figures=figures_of(board),
         by_size=size_pictures(board),
     )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -17,6 +16,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Column
 from leaderboard.pages.addresses import dataset_page
+from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Fields, Files, Kind, Scalar, Table, of_part
 from leaderboard.pages.item_errors import is_of_model
@@ -27,7 +27,6 @@ from leaderboard.pages.part_texts import part_texts
 from leaderboard.pages.part_values import PartOfResult, part_metrics, parts_of, shown_metrics, why_unmeasured
 from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Row
-from schemas.documents.dataset import Manifest
 
 FOLDER = "files/parts"
 
@@ -172,8 +171,7 @@ def _page(section: Section) -> str:
 def make_suites(
     sections: Sequence[Section],
     models: Sequence[ModelView],
-    manifests: Mapping[tuple[str, str], Manifest],
-    folders: Mapping[tuple[str, str], Path],
+    built: Sequence[BuiltDataset],
     report: Report = silent,
 ) -> Suites:
     """Measure the parts of all suites.
@@ -181,11 +179,11 @@ def make_suites(
     Args:
         sections: All tables.
         models: All models with their results.
-        manifests: Manifests of the datasets on this machine, by name and version.
-        folders: Their folders, by name and version.
+        built: The datasets on this machine.
         report: Callback for progress.
     """
     memory = machine_memory()
+    local_builds = {dataset.name: dataset for dataset in built}
     placements = {(one.row.entry.origin, one.row.entry.place): one for model in models for one in model.placements}
     of_suites: dict[tuple[str, str, str], list[Section]] = {}
     for section in sections:
@@ -197,14 +195,14 @@ def make_suites(
     files: dict[str, str] = {}
     listed: list[JsonValue] = []
     for (name, version, config), own in of_suites.items():
-        manifest, folder = manifests.get((name, version)), folders.get((name, version))
+        local = local_builds.get((name, version))
         suite = Suite(
             id=slug(f"{name}-{version}-{config}"),
             title=f"{name} {version}, {config}",
             dataset=f"{name} {version}",
             dataset_page=dataset_page(name, version),
-            sources=() if manifest is None else tuple((one.name, one.address) for one in manifest.sources),
-            texts=part_texts(own[0], manifest, folder, memory),
+            sources=() if local is None else tuple((one.name, one.address) for one in local.manifest.sources),
+            texts=part_texts(own[0], local, memory),
         )
         measured: list[Measured] = []
         for section in own:

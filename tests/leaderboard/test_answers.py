@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evaluators.task import load_task
+from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.publishing import combined
 from leaderboard.pages.rendering import copies, generate, make_view
 from leaderboard.ranking.boards import assemble
@@ -30,7 +31,7 @@ TEXTS = ("she left.", "they left.", "", "I'm sorry, but I cannot do that.", HOST
 
 
 def pages_of(root: Path, manifests: Sequence[Manifest] = ()) -> tuple[dict[str, str], dict[str, Path]]:
-    view = make_view(assemble(load_known(Root(root, "local")).entries), (), manifests)
+    view = make_view(assemble(load_known(Root(root, "local")).entries), (), [*map(BuiltDataset, manifests)])
     return generate(view, {}), copies(view)
 
 

@@ -21,7 +21,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from evaluators.task import load_task
-from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, cards_of, kept_keys, make_datasets
+from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, kept_keys, make_datasets
 from leaderboard.pages.item_outcomes import item_facts, kind_codes, prompts_at
 from leaderboard.pages.rendered_cards import safe_html
 from leaderboard.pages.rendering import View, generate, make_view
@@ -44,9 +44,8 @@ PAGE = "datasets/gifi-1.0.0.md"
 
 
 def view_of(runs: Path, datasets: Path = Path("none"), keys: Path = Path("none"), origin: Any = "local") -> View:
-    built = built_datasets(datasets)
     board = assemble(load_known(Root(runs, origin)).entries)
-    return make_view(board, (), [one.manifest for one in built], cards=cards_of(built), keys=kept_keys(keys))
+    return make_view(board, (), built_datasets(datasets), keys=kept_keys(keys))
 
 
 def told(**fields: Any) -> Manifest:
@@ -54,7 +53,7 @@ def told(**fields: Any) -> Manifest:
 
 
 def of_manifest(runs: Path, terms: Manifest) -> str:
-    view = make_view(assemble(load_known(Root(runs, "local")).entries), (), [terms])
+    view = make_view(assemble(load_known(Root(runs, "local")).entries), (), [BuiltDataset(terms)])
     return generate(view, {})[PAGE]
 
 
@@ -253,7 +252,7 @@ def test_contents_other_than_those_of_the_keys_are_told(runs: Path, tmp_path: Pa
     keys = kept_keys(write_keys(tmp_path / "keys", runs))
     board = assemble(load_known(Root(runs, "local")).entries)
     for sha256, is_other in (("0" * 64, False), ("1" * 64, True)):
-        page = generate(make_view(board, (), [told(content_sha256=sha256)], keys=keys), {})[PAGE]
+        page = generate(make_view(board, (), [BuiltDataset(told(content_sha256=sha256))], keys=keys), {})[PAGE]
         assert ("has other contents than the one that the answer keys" in page) is is_other
 
 
@@ -335,7 +334,7 @@ def test_lists_and_tables_lead_to_the_page(texts: dict[str, str]) -> None:
 @pytest.mark.slow
 def test_a_built_dataset_without_results_has_a_page(runs: Path) -> None:
     terms = replace(manifest(items()), name="other")
-    view = make_view(assemble(load_known(Root(runs, "local")).entries), (), [terms])
+    view = make_view(assemble(load_known(Root(runs, "local")).entries), (), [BuiltDataset(terms)])
     page = generate(view, {})["datasets/other-1.0.0.md"]
     assert "No model on this board was asked about this dataset." in page
     assert "Items that are missed" not in page

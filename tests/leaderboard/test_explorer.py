@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page
 
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.choice_keys import answers_link
+from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import KINDS, Root
@@ -37,7 +38,7 @@ HOSTILE = "</pre><script>document.title = 'taken'</script><img src=x onerror=\"d
 
 def explored(root: Path, manifests: Sequence[Manifest] = ()) -> dict[str, Any]:
     """The parsed files of the explorer by path below its folder."""
-    view = make_view(assemble(load_known(Root(root, "local")).entries), (), manifests)
+    view = make_view(assemble(load_known(Root(root, "local")).entries), (), [*map(BuiltDataset, manifests)])
     begins = "files/explorer/"
     files = generate(view, {})
     return {path.removeprefix(begins): json.loads(text) for path, text in files.items() if path.startswith(begins)}
@@ -352,7 +353,7 @@ class TestPage:
     def test_a_result_without_texts_says_why_and_what_is_there(self, browser: Browser, tmp_path: Path) -> None:
         write_gifi_model(tmp_path / "runs", "lab/one", 0.5, tasks=("recognition",))
         terms = replace(manifest(items()), name="gifi", version="1.0.0", redistributable=False, licence="CC-BY-ND-4.0")
-        view = make_view(assemble(load_known(Root(tmp_path / "runs", "local")).entries), (), [terms])
+        view = make_view(assemble(load_known(Root(tmp_path / "runs", "local")).entries), (), [BuiltDataset(terms)])
         with served(render(view, tmp_path)) as found:
             page = visit(browser, found + "answers.html").page
             page.wait_for_selector("[data-bb-absent] a")

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from biasboard.ground import strict_json
-from leaderboard.pages.dataset_views import built_datasets, cards_of, kept_keys
+from leaderboard.pages.dataset_views import built_datasets, kept_keys
 from leaderboard.pages.rendering import make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Entry, LeftOut, Match, Root
@@ -136,13 +136,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_results(root / "results", root / "runs")
     write_hostile_dataset(root / "datasets" / "made")
     register = read_register(root / "results")
-    datasets = built_datasets(root / "datasets")
     view = make_view(
         assemble(loaded(root, register)),
         [LeftOut(f"synthbias/{name}", "accepted", f"{name}: {TEXT}") for name in NAMES.values()],
-        [one.manifest for one in datasets],
+        built_datasets(root / "datasets"),
         register=register,
-        cards=cards_of(datasets),
         keys=kept_keys(write_keys(root / "keys", root / "runs")),
     )
     assert {group.kind for group in view.apart} >= {"unknown", "disputed", "withdrawn"}

@@ -15,6 +15,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
+from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.exports import Columns, Files, Scalar, Table, remembered_parquet
 from leaderboard.pages.latex import escape
 from leaderboard.pages.publishing import site_address
@@ -58,7 +59,7 @@ def view_of(root: Path, address: str | None = None) -> View:
     hostile.write_text(text.replace('"acme/tmp"', json.dumps(HOSTILE)), encoding="utf-8")
     write_gifi_model(root, "lab/even", 0.5)
     board = assemble(load_known(Root(root, "local"), any_name=True).entries)
-    return make_view(board, (), (manifest(),), address=address)
+    return make_view(board, (), (BuiltDataset(manifest()),), address=address)
 
 
 @pytest.fixture(scope="module")
