@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
-from leaderboard.pages.markup import interval_text, metric_number, slug
+from leaderboard.pages.markup import slug, value_text
 from leaderboard.pages.tables import AnyView, IndexView, Section, TableRow
 from leaderboard.ranking.index_tables import IndexRow, IndexTable
 from leaderboard.ranking.profiles import AnyRow
@@ -113,10 +113,9 @@ def _badge(view: AnyView, row: TableRow, *, is_alone: bool) -> Badge:
 def _words(row: AnyRow, label: str, primary: Metric | None) -> tuple[str, str]:
     """Return the words on the right of a badge, and their colour."""
     if row.rank is not None and primary is not None:
-        interval = "" if primary.interval is None else f" {interval_text(primary.interval, signed=primary.minimum < 0)}"
         # The rank of the only ranked model means nothing.
         rank = "" if row.rank.n_ranked == 1 else f", rank {row.rank} of {row.rank.n_ranked}"
-        return f"{label} {metric_number(primary)}{interval}{rank}", _RANKED
+        return f"{label} {value_text(primary)}{rank}", _RANKED
     if row.is_below and row.unranked == row.shut:
         return "below the gate", _BELOW
     return "unranked", _UNRANKED

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from biasboard.ground import strict_json
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
@@ -23,6 +22,7 @@ from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, draws, student
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.choice_keys import in_order, model_choices, model_key, result_id, table_id, table_names
+from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.tables import IndexView, Section
 from leaderboard.ranking.boards import Board
@@ -81,7 +81,7 @@ def compare_files(
         measured = _measured(entry, _metrics(placement.section), memory)
         deviations[id(entry)] = measured.deviations
         tables.setdefault(table, _about(placement.section, names[placement.section.anchor]))
-        files[f"{FOLDER}/{table}/{name}.json"] = _compact(measured.slices)
+        files[f"{FOLDER}/{table}/{name}.json"] = json_text(measured.slices)
         results.setdefault(table, []).append({"id": name, "model": model_key(entry.result.model.identity_sha256)})
 
     def deviations_of(entry: Entry, metric: str) -> Deviations | None:
@@ -96,7 +96,7 @@ def compare_files(
         "measures": [_measure(measure, addresses[id(measure.column.table)]) for measure in found.measures],
         "tables": [{"id": table, "results": results[table], **about} for table, about in tables.items()],
     }
-    files[f"{FOLDER}/models.json"] = _compact(listed)
+    files[f"{FOLDER}/models.json"] = json_text(listed)
     return files | _pairs(found)
 
 
@@ -136,7 +136,7 @@ def _pairs(found: Verdicts) -> dict[str, str]:
             [one.measure, _rounded(one.lead), None if one.half_width is None else _rounded(one.half_width), one.outcome]
             for one in of_pair
         ]
-    return {f"{FOLDER}/pairs/{key}.json": _compact(dict(of_model)) for key, of_model in pairs.items()}
+    return {f"{FOLDER}/pairs/{key}.json": json_text(dict(of_model)) for key, of_model in pairs.items()}
 
 
 def _about(section: Section, name: str) -> dict[str, JsonValue]:
@@ -211,7 +211,3 @@ def _drawn(slices: Sequence[tuple[int, Mapping[str, str], float, Deviations]]) -
 
 def _rounded(value: float) -> float:
     return round(value, _DIGITS)
-
-
-def _compact(value: JsonValue) -> str:
-    return strict_json.canonical(value).decode()

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from biasboard.ground import strict_json
 from biasboard.ground.columns import Column
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
@@ -23,6 +22,7 @@ from leaderboard.pages.choice_keys import (
     table_id,
     table_names,
 )
+from leaderboard.pages.exports import json_text
 from leaderboard.pages.item_outcomes import group_columns, kind_digits
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import Section
@@ -93,14 +93,14 @@ def explorer_files(
                     files |= {f"{FOLDER}/{table}/{path}": text for path, text in items.items()}
                 about, answers = _remembered(_ANSWERS, entry, memory)
                 files |= {f"{FOLDER}/{table}/{name}/{path}": text for path, text in answers.items()}
-                files[f"{FOLDER}/{table}/{name}/index.json"] = _compact(about)
+                files[f"{FOLDER}/{table}/{name}/index.json"] = json_text(about)
                 kinds.append(str(about["kinds"]))
                 result["n_wrong"] = kinds[-1].count(str(KINDS.index("wrong")))
             if kinds:
-                files[f"{FOLDER}/{table}/index.json"] = _compact(index | _missed(kinds))
+                files[f"{FOLDER}/{table}/index.json"] = json_text(index | _missed(kinds))
             listed.append({"id": table, "results": results, **_about(of_table[0], names[section.anchor])})
     about_models: list[JsonValue] = [{"key": one.key, "id": one.id, "name": one.name} for one in model_choices(models)]
-    files[f"{FOLDER}/tables.json"] = _compact({"kinds": list(KINDS), "models": about_models, "tables": listed})
+    files[f"{FOLDER}/tables.json"] = json_text({"kinds": list(KINDS), "models": about_models, "tables": listed})
     return files
 
 
@@ -222,7 +222,7 @@ def _by_record(records: RecordColumns, values: Sequence[JsonValue]) -> list[list
 def _cut(name: str, columns: Sequence[str], rows: Sequence[JsonValue]) -> Iterator[tuple[str, str]]:
     for start in range(0, len(rows), _PER_FILE):
         part: dict[str, JsonValue] = {"columns": list(columns), "rows": list(rows[start : start + _PER_FILE])}
-        yield f"{name}-{start // _PER_FILE}.json", _compact(part)
+        yield f"{name}-{start // _PER_FILE}.json", json_text(part)
 
 
 def _missed(kinds: Sequence[str]) -> dict[str, JsonValue]:
@@ -230,7 +230,3 @@ def _missed(kinds: Sequence[str]) -> dict[str, JsonValue]:
     wrong = str(KINDS.index("wrong"))
     n_wrong = [sum(kind == wrong for kind in of_item) for of_item in zip(*kinds, strict=True)]
     return {"n_models": len(kinds), "n_wrong": list(n_wrong)}
-
-
-def _compact(value: JsonValue) -> str:
-    return strict_json.canonical(value).decode()

@@ -63,6 +63,11 @@ def of_part(
     return {f"{before}{name}{after}": (kind, of_whole(read)) for name, (kind, read) in fields.items()}
 
 
+def json_text(value: JsonValue) -> str:
+    """Return the text of a file that pages or readers load."""
+    return strict_json.canonical(value).decode()
+
+
 class Files(NamedTuple):
     """The paths of the exports of a table, relative to the root of the site."""
 
@@ -155,7 +160,7 @@ class Table(NamedTuple):
         if not self.is_of_many:
             rows: list[JsonValue] = [dict(line) for line in self.lines]
             whole: JsonValue = {"signature": self.signature, "rows": rows}
-            texts[self.files.json] = strict_json.canonical(whole).decode()
+            texts[self.files.json] = json_text(whole)
         return texts
 
     @property

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from biasboard.ground.plain_text import printable
-from leaderboard.pages.markup import interval_text, metric_number
+from leaderboard.pages.markup import value_text
 from leaderboard.pages.tables import AnyView, TableRow
 from leaderboard.ranking.index_tables import IndexTable
 from leaderboard.ranking.profiles import entries_of
@@ -199,8 +199,4 @@ def _value(metric: Metric | None, notes: _Notes) -> str:
 
 def _plain_value(metric: Metric | None) -> str:
     """Return a value with its interval."""
-    if metric is None or metric.value is None:
-        return "\N{EM DASH}"
-    signed = metric.minimum < 0
-    interval = "" if metric.interval is None else f" {interval_text(metric.interval, signed=signed)}"
-    return f"{metric_number(metric)}{interval}"
+    return "\N{EM DASH}" if metric is None or metric.value is None else value_text(metric)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from markupsafe import Markup
 
 from biasboard.ground.plain_text import visible
-from schemas.documents.result import Interval, Metric, within
+from schemas.documents.result import Metric, within
 
 _MINUS = "\N{MINUS SIGN}"
 # A slug writes a slash as a double underscore, so a name that contains one already is not plain.
@@ -41,10 +41,18 @@ def metric_number(metric: Metric, *, digits: int = 3) -> str:
     return "" if metric.value is None else number(metric.value, signed=metric.minimum < 0, digits=digits)
 
 
-def interval_text(interval: Interval, *, signed: bool = False, digits: int = 3) -> str:
-    """Format an interval in brackets."""
-    low, high = (number(end, signed=signed, digits=digits) for end in (interval.low, interval.high))
+def interval_text(metric: Metric, *, digits: int = 3) -> str:
+    """Format the interval of a metric in brackets; empty without one."""
+    if metric.interval is None:
+        return ""
+    ends = (metric.interval.low, metric.interval.high)
+    low, high = (number(end, signed=metric.minimum < 0, digits=digits) for end in ends)
     return f"[{low}, {high}]"
+
+
+def value_text(metric: Metric) -> str:
+    """Format the value of a metric with its interval; empty without a value."""
+    return f"{metric_number(metric)} {interval_text(metric)}".strip()
 
 
 def whisker(metric: Metric, others: Mapping[str, Metric] = MappingProxyType({})) -> Markup:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.pages.choice_keys import result_id
+from leaderboard.pages.exports import json_text
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import Placement
 from leaderboard.pages.part_texts import PartTexts
@@ -69,7 +69,7 @@ def suite_files(suite: Suite, measured: Sequence[Measured]) -> dict[str, str]:
         "metrics": {name: metric for one in measured for name, metric in _metrics(one).items()},
         "contexts": [_context(one, suite) for one in measured],
     }
-    files = {"index.json": _compact(index)}
+    files = {"index.json": json_text(index)}
     # The parts of all results are written one by one, since all of them together are large.
     found: dict[str, dict[str, JsonValue]] = {name: {} for name in names}
     for one in measured:
@@ -83,7 +83,7 @@ def suite_files(suite: Suite, measured: Sequence[Measured]) -> dict[str, str]:
             "why_no_text": suite.texts.why_none,
             "sources": [list(source) for source in _sources(suite, name)],
         }
-        files[f"{slug(name)}.json"] = _compact(about | {"contexts": found.pop(name)})
+        files[f"{slug(name)}.json"] = json_text(about | {"contexts": found.pop(name)})
     return files
 
 
@@ -211,7 +211,3 @@ def _rounded(value: PartValue) -> list[JsonValue]:
 
 def _round(value: float | None) -> float | None:
     return None if value is None else round(value, _DIGITS)
-
-
-def _compact(value: JsonValue) -> str:
-    return strict_json.canonical(value).decode()

@@ -12,6 +12,7 @@ from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages.addresses import result_page
 from leaderboard.pages.markup import metric_number
 from leaderboard.pages.model_list import size_text
+from leaderboard.pages.profile import Named
 from leaderboard.pages.summaries import extremes, slices_by_group
 from leaderboard.pages.tables import AnyView
 from leaderboard.ranking.boards import Board
@@ -21,13 +22,6 @@ from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 
 _SHARE = "share of "
-
-
-class Named(NamedTuple):
-    """The value of another model or of a useless predictor."""
-
-    name: str
-    metric: Metric
 
 
 class Standing(NamedTuple):

@@ -34,8 +34,8 @@ TINTS: dict[Tint, str] = {
 """What each tint says."""
 
 
-class Useless(NamedTuple):
-    """The useless predictor that comes nearest to the ideal in a column."""
+class Named(NamedTuple):
+    """A value of another model or of a useless predictor."""
 
     name: str
     metric: Metric
@@ -63,7 +63,8 @@ class Heading(NamedTuple):
     high_end: float
     """Upper end of the scale on which all values of the column are drawn."""
     anchor: str
-    useless: Useless | None
+    useless: Named | None
+    """The useless predictor that comes nearest to the ideal; None if there is none."""
 
 
 class GroupRank(NamedTuple):
@@ -279,14 +280,14 @@ def _direction(column: ProfileColumn) -> str:
     return "lower is better" if metric.ideal == metric.minimum else f"ideal {metric.ideal:g}"
 
 
-def _baselines(column: ProfileColumn) -> Iterator[Useless]:
+def _baselines(column: ProfileColumn) -> Iterator[Named]:
     for cell in column.cells.values():
         entry = None if cell.row is None else entries_of(cell.row)[0]
         if entry is not None and entry.is_baseline and cell.metric is not None and cell.metric.value is not None:
-            yield Useless(entry.result.model.id.rpartition("/")[2], cell.metric)
+            yield Named(entry.result.model.id.rpartition("/")[2], cell.metric)
 
 
-def _best_useless(column: ProfileColumn, benchmark: Benchmark) -> Useless | None:
+def _best_useless(column: ProfileColumn, benchmark: Benchmark) -> Named | None:
     """Return the best baseline; of equal ones, that which the benchmark lists first, the simplest.
 
     Without results of baselines, the gate's own value of them stands in for the metric of the gate.
@@ -297,14 +298,14 @@ def _best_useless(column: ProfileColumn, benchmark: Benchmark) -> Useless | None
     return min(found, key=lambda useless: round(_distance(useless.metric), 9), default=None)
 
 
-def _leads(column: ProfileColumn, benchmark: Benchmark) -> Iterator[Useless]:
+def _leads(column: ProfileColumn, benchmark: Benchmark) -> Iterator[Named]:
     gate = None if isinstance(column.table, IndexTable) else benchmark.gate(column.table.signature.task)
     metric = next(_metrics(column), None)
     if metric is None or gate is None or gate.metric != column.headline.name:
         return
     entries = (entry for row in column.table.rows for entry in entries_of(row))
     for lead in best_baselines(entries):
-        yield Useless(lead.baseline, replace(metric, value=lead.value, interval=None, interval_reason="not computed"))
+        yield Named(lead.baseline, replace(metric, value=lead.value, interval=None, interval_reason="not computed"))
 
 
 def _distance(metric: Metric) -> float:

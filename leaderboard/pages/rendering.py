@@ -58,7 +58,6 @@ from leaderboard.reported_tables import reported_tables
 from leaderboard.verify.entries import LeftOut
 from schemas.documents.board import AnswerKey, Register
 from schemas.documents.dataset import Manifest
-from schemas.documents.result import Interval, Metric
 
 _MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 
@@ -211,8 +210,7 @@ def _environment() -> jinja2.Environment:
         "explorer_link": explorer_link,
         "front_matter": markup.front_matter,
         "ideal": lambda value: f"{value:g}",
-        "interval": _interval,
-        "interval_text": markup.interval_text,
+        "interval": markup.interval_text,
         "known": _known,
         "number": markup.number,
         "size_text": size_text,
@@ -236,11 +234,6 @@ def _environment() -> jinja2.Environment:
 def _seen(value: object) -> object:
     """Return a value for a page; in texts, invisible characters become escapes."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _interval(metric: Metric) -> str:
-    interval: Interval | None = metric.interval
-    return "" if interval is None else markup.interval_text(interval, signed=metric.minimum < 0)
 
 
 def _known(value: object) -> str:

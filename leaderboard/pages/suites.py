@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from biasboard.ground import strict_json
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
@@ -18,7 +17,7 @@ from leaderboard.benchmark_pages import Column
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.definitions import Definition, define
-from leaderboard.pages.exports import Fields, Files, Kind, Scalar, Table, of_part
+from leaderboard.pages.exports import Fields, Files, Kind, Scalar, Table, json_text, of_part
 from leaderboard.pages.item_errors import is_of_model
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
@@ -217,7 +216,7 @@ def make_suites(
         listed.append({"id": suite.id, "title": suite.title})
         files |= {f"{FOLDER}/{suite.id}/{path}": text for path, text in suite_files(suite, measured).items()}
     if listed:
-        files[f"{FOLDER}/suites.json"] = strict_json.canonical({"suites": listed}).decode()
+        files[f"{FOLDER}/suites.json"] = json_text({"suites": listed})
     return Suites(tuple(views), files)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from leaderboard.pages.markup import interval_text, metric_number
+from leaderboard.pages.markup import value_text
 from leaderboard.pages.tables import Section
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
@@ -57,7 +57,7 @@ def _uneven(section: Section, label: str, name: str, entry: Entry) -> Iterator[s
             (best, best_value), (worst, worst_value) = ends
             yield (
                 f"{label} differs by {names.get(key, key.replace('_', ' '))}: best for {best} with "
-                f"{_valued(best_value)} and worst for {worst} with {_valued(worst_value)}."
+                f"{value_text(best_value)} and worst for {worst} with {value_text(worst_value)}."
             )
 
 
@@ -87,8 +87,3 @@ def distances(metric: Metric) -> tuple[float, float] | None:
     ends = sorted(abs(end - metric.ideal) for end in (metric.interval.low, metric.interval.high))
     contains = metric.interval.low <= metric.ideal <= metric.interval.high
     return (0.0 if contains else ends[0]), ends[1]
-
-
-def _valued(metric: Metric) -> str:
-    interval = "" if metric.interval is None else f" {interval_text(metric.interval, signed=metric.minimum < 0)}"
-    return f"{metric_number(metric)}{interval}"

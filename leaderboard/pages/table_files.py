@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
-from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.pages.exports import Fields, Files, Table, kinds, line, of_part
+from leaderboard.pages.exports import Fields, Files, Table, json_text, kinds, line, of_part
 from leaderboard.pages.tables import AnyView, Section, TableRow
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import AnyRow, entries_of
@@ -239,7 +238,7 @@ def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, s
 
 def _versions(metrics: Mapping[str, Metric]) -> str:
     versions: dict[str, JsonValue] = {name: metric.version for name, metric in metrics.items()}
-    return strict_json.canonical(versions).decode()
+    return json_text(versions)
 
 
 def _slice(metric: Metric) -> str:
