@@ -25,8 +25,8 @@
 * What is new: *news*, a page and a feed.
 * Files: *exports* (the rows of any table as CSV, JSON and Parquet) of *table_files* (which tables the site offers),
   *latex* (the same tables for papers and as Markdown), *citations* (BibTeX).
-* Drawing and text: *plots*, *curves*, *clouds*, *grids*, *strips* (SVG), *markup* (numbers, intervals, escaped text),
-  *addresses*.
+* Drawing: *drawing* (what all charts are made of), *plots*, *curves*, *clouds*, *grids*, *strips*.
+* Text: *markup* (numbers, intervals, escaped text), *addresses*.
 
 *serving* shows the built site on this machine.
 """

@@ -25,8 +25,10 @@ Columns: TypeAlias = Mapping[str, Kind]
 """Type of the values of each column, which may all be None in one table."""
 T = TypeVar("T")
 S = TypeVar("S")
-Fields: TypeAlias = Mapping[str, tuple[Kind, Callable[[T], Scalar]]]
-"""The columns of rows about something: the type of the values of each, and the function that reads its value."""
+Field: TypeAlias = tuple[Kind, Callable[[T], Scalar]]
+"""A column of rows about something: the type of its values, and the function that reads a value."""
+Fields: TypeAlias = Mapping[str, Field[T]]
+"""All columns of these rows, by name."""
 
 # A cell that begins with one of these is a formula to a spreadsheet; the last four are the wide forms of the signs.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -45,9 +47,7 @@ def line(fields: Fields[T], about: T) -> dict[str, Scalar]:
     return {name: read(about) for name, (_, read) in fields.items()}
 
 
-def of_part(
-    fields: Fields[T], part: Callable[[S], T], *, before: str = "", after: str = ""
-) -> dict[str, tuple[Kind, Callable[[S], Scalar]]]:
+def of_part(fields: Fields[T], part: Callable[[S], T], *, before: str = "", after: str = "") -> dict[str, Field[S]]:
     """Return the columns of rows about something that has what the given columns are about.
 
     Args:

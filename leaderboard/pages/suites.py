@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -17,7 +17,7 @@ from leaderboard.benchmark_pages import Column
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.definitions import Definition, define
-from leaderboard.pages.exports import Fields, Files, Kind, Scalar, Table, json_text, of_part
+from leaderboard.pages.exports import Field, Fields, Files, Table, json_text, of_part
 from leaderboard.pages.item_errors import is_of_model
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
@@ -117,7 +117,7 @@ class SuiteView:
 
     @property
     def _fields(self) -> Fields[PartLine]:
-        fields: dict[str, tuple[Kind, Callable[[PartLine], Scalar]]] = {"part": (str, attrgetter("part"))}
+        fields: dict[str, Field[PartLine]] = {"part": (str, attrgetter("part"))}
         for number, group in enumerate(self.groups):
             fields[group] = (str, partial(_group, number))
         fields |= {"n_labels": (int, attrgetter("n_labels")), "n_items": (int, attrgetter("n_items"))}
