@@ -187,7 +187,9 @@ class BenchmarkPages:
     command: str = ""
     """Command that scores a model on it, as readers may copy it; empty if that is ``biasboard run`` as for any text."""
     config_names: Mapping[str, str] = field(default_factory=dict)
-    """What each config asks, in a few words for laymen, by name of the config."""
+    """What each config asks, in a few words for laymen, by name of the config; empty if its prompts say all."""
+    prompt_names: Mapping[str, str] = field(default_factory=dict)
+    """What sets prompts apart, in a few words for laymen, by id of the prompt; usual prompts need none."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names for readers, by name of a metric or index."""
     variants: frozenset[str] = frozenset()
@@ -218,9 +220,11 @@ class BenchmarkPages:
         """The name of the benchmark for readers."""
         return self.title or self.name.replace("_", " ")
 
-    def config_words(self, config: str) -> str:
-        """Return what a config asks, in words for readers."""
-        return self.config_names.get(config, config.replace("_", " "))
+    def config_words(self, config: str, prompt: str = "") -> str:
+        """Return what a config asks, by a certain prompt, in words for readers."""
+        plain = config.replace("_", " ")
+        words = (self.config_names.get(config, plain), self.prompt_names.get(prompt, ""))
+        return ", ".join(filter(None, words)) or plain
 
     def label(self, metric: str) -> str:
         """Return the name of a metric or index for readers."""

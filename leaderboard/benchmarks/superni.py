@@ -6,8 +6,9 @@ from statistics import fmean
 
 from evaluators.benchmark import load_benchmark
 from evaluators.calibrator import calibrations
+from evaluators.task import Prompt
 from evaluators.tasks.labels.label_measures import MEASURES, QUARTERS
-from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, SHARES, rule_of
+from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, SHARES, label_prompts, rule_of
 from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
 from leaderboard.benchmark_figures import Curves, Shown, Strips
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
@@ -29,6 +30,13 @@ def _index_label(measure: str, k: int, method: str = "", percent: int | None = N
     shown = f"{k} examples" if k else "no examples"
     share = None if percent is None else f"{percent} % of the first label"
     return ", ".join(filter(None, (MEASURES[measure].heading, METHODS.get(method), shown, share)))
+
+
+def _prompt_name(prompt: Prompt) -> str:
+    if not prompt.n_examples:
+        return "no solved examples"
+    shares = [f", {percent} % of the first label" for percent in SHARES if prompt.example_rule == rule_of(percent)]
+    return f"{prompt.n_examples} solved examples{''.join(shares)}, set {prompt.example_set}"
 
 
 _CURVES = ("macro_f1", "rsd", "bias_score")
@@ -166,7 +174,8 @@ PAGES = BenchmarkPages(
             "distance from 0 to 1",
         ),
     ),
-    config_names={"tasks": "one number of examples"},
+    config_names={"tasks": ""},
+    prompt_names={prompt.id: _prompt_name(prompt) for prompt in label_prompts().values()},
     labels=_LABELS | _INDEX_LABELS,
     variants=frozenset(_LABELS) - {*_COLUMNS},
     summarised=("macro_f1", "accuracy", "rsd", "bias_score"),

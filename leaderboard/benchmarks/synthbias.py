@@ -182,6 +182,12 @@ PAGES = BenchmarkPages(
         "type1": "sentences that fit both people",
         "type2": "sentences that say who is meant",
     },
+    prompt_names={
+        "mcq2-v1": "two choices",
+        "mcq3-v1": "three choices",
+        "mcq2-generate-v1": "two choices, answered in text",
+        "mcq3-generate-v1": "three choices, answered in text",
+    },
     labels={"ucerf_macro": "UCerF by occupation pair", "pro_rate": "Pro rate", "certainty": "Certainty"},
     summarised=("worst_group_accuracy", "accuracy", "accuracy_gap", "ucerf", "pro_rate", "certainty"),
     layouts=(_WITH_REFERENT, _AMBIGUOUS),

@@ -466,7 +466,7 @@ def _results_view(table: ResultTable, tables: Sequence[ResultTable], *, is_defau
     return TableView(
         table=table,
         benchmark=signature.benchmark,
-        words=pages.config_words(signature.config),
+        words=pages.config_words(signature.config, signature.prompt),
         conditions=table_title(table, tables),
         anchor=anchor,
         page=_page(signature.benchmark, anchor, is_default=is_default),

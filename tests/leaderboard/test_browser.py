@@ -93,6 +93,8 @@ def look(visited: Visit, other_scheme: Scheme, *, with_axe: bool = False) -> See
     for turned in (False, True):
         if turned:
             turn(page, other_scheme)
+            # Once folded as a page opens, once unfolded.
+            page.evaluate("document.querySelectorAll('main details').forEach(fold => { fold.open = true; })")
         if with_axe:
             violations += serious_violations(page)
         page.set_viewport_size({"width": 390, "height": 844})

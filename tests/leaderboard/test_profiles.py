@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from evaluators.benchmark import load_benchmark
+from evaluators.task import load_task
+from evaluators.tasks.labels.label_prompts import label_prompts
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import entries_of, profile_of, scope_of, tables_of
@@ -60,3 +62,19 @@ def test_a_retired_version_makes_no_headlines(tmp_path: Path) -> None:
     board = assemble(load_known(Root(tmp_path, "local")).entries)
     assert [scope_of(table).is_retired for table in tables_of(board, "synthbias")] == [True]
     assert profile_of(board, "synthbias") is None
+
+
+def test_prompts_of_a_benchmark_have_names_that_tell_them_apart() -> None:
+    labels, coreference = load_pages("superni"), load_pages("synthbias")
+    by_protocol: dict[str | None, list[str]] = {}
+    for prompt in label_prompts().values():
+        by_protocol.setdefault(prompt.protocol, []).append(labels.config_words("tasks", prompt.id))
+    for names in by_protocol.values():
+        assert len({*names}) == len(names) > 1
+        assert {"no solved examples", "8 solved examples, set 1"} <= {*names}
+    names = [coreference.config_words("type2", name) for name in load_task("coreference").prompts]
+    assert len({*names}) == len(names) > 1
+    # The usual prompt, and one that a page description does not know, add nothing.
+    for name in ("intrinsic-v1", "unknown-v1"):
+        assert coreference.config_words("type2", name) == "sentences that say who is meant"
+    assert labels.config_words("tasks", "unknown-v1") == "tasks"
