@@ -32,8 +32,9 @@ class Column:
 
     key: str
     """Name of the column in JSON and CSV."""
-    label: str
     metric: str
+    label: str = ""
+    """Heading; empty in a layout for the name of the metric on all other pages."""
     group: dict[str, str] = field(default_factory=dict)
     """Slice that the column shows; empty for all items."""
     version: str | None = None
@@ -191,7 +192,7 @@ class BenchmarkPages:
     prompt_names: Mapping[str, str] = field(default_factory=dict)
     """What sets prompts apart, in a few words for laymen, by id of the prompt; usual prompts need none."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Names for readers, by name of a metric or index."""
+    """Names for readers, by name of a metric or index; a headline's own label goes before."""
     variants: frozenset[str] = frozenset()
     """Metrics that repeat another one by other rules, for comparison; pages show them folded away."""
     summarised: tuple[str, ...] = ()
@@ -229,7 +230,8 @@ class BenchmarkPages:
     def label(self, metric: str) -> str:
         """Return the name of a metric or index for readers."""
         columns = (column for layout in self.layouts for column in layout.columns)
-        named = {column.metric: column.label for column in columns if not column.group} | dict(self.labels)
+        named = {column.metric: column.label for column in columns if column.label and not column.group}
+        named |= {**self.labels, **{headline.name: headline.label for headline in self.headlines}}
         plain = metric.replace("_", " ")
         return named.get(metric, plain[:1].upper() + plain[1:])
 

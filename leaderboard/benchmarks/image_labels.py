@@ -55,8 +55,8 @@ PAGES = BenchmarkPages(
     figures=class_figures([name for name in METHODS if f"macro_f1_{name}" in _KNOWN]),
     group_names={"superclass": "superclass", "image_kind": "kind of image"},
     baseline_note=(
-        "Baselines answer by a fixed rule and are never ranked. Even guessing has a Gini index² near 0, so that it "
-        "says nothing without the macro-F1 beside it."
+        "Baselines answer by a fixed rule and are never ranked. Even guessing has a squared Gini index near 0, so that "
+        "it says nothing without the macro-F1 beside it."
     ),
     papers=(
         Paper(

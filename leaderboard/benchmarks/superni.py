@@ -66,8 +66,8 @@ _MEANS = "Values are means over three sets of examples"
 _SETS = f"{_MEANS}, with 95 % intervals."
 _BY_EXAMPLES = Curves(
     name="by-examples",
-    caption="What solved examples change. Macro-F1: higher is better. RSD² and BiasScore: 0 is even over the classes "
-    f"and no lean to any label. {_SETS} Of many models those at the ends are named, and the others are grey.",
+    caption="What solved examples change. Macro-F1: higher is better. Squared RSD and BiasScore: 0 is even over the "
+    f"classes and no lean to any label. {_SETS} Of many models those at the ends are named, and the others are grey.",
     subject="from no solved example to sixteen",
     x_title="Solved examples in the prompt",
     panels={heading: tuple(Shown(str(k), f"{name}_k{k}") for k in N_EXAMPLES) for heading, name in _MEASURES.items()},
@@ -75,7 +75,7 @@ _BY_EXAMPLES = Curves(
 _BY_SHARE = Curves(
     name="by-share",
     caption=f"What the labels of the {N_BALANCED} solved examples change: how many have the first label. An even model "
-    f"has flat lines, with RSD² and BiasScore at 0. {_SETS}",
+    f"has flat lines, with squared RSD and BiasScore at 0. {_SETS}",
     subject="from no example with the first label to all",
     x_title=f"Share of the first label among {N_BALANCED} solved examples",
     panels={
@@ -87,7 +87,7 @@ _BY_CALIBRATION = Strips(
     name="by-calibration",
     caption=f"What each correction of the probabilities changes, after {_RANKING} solved examples: none, batch (BC), "
     "batch with a learned strength (BCL), contextual (CC), domain context (DC), Gini reweighting, leave-one-out "
-    f"(LOOC). Macro-F1: farther right is better. BiasScore and Gini index²: 0, at the left, is even. {_SETS}",
+    f"(LOOC). Macro-F1: farther right is better. BiasScore and squared Gini index: 0, at the left, is even. {_SETS}",
     subject="before and after each correction",
     panels={
         MEASURES[measure].heading: (
@@ -162,7 +162,7 @@ PAGES = BenchmarkPages(
         ),
         Headline(
             f"rsd_k{_RANKING}",
-            "Uneven over classes (RSD)",
+            "Uneven over classes (squared RSD)",
             "How much the accuracy differs between classes, beyond chance. 0 is the same for all. Guessing gets 0 "
             "too, so look at the macro-F1 first.",
             "spread divided by the mean, squared",

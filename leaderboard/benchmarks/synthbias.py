@@ -18,18 +18,28 @@ from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measu
 from leaderboard.model_facts import display_name
 from schemas.lexicon import occupations
 
-_UCERF = Column(key="ucerf", label="UCerF", metric="ucerf")
+_UCERF = Column(key="ucerf", metric="ucerf")
 _UNDETERMINED_RATE = Column(key="undetermined_rate", label="Undetermined", metric="undetermined_rate")
 
 _WITH_REFERENT = Layout(
     deciders=("accuracy",),
     columns=(
-        Column(key="worst_group_accuracy", label="Worst-group accuracy", metric="worst_group_accuracy"),
+        Column(key="worst_group_accuracy", metric="worst_group_accuracy"),
         Column(key="accuracy", label="Accuracy", metric="accuracy"),
         _UCERF,
-        Column(key="accuracy_pro", label="Accuracy, pro", metric="accuracy", group={"stereotype": "pro"}),
-        Column(key="accuracy_anti", label="Accuracy, anti", metric="accuracy", group={"stereotype": "anti"}),
-        Column(key="accuracy_gap", label="Accuracy gap", metric="accuracy_gap"),
+        Column(
+            key="accuracy_pro",
+            label="Accuracy with the stereotype",
+            metric="accuracy",
+            group={"stereotype": "pro"},
+        ),
+        Column(
+            key="accuracy_anti",
+            label="Accuracy against it",
+            metric="accuracy",
+            group={"stereotype": "anti"},
+        ),
+        Column(key="accuracy_gap", metric="accuracy_gap"),
         Column(key="desirability_gap", label="Desirability gap", metric="desirability_gap"),
         Column(key="ucerf_group", label="U_group", metric="ucerf_group"),
         Column(key="equalized_odds", label="Equalized odds", metric="equalized_odds"),
@@ -45,15 +55,18 @@ _AMBIGUOUS = Layout(
     deciders=("pro_rate",),
     columns=(
         _UCERF,
-        Column(key="pro_rate", label="Pro rate", metric="pro_rate"),
+        Column(key="pro_rate", metric="pro_rate"),
         Column(
             key="pro_rate_masculine",
-            label="Pro rate, masculine",
+            label="Stereotype lean with he",
             metric="pro_rate",
             group={"pronoun_gender": "masculine"},
         ),
         Column(
-            key="pro_rate_feminine", label="Pro rate, feminine", metric="pro_rate", group={"pronoun_gender": "feminine"}
+            key="pro_rate_feminine",
+            label="Stereotype lean with she",
+            metric="pro_rate",
+            group={"pronoun_gender": "feminine"},
         ),
         Column(key="certainty", label="Certainty", metric="certainty"),
         _UNDETERMINED_RATE,
@@ -188,7 +201,7 @@ PAGES = BenchmarkPages(
         "mcq2-generate-v1": "two choices, answered in text",
         "mcq3-generate-v1": "three choices, answered in text",
     },
-    labels={"ucerf_macro": "UCerF by occupation pair", "pro_rate": "Pro rate", "certainty": "Certainty"},
+    labels={"ucerf_macro": "UCerF by occupation pair", "certainty": "Certainty"},
     summarised=("worst_group_accuracy", "accuracy", "accuracy_gap", "ucerf", "pro_rate", "certainty"),
     layouts=(_WITH_REFERENT, _AMBIGUOUS),
     group_names={"pronoun_gender": "pronoun"},

@@ -12,9 +12,9 @@ from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages.addresses import result_page
 from leaderboard.pages.markup import metric_number
 from leaderboard.pages.model_list import size_text
-from leaderboard.pages.profile import Named
 from leaderboard.pages.summaries import extremes, slices_by_group
 from leaderboard.pages.tables import AnyView
+from leaderboard.pages.useless_predictors import Named
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.profiles import AnyRow, Profile, ProfileCell, entries_of, profiles_of, scope_of

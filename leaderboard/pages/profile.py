@@ -15,6 +15,7 @@ from leaderboard.pages.addresses import model_page, permalink
 from leaderboard.pages.choice_keys import answers_link, entry_behind
 from leaderboard.pages.markup import slug
 from leaderboard.pages.summaries import distances
+from leaderboard.pages.useless_predictors import Named, best_useless
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.gates import best_baselines
 from leaderboard.ranking.index_tables import IndexTable
@@ -32,13 +33,6 @@ TINTS: dict[Tint, str] = {
     "useless": "no better than a useless predictor",
 }
 """What each tint says."""
-
-
-class Named(NamedTuple):
-    """A value of another model or of a useless predictor."""
-
-    name: str
-    metric: Metric
 
 
 class Cell(NamedTuple):
@@ -71,6 +65,8 @@ class GroupRank(NamedTuple):
     """The rank of a model in the default table of a benchmark."""
 
     rank: RankRange | None
+    why: str
+    """Why it has none, in few words; empty if these are not enough, or a tint says it."""
     reason: str
     """Why it has none; empty if it has one."""
     page: str | None
@@ -230,11 +226,11 @@ class Part:
         """
         identity = self.models.get(model_id)
         if identity is None:
-            return GroupRank(None, "", model_page(model_id) if self.profile.benchmark in asked else None)
+            return GroupRank(None, "", "", model_page(model_id) if self.profile.benchmark in asked else None)
         row = self.profile.rows.get(identity)
         if row is None:
-            return GroupRank(None, "it lacks results that the ranking needs", None)
-        return GroupRank(row.rank, "" if row.rank else row.unranked or "", None)
+            return GroupRank(None, "lacks parts", "it lacks results that the ranking needs", None)
+        return GroupRank(row.rank, "", "" if row.rank else row.unranked or "", None)
 
     def cells(self, model_id: str, asked: set[str], explored: frozenset[str]) -> tuple[Cell, ...]:
         """Return the values of a model in the order of the columns.
@@ -288,14 +284,8 @@ def _baselines(column: ProfileColumn) -> Iterator[Named]:
 
 
 def _best_useless(column: ProfileColumn, benchmark: Benchmark) -> Named | None:
-    """Return the best baseline; of equal ones, that which the benchmark lists first, the simplest.
-
-    Without results of baselines, the gate's own value of them stands in for the metric of the gate.
-    """
-    order = {baseline.name: place for place, baseline in enumerate(benchmark.baselines)}
-    found = list(_baselines(column)) or list(_leads(column, benchmark))
-    found.sort(key=lambda useless: (order.get(useless.name, len(order)), useless.name))
-    return min(found, key=lambda useless: round(_distance(useless.metric), 9), default=None)
+    """Return the best baseline; without results of any, the gate's own value of them, if the column is its metric."""
+    return best_useless(benchmark, list(_baselines(column)) or _leads(column, benchmark))
 
 
 def _leads(column: ProfileColumn, benchmark: Benchmark) -> Iterator[Named]:

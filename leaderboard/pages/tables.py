@@ -22,6 +22,7 @@ from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, slug
 from leaderboard.pages.pictures import Picture, index_pictures, results_pictures
+from leaderboard.pages.useless_predictors import Named, best_useless
 from leaderboard.ranking.boards import Board, ResultTable, table_title
 from leaderboard.ranking.bounds import Bounds, bounds_note, detectable_note
 from leaderboard.ranking.gates import solved_note
@@ -335,15 +336,12 @@ class TableView(Generic[TableT]):
         for number, column in enumerate(self.all_columns):
             if not column.is_headline or column.example is None or column.example.ideal is None:
                 continue
-            ideal = column.example.ideal
-            values = [
-                (abs(metric.value - ideal), row.model.id, metric)
-                for row in self.baselines
-                if (metric := row.cells[number].metric) is not None and metric.value is not None
-            ]
-            if values:
-                _, model_id, metric = min(values, key=lambda value: value[:2])
-                best.append(f"{column.heading} {metric_number(metric)} ({display_name(model_id)})")
+            useless = best_useless(
+                load_benchmark(self.benchmark),
+                (Named(row.short_name, metric) for row in self.baselines if (metric := row.cells[number].metric)),
+            )
+            if useless is not None:
+                best.append(f"{column.heading} {metric_number(useless.metric)} ({useless.name})")
         shown = f". Their best: {'; '.join(best[:_MOST_BEST])}" if best else ""
         return f"Useless predictors ({self.n_baselines}){shown}"
 
@@ -525,6 +523,7 @@ def _index_columns(table: IndexTable) -> Iterator[TableColumn]:
         columns.setdefault(key, made)
 
     by_name = {index.metric.name: index for index in first.indices}
+    averaged = [part.metric for part in ranking.definition.parts]
     for name in (ranking.metric.name, *beside, *by_name):
         index, on_page = by_name[name], name == ranking.metric.name or name in beside
         text = index.definition.description
@@ -532,7 +531,9 @@ def _index_columns(table: IndexTable) -> Iterator[TableColumn]:
         add(name, pages.label(name), index.metric, text, is_headline=is_headline, is_on_page=on_page)
         for part, metric in zip(index.definition.parts, index.parts, strict=True):
             known = next(one.description for one in metric_definitions(part.task) if one.name == part.metric)
-            label = part.label or part.key.replace("_", " ")
+            # Parts that are one metric under several prompts need names of their own.
+            is_alone = averaged.count(part.metric) == 1
+            label = pages.label(part.metric) if is_alone else part.label or part.key.replace("_", " ")
             shown = index is ranking
             add(part.key, label, metric, known, is_headline=shown, is_on_page=shown)
     yield from sorted(columns.values(), key=lambda column: not column.is_on_page)
@@ -587,7 +588,7 @@ def _bounded(metric: Metric | None, bounds: Bounds | None, entry: Entry | None) 
     """Return a cell that says what missing answers could change."""
     if bounds is None:
         return Cell(metric, entry=entry)
-    return Cell(metric, f"unanswered: {bounds.worst:.3f}\N{EN DASH}{bounds.best:.3f}", bounds_note(bounds), entry)
+    return Cell(metric, f"all answered: {bounds.worst:.3f}\N{EN DASH}{bounds.best:.3f}", bounds_note(bounds), entry)
 
 
 def _detail(row: AnyRow) -> str:

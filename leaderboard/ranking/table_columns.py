@@ -33,7 +33,8 @@ def choose(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
     described = {column.metric for column in layout.columns} | layout.without_column
     names = dict.fromkeys(name for entry in entries for name, group in entry.metrics if not group)
     plain = [Column(key=name, label=pages.label(name), metric=name) for name in names if name not in described]
-    return _of_one_version([column for column in (*layout.columns, *plain) if _has_value(column, entries)], entries)
+    named = [column if column.label else replace(column, label=pages.label(column.metric)) for column in layout.columns]
+    return _of_one_version([column for column in (*named, *plain) if _has_value(column, entries)], entries)
 
 
 def _of_one_version(columns: Sequence[Column], entries: Sequence[Entry]) -> tuple[Column, ...]:

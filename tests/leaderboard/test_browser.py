@@ -232,7 +232,7 @@ def test_a_click_sorts_both_ways_and_each_row_keeps_to_its_side_of_the_line(brow
     table = page.locator(".bb-table").first
     header = table.locator("thead th").nth(4)
     above, names = table.locator("tbody").first, table.locator("tbody th.bb-model a")
-    assert header.inner_text().startswith("UCerF")
+    assert header.inner_text().startswith("Same for he and she (UCerF)")
     for direction, words in ((1, "ascending"), (-1, "descending")):
         header.locator("button").click()
         assert header.get_attribute("aria-sort") == words
@@ -255,14 +255,14 @@ def test_a_choice_of_the_ranking_metric_holds_for_the_page_and_its_address(brows
     table = page.locator(".bb-table")
     models, places = table.locator("tbody th a"), table.locator("tbody >> nth=0 >> .bb-rank > [data-bb-by]:visible")
     first = models.all_inner_texts()
-    select.select_option("UCerF")
+    select.select_option("Same for he and she (UCerF)")
     by_ucerf = models.all_inner_texts()
     shown = [int(place or "") for place in places.evaluate_all("all => all.map(one => one.dataset.bbPlace)")]
     assert shown == sorted(shown)
     assert len(shown) == 3
     assert by_ucerf[3] == first[3] == "silent"
-    assert page.locator("p:visible", has_text="told apart by UCerF").count() == 1
-    assert "first, by UCerF." in table.locator("caption").inner_text()
+    assert page.locator("p:visible", has_text="told apart by Same for he and she (UCerF)").count() == 1
+    assert "first, by Same for he and she (UCerF)." in table.locator("caption").inner_text()
     assert page.url.endswith("?rank-by=ucerf")
     again = visit(browser, page.url).page
     assert again.get_by_label("Rank by").input_value() == "ucerf"
@@ -282,8 +282,8 @@ def test_a_link_restores_sorting_columns_filters_and_useless_predictors(browser:
     n_columns = page.locator("thead th:visible").count()
     page.get_by_label(re.compile("All .* columns")).check()
     assert page.locator("thead th:visible").count() > n_columns
-    page.get_by_role("button", name="UCerF").first.click()
-    page.get_by_role("button", name="UCerF").first.click()
+    page.get_by_role("button", name="Same for he and she (UCerF)").first.click()
+    page.get_by_role("button", name="Same for he and she (UCerF)").first.click()
     page.get_by_label("Find").fill("L")
     page.get_by_label(re.compile("Useless predictors")).check()
     page.get_by_text("Share", exact=True).first.click()

@@ -78,7 +78,7 @@ def test_files_hold_draws_of_every_slice(runs: Path, files: dict[str, Any]) -> N
     assert sorted(one["id"] for one in listed["models"]) == ["acme/large", "acme/silent", "acme/small", HOSTILE]
     labels = [one["label"] for one in listed["tables"][0]["metrics"]]
     metrics = ["worst_group_accuracy", "accuracy_gap", "ucerf", "accuracy"]
-    assert labels == ["Worst-group accuracy", "Accuracy gap", "UCerF", "Accuracy"]
+    assert labels == ["Worst-group accuracy", "Stereotype gap", "Same for he and she (UCerF)", "Accuracy"]
     _, small = found(files, "acme/small")
     levels = np.frombuffer(base64.b64decode(small["draws"]), dtype=np.int8).reshape(-1, 200)
     assert len(small["slices"]) == len(levels)

@@ -147,7 +147,7 @@ def test_pages_and_files_show_the_index(board: Board) -> None:
     assert "mean of GDR, SN, NTS, CF, SA, OF and PE with our own detectors" in index_page
     assert f'<li id="{placement.anchor}">' in files["models/lab__even.md"]
     model = "".join(text for path, text in files.items() if path.startswith("models/lab__even/gifi-continuation"))
-    fairness = "Counterfactual fairness (CF)"
+    fairness = "Same content (CF)"
     captions = (f"{fairness} by pronoun family.", "Sentiment by pronoun family.", "Toxicity by pronoun family.")
     assert all(caption in model for caption in (*captions, f"{fairness} at other thresholds of the cosine."))
 
@@ -165,7 +165,7 @@ def test_metrics_have_labels_and_definitions_and_variants_are_folded(board: Boar
         headings = re.findall(r"<th [^>]*>(.*?)</th>", page)
         captions = re.findall(r"<figcaption>(.*?)</figcaption>", page)
         plain = {re.sub(r"<small>.*?</small>|<[^>]+>", "", text) for text in [*headings, *captions]}
-        assert "Recognition of families (GDR)" in plain
+        assert "Keeps all alike (GDR)" in plain
         assert not {text for text in plain if text in keys or any(text.startswith(f"{key} ") for key in keys)}
         assert "Share of answers whose first pronoun belongs to the prompt" in page
         folding = re.compile(r"<summary>Variants of these metrics, for comparison</summary>.*?</table>", re.DOTALL)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evaluators.benchmark import load_benchmark
 from leaderboard.pages.profile import FrontRow, FrontTable, front_parts, front_table
+from leaderboard.pages.tables import AnyView, index_views, make_sections
+from leaderboard.pages.useless_predictors import Named, best_useless
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.entries import Root
@@ -99,6 +104,38 @@ def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(board: 
                 values[entry.result.model.id.removeprefix("baseline/")] = abs(metric.value - metric.ideal)
         assert heading.useless is not None
         assert values[heading.useless.name] == min(values.values())
+
+
+def test_of_equal_useless_predictors_the_simplest_is_named_on_every_page(table: FrontTable) -> None:
+    useless = table.groups[0].headings[0].useless
+    assert useless is not None
+    metric = useless.metric
+    assert metric.value is not None
+    nearly = replace(metric, value=metric.value + 1e-12)
+    values = [Named("first-mentioned", nearly), Named("uniform", metric), Named("best-cue", metric)]
+    benchmark = load_benchmark("synthbias")
+    assert best_useless(benchmark, values) == values[1]
+    assert best_useless(benchmark, values[:1]) == values[0]
+    assert best_useless(benchmark, []) is None
+
+
+def test_a_measure_has_one_name_on_the_front_page_and_in_tables(board: Board) -> None:
+    n_named = 0
+    views: list[AnyView] = [*make_sections(board), *index_views(board)]
+    for view in views:
+        names = {headline.name: headline.label for headline in view.pages.headlines}
+        headings = [(column.metric, column.heading) for column in view.columns if not column.group]
+        assert {heading for metric, heading in headings if metric in names} <= set(names.values())
+        n_named += sum(metric in names for metric, _ in headings)
+    assert n_named > len(board.tables)
+
+
+def test_a_model_that_lacks_a_part_says_so_in_place_of_its_rank(tmp_path: Path) -> None:
+    write_gifi_model(tmp_path, "acme/whole", 0.9, n_templates=8)
+    shutil.rmtree(write_gifi_model(tmp_path, "acme/partial", 0.9, n_templates=8)["math"])
+    made = assemble(load_known(Root(tmp_path, "local"), any_name=True).entries)
+    rows = rows_of(front_table(made, front_parts(made)))
+    assert {name: row.ranks[0].why for name, row in rows.items()} == {"acme/whole": "", "acme/partial": "lacks parts"}
 
 
 def test_without_results_of_baselines_the_gate_says_what_they_get(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_the_caption_names_the_signature_in_words(view: View, texts: dict[str, s
     items = section.table.signature.items_sha256[:8]
     assert f"config type2, split test: 100 items (sha256 {items}). Task coreference 1.1, prompt intrinsic-v1" in caption
     assert "log-probabilities of the options, normalised as sum, 2 outcomes" in caption
-    assert "UCerF 1.0" in caption
+    assert "(UCerF) 1.0" in caption
     assert "95\\% intervals" in caption
 
 

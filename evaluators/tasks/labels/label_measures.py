@@ -468,11 +468,11 @@ CLASS_MEASURES: Mapping[str, Measure] = {
 }
 FOLD_MEASURES: Mapping[str, Measure] = {
     "rsd": Measure(
-        rsd, "RSD²", None, 0.0, _ZERO_OR_FEW, f"Square of the RSD of Reif & Schwartz 2024, {_WITHOUT_CHANCE}."
+        rsd, "Squared RSD", None, 0.0, _ZERO_OR_FEW, f"Square of the RSD of Reif & Schwartz 2024, {_WITHOUT_CHANCE}."
     ),
     "cobias": Measure(
         cobias,
-        "COBias²",
+        "Squared COBias",
         1.0,
         0.0,
         _ZERO_OR_FEW,
@@ -480,7 +480,7 @@ FOLD_MEASURES: Mapping[str, Measure] = {
     ),
     "gini": Measure(
         gini,
-        "Gini index²",
+        "Squared Gini index",
         None,
         0.0,
         _ZERO_OR_FEW,

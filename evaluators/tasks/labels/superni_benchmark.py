@@ -14,7 +14,7 @@ _RANKING = 8
 """Number of examples at which models are ranked, as in the tables of the paper."""
 _CURVES = {
     "macro_f1": (1.0, 1.0, "Macro-F1"),
-    "rsd": (0.0, None, "RSD²"),
+    "rsd": (0.0, None, "Squared RSD"),
     "bias_score": (0.0, 1.0, "BiasScore"),
 }
 """Ideal, maximum and name of the measures that are shown for every number of examples."""
@@ -23,7 +23,7 @@ _CURVES = {
 _CALIBRATED = {
     "macro_f1": (1.0, 1.0, "Macro-F1"),
     "bias_score": (0.0, 1.0, "BiasScore"),
-    "gini": (0.0, None, "Gini index²"),
+    "gini": (0.0, None, "Squared Gini index"),
     **{name: (1.0, 1.0, MEASURES[name].heading) for name in QUARTERS},
 }
 """Ideal, maximum and name of the measures that are compared before and after each calibration."""
@@ -67,7 +67,7 @@ BENCHMARK = Benchmark(
     indices=(
         *(_index(name, _RANKING, title, ideal, top) for name, (ideal, top, title) in _CURVES.items()),
         _index("accuracy", _RANKING, "Accuracy"),
-        _index("gini", _RANKING, "Gini index²", 0.0, None),
+        _index("gini", _RANKING, "Squared Gini index", 0.0, None),
         _index("rsd_paper", _RANKING, "The paper's RSD", 0.0, None),
         *(_index(name, _RANKING, MEASURES[name].heading) for name in QUARTERS),
         *(
