@@ -192,6 +192,21 @@ def test_on_a_phone_a_row_is_no_taller_for_what_is_said_of_its_rank(browser: Bro
     page.context.close()
 
 
+@pytest.mark.parametrize("path", ["index.html", "benchmarks/synthbias.html"])
+def test_a_printed_table_has_all_its_columns(browser: Browser, address: str, path: str) -> None:
+    page = visit(browser, address + path, width=1047).page
+    page.emulate_media(media="print")
+    size = re.search(rb"/MediaBox ?\[ ?0 0 ([0-9.]+) ([0-9.]+)", page.pdf(prefer_css_page_size=True, format="A4"))
+    assert size is not None
+    assert float(size[1]) > float(size[2]), "a sheet across has room for more columns"
+    box = page.locator(".bb-board .bb-scroll").first
+    assert box.evaluate("box => getComputedStyle(box).overflow") == "visible"
+    edges = box.locator("thead th:visible").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+    assert len(edges) > 5
+    assert max(edges) <= 1047
+    page.context.close()
+
+
 FADE = "box => getComputedStyle(box).getPropertyValue('--bb-fade-right')"
 
 
