@@ -49,7 +49,6 @@ from schemas.folders.run_folder import (
     read_corrections,
     read_parts,
     read_sums,
-    verified_parts,
 )
 
 _MOST_UNKNOWN = 5_000
@@ -86,16 +85,13 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     trained = trained_items(folder, result)
     items: list[str] = []
     answers: list[str] = []
-    only: list[RecordColumns] = []
+    parts = StoredParts(folder, result)
     rescored: tuple[str, ...] = ()
     sketch, tally, examples = SketchMaker(), Tally(), ExampleChoice(signature.task)
 
     def checked() -> Iterator[RecordColumns]:
-        """Yield each part once it is checked, and keep what an entry says of it.
-
-        All parts of a suite together may not fit into memory.
-        """
-        nonlocal only, rescored
+        """Yield each part once it is checked, and keep what an entry says of it."""
+        nonlocal rescored
         for records in read_parts(folder, result):
             if trained and len(records):
                 check_training(folder / ADAPTERS, records, task, trained[records[0].config])
@@ -104,7 +100,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
                 groups.update(_groups_of(records))
                 if len(groups) * n_rows > max(_MOST_UNKNOWN_CELLS, key_check.n_listed * _MOST_LOCKED_GROUPS):
                     raise _too_many(path, f"{len(groups):,} groups in {n_rows:,} records")
-            only = [] if items else [records]
+            parts.keep(records)
             with_options = brings_options(signature)
             items.append(items_sha256(records, with_options=with_options))
             key_check.add(records, None if with_options else items[-1])
@@ -119,7 +115,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     computed = measurement.metrics()
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
-    for difference in _differing_corrections(folder, result):
+    for difference in _differing_corrections(folder, result, parts):
         raise DataError(f"{folder / CORRECTIONS}: {difference}; rescore the run")
     metrics = {metric_key(metric): metric for metric in computed}
     benchmark = load_benchmark(signature.benchmark)
@@ -141,7 +137,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         sketch=sketch.sketch,
         earlier=earlier_metrics(result.metrics, computed),
         coverage=tally.coverage,
-        standing=_standing(folder, result, only or StoredParts(folder, result), items_hash, measurement, memory),
+        standing=_standing(folder, result, parts, items_hash, measurement, memory),
         rescored=rescored,
         folder=folder,
         examples=examples.chosen,
@@ -269,7 +265,7 @@ _SAME = 1e-3
 a probability of .5 by .00025."""
 
 
-def _differing_corrections(folder: Path, result: Result) -> Iterator[str]:
+def _differing_corrections(folder: Path, result: Result, parts: Iterable[RecordColumns]) -> Iterator[str]:
     """Fit the corrections of a result again from its records, and yield each difference from the stored ones.
 
     Metrics are computed with the stored corrections, so that weights chosen by hand would give a model any correction
@@ -280,7 +276,6 @@ def _differing_corrections(folder: Path, result: Result) -> Iterator[str]:
         return
     signature = result.signature
     inputs = MetricInputs(trained=trained_items(folder, result))
-    parts = verified_parts(folder, result)
     computed = load_task(signature.task).fitted_corrections(parts, inputs)
     stored, fitted = (
         {(correction.config, correction.calibration): correction for correction in corrections}
