@@ -181,9 +181,14 @@ def test_on_a_phone_no_note_and_no_bar_leaves_the_window(browser: Browser, addre
     page.context.close()
 
 
-def test_on_a_phone_a_row_is_no_taller_for_what_is_said_of_its_rank(browser: Browser, address: str) -> None:
+def test_on_a_phone_names_keep_to_their_cells_and_small_print_on_ranks_makes_no_row_taller(
+    browser: Browser, address: str
+) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html", width=390).page
     rows = page.locator(".bb-table >> nth=0 >> tbody tr[data-bb-model]")
+    names = rows.locator("th.bb-model")
+    assert names.locator(".bb-reason").count() > 0
+    assert names.evaluate_all("all => all.filter(name => name.scrollWidth > name.clientWidth).length") == 0
     said = rows.locator(".bb-rank small")
     assert said.count() > 0
     heights = rows.evaluate_all("all => all.map(row => row.offsetHeight)")
