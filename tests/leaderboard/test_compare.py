@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 from scipy import stats
 
 from evaluators.metric import TableSource
@@ -122,6 +123,7 @@ def test_verdicts_are_widened_for_the_measures_of_a_pair(runs: Path, files: dict
 @pytest.mark.slow
 def test_a_model_without_answers_has_no_values_and_no_verdicts(files: dict[str, Any]) -> None:
     key, silent = found(files, "acme/silent")
+    assert all(measure["useless"] == [key] for measure in files["models.json"]["measures"])
     assert silent == {"draws": "", "slices": []}
     assert not [path for path, file in files.items() if path.startswith("pairs/") and (key in path or key in file)]
 
@@ -196,6 +198,22 @@ class TestPage:
         assert page.locator("[data-bb-measures]").is_hidden()
         assert cells(page)["all items"][1:] == ["unknown", "unknown"]
         page.context.close()
+
+    def test_of_models_no_better_than_a_coin_the_verdict_says_so(self, browser: Browser, address: str) -> None:
+        def unable(route: Route) -> None:
+            body = route.fetch().body()
+            listed = json.loads(gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body)
+            for measure in listed["measures"]:
+                measure["useless"] = list(measure["values"])
+            route.fulfill(body=json.dumps(listed))
+
+        page = browser.new_page()
+        page.route("**/models.json.gz", unable)
+        page.goto(f"{address}compare.html#models=acme/small,acme/large")
+        settle(page)
+        words = page.locator("[data-bb-verdict]").inner_text()
+        assert "Gender and occupation: small and large are not shown to know more than a useless predictor" in words
+        page.close()
 
     def test_differences_by_group_are_paired(self, runs: Path, browser: Browser, address: str) -> None:
         page = compared(browser, address)

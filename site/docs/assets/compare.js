@@ -119,6 +119,18 @@
     return line;
   }
 
+  // Says of models that know no more than a coin that being even is no merit: one of them may be "better" than the other.
+  function unable(pair, found) {
+    const titles = new Map(found.map(({ measure }) => [measure.benchmark, measure.useless]));
+    return [...titles].flatMap(([title, useless]) => {
+      const names = pair.filter((one) => useless.includes(one.key)).map((one) => one.name);
+      const text =
+        `${title}: ${listed(names)} ${names.length === 1 ? "is" : "are"} not shown to know more than a useless predictor, ` +
+        "such as a coin. Being even is no merit there.";
+      return names.length > 0 ? [element("p", text, "bb-note")] : [];
+    });
+  }
+
   function showVerdict(first, second, found) {
     measured.hidden = found.length === 0;
     verdict.hidden = false;
@@ -137,7 +149,7 @@
     }
     const intervals = found.map((one) => one.interval).filter((one) => one !== null);
     const reach = reachOf(intervals);
-    verdict.replaceChildren(sentence(first, second, found));
+    verdict.replaceChildren(sentence(first, second, found), ...unable([first, second], found));
     const said = {
       first: `${first.name} is better`,
       second: `${second.name} is better`,
