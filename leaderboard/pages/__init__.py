@@ -14,12 +14,12 @@
 * Page of a table: *tables* (its columns, rows and sentences, for results and indices alike), *pictures* (its charts),
   *set_aside* (results without a rank in a table), *definitions* (what a metric is).
 * Figures of all models of a benchmark, as its paper has them: *figures*.
-* Page of a model: *portraits* (sentences to quote, headline measures), *history*, *badges*.
+* Page of a model: *portraits* (sentences to quote, headline measures, values over versions), *badges*.
 * Page of a result: *model_views*, with *summaries* (how far it can be trusted, and which groups differ), *answers*
   (examples). All baselines share one: *useless_predictors*.
 * List of the models: *model_list*, whose facts come from ``leaderboard/models``, with *size_charts*.
-* Page of a dataset: *dataset_views*, *rendered_cards*, *item_errors* (which items models miss).
-* Pages of a suite: *suites*, *part_values* (measured), *part_texts*, *part_files* (loaded when a part is chosen).
+* Page of a dataset: *dataset_views*, *item_errors* (which items models miss).
+* Pages of a suite: *suites*, *part_values* (measured), *part_files* (loaded when a part is chosen).
 * Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers) with
   *item_outcomes*; *choice_keys* names results in their addresses.
 * What is new: *news*, a page and a feed.

@@ -1,4 +1,7 @@
-"""Prepares a dataset for its page: what its manifest, its card and the answer keys say, and what models miss in it."""
+"""Prepares a dataset for its page: what its manifest, its card and the answer keys say, and what models miss in it.
+
+A card may come from anybody, so that its sections are rendered as HTML that cannot act.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import check_readable
 from biasboard.ground.memory import machine_memory
+from biasboard.ground.plain_text import visible
 from biasboard.ground.progress import Report, silent
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.exports import Fields, Files, Line, T, Table
 from leaderboard.pages.item_errors import Missed, missed_items
 from leaderboard.pages.model_views import ModelView, Placement
-from leaderboard.pages.rendered_cards import card_sections, safe_html
 from leaderboard.pages.table_files import data_table
 from leaderboard.pages.tables import Section
 from schemas.documents.board import AnswerKey
@@ -60,6 +64,12 @@ _KEYS: Fields[AnswerKey] = {
 }
 _CARD = "README.md"
 _MOST_CARD_CHARACTERS = 1_000_000
+_HEADING = re.compile(r"^## +(.+?) *$", re.MULTILINE)
+_MOST_RENDERED = 20_000
+_TABLE_OF_CARD = re.compile(r"(?:^[^\n|]+\n+)?(?:^\|.*\n)+", re.MULTILINE)
+"""A table and the line above it that introduces it."""
+_MARKS = ["paragraph", "list", "newline", "escape", "backticks", "emphasis"]
+"""Marks that are rendered; addresses and pictures would lead or fetch elsewhere."""
 _LIMITS, _STATEMENT = "Known limits", "Data statement"
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,_-]*")
 _OPTIONS = ("limit", "bias_per_label", "pool_per_label", "licence", "compat", "dataset_version")
@@ -192,6 +202,31 @@ def _card(path: Path) -> str | None:
     check_readable(path)
     with path.open(encoding="utf-8", errors="replace") as file:
         return file.read(_MOST_CARD_CHARACTERS)
+
+
+def card_sections(card: str) -> dict[str, str]:
+    r"""Return the Markdown of each section of a card, by its heading.
+
+    >>> card_sections("## Uses\n\nMany.")
+    {'Uses': 'Many.'}
+    """
+    _, *parts = _HEADING.split(card)
+    return {heading: text.strip() for heading, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def safe_html(markdown: str) -> Markup:
+    """Return paragraphs, lists, emphasis and code of a Markdown text as one unbroken block of HTML.
+
+    Everything else, such as HTML, links, pictures and tables, becomes the text that it is written as; tables of cards
+    are left out, since pages show the same numbers from the manifest.
+
+    Args:
+        markdown: Text from outside.
+    """
+    text = _TABLE_OF_CARD.sub("\n", f"{visible(markdown[:_MOST_RENDERED])}\n")
+    html = MarkdownIt("zero").enable(_MARKS).render(text)
+    # A site generator reads the result as Markdown again: it must see one block and no marks of its own.
+    return Markup(re.sub(r"\n\s*", " ", html).strip())
 
 
 def kept_keys(folder: Path) -> tuple[AnswerKey, ...]:

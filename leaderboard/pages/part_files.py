@@ -1,22 +1,37 @@
-"""Writes a file about each part of a suite, which the page of a part loads when it is asked for."""
+"""Writes a file about each part of a suite with its text, which the page of a part loads when it is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.task import Task, load_task
 from leaderboard.pages.choice_keys import result_id
+from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import Placement
-from leaderboard.pages.part_texts import PartTexts
 from leaderboard.pages.part_values import Labels, PartOfResult, PartValue, floors
 from leaderboard.pages.tables import Section
+from schemas.documents.dataset import SplitEntry
+from schemas.folders.dataset_folder import read_split
 
 _DIGITS = 5
 _MOST_SOURCES = 3
+_KIND = "text of a part"
+
+
+class PartTexts(NamedTuple):
+    """The texts of the parts of a suite, or the reason why they are not shown."""
+
+    texts: Mapping[str, str]
+    """Text by name of the part."""
+    why_none: str | None
+    """Reason why no text is shown; None if they are, or if the task knows of none."""
 
 
 class Suite(NamedTuple):
@@ -211,3 +226,43 @@ def _rounded(value: PartValue) -> list[JsonValue]:
 
 def _round(value: float | None) -> float | None:
     return None if value is None else round(value, _DIGITS)
+
+
+def part_texts(section: Section, local: BuiltDataset | None, memory: Memory) -> PartTexts:
+    """Return the text of each part of a suite.
+
+    Args:
+        section: A table of results on the suite.
+        local: Its dataset; None if it is not on this machine.
+        memory: The memory of this machine.
+
+    Raises:
+        DataError: the dataset is damaged.
+    """
+    task = load_task(section.table.signature.task)
+    if not task.reports_parts:
+        return PartTexts({}, None)
+    if any(row.entry.match.is_held_out for row in section.table.rows):
+        return PartTexts({}, "the dataset is held out, and its items stay secret")
+    if local is None or local.folder is None:
+        return PartTexts({}, "the dataset is not on the machine that built the site")
+    manifest, folder = local.manifest, local.folder
+    if not manifest.redistributable or manifest.publish_refusal is not None:
+        # What follows a semicolon is advice for the owner of the dataset folder.
+        refusal = (manifest.publish_refusal or "").partition(";")[0]
+        return PartTexts({}, refusal or f"the licence of the dataset, {manifest.licence}, forbids showing its texts")
+    # All items share the text, so that it is read where the fewest of them are.
+    smallest: dict[str, SplitEntry] = {}
+    for entry in sorted(manifest.splits, key=lambda one: one.n_items):
+        if entry.config in section.table.signature.parts and entry.n_items:
+            smallest.setdefault(entry.config, entry)
+    return PartTexts({part: _text(folder, entry, task, memory) for part, entry in smallest.items()}, None)
+
+
+def _text(folder: Path, entry: SplitEntry, task: Task, memory: Memory) -> str:
+    parts: dict[str, JsonValue] = {"content": entry.content_sha256, "shape": entry.item_shape}
+    stored = memory.get(_KIND, parts)
+    if not isinstance(stored, str):
+        stored = task.part_text(read_split(folder, entry)[0])
+        memory.put(_KIND, parts, stored)
+    return stored

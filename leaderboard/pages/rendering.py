@@ -27,14 +27,13 @@ from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_
 from leaderboard.pages.explorer import explorer_files, explorer_link
 from leaderboard.pages.exports import Files, Table, remembered_parquet
 from leaderboard.pages.figures import figures_of
-from leaderboard.pages.history import history
 from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.model_list import listed_models, models_table, size_text
 from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
 from leaderboard.pages.pictures import Picture
-from leaderboard.pages.portraits import facts_sentence, portraits
+from leaderboard.pages.portraits import facts_sentence, history, portraits
 from leaderboard.pages.set_aside import ApartGroup, apart_table, make_apart
 from leaderboard.pages.size_charts import size_pictures
 from leaderboard.pages.suites import Suites, make_suites, suite_page

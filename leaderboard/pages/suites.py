@@ -21,8 +21,7 @@ from leaderboard.pages.exports import Field, Fields, Files, Table, json_text, of
 from leaderboard.pages.item_errors import is_of_model
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
-from leaderboard.pages.part_files import Measured, Suite, context_id, suite_files
-from leaderboard.pages.part_texts import part_texts
+from leaderboard.pages.part_files import Measured, Suite, context_id, part_texts, suite_files
 from leaderboard.pages.part_values import PartOfResult, part_metrics, parts_of, shown_metrics, why_unmeasured
 from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Row

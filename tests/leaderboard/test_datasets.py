@@ -21,9 +21,8 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from evaluators.task import load_task
-from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, kept_keys, make_datasets
+from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, kept_keys, make_datasets, safe_html
 from leaderboard.pages.item_outcomes import item_facts, kind_codes, prompts_at
-from leaderboard.pages.rendered_cards import safe_html
 from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
