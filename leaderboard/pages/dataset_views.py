@@ -21,10 +21,9 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import visible
 from biasboard.ground.progress import Report, silent
 from leaderboard.pages.addresses import dataset_page
-from leaderboard.pages.exports import Fields, Files, Line, T, Table
+from leaderboard.pages.exports import Fields, Files, T, Table
 from leaderboard.pages.item_errors import Missed, missed_items
 from leaderboard.pages.model_views import ModelView, Placement
-from leaderboard.pages.table_files import data_table
 from leaderboard.pages.tables import Section
 from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry
@@ -135,11 +134,6 @@ class DatasetView:
     def command(self) -> str | None:
         """The command that builds the dataset again; None if its builder is none of this project."""
         return None if self.manifest is None else _rebuilding(self.manifest)
-
-    @property
-    def asked(self) -> tuple[Line, ...]:
-        """The sets of items that have results, as the results describe them."""
-        return tuple(data_table(self.sections, [] if self.manifest is None else [self.manifest]).lines)
 
     @property
     def splits(self) -> Table:

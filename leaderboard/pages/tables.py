@@ -252,11 +252,6 @@ class TableView(Generic[TableT]):
         return "none" if primary is None else labels.get(primary, self.pages.label(primary))
 
     @property
-    def n_separable(self) -> int:
-        """The number of pairs of ranked models that the data can distinguish."""
-        return sum(comparison.separable for comparison in self.table.comparisons)
-
-    @property
     def solved_note(self) -> str:
         """The sentences on the baselines that solve the items by themselves; empty if none does."""
         if not isinstance(self.table, IndexTable):
@@ -284,7 +279,8 @@ class TableView(Generic[TableT]):
             return "Only one model is ranked, so its rank says nothing yet."
         if not self.table.ranked:
             return ""
-        apart = f"{self.n_separable} of {n_pairs} pairs of ranked models can be told apart by {self.primary_label}."
+        n_apart = sum(comparison.separable for comparison in self.table.comparisons)
+        apart = f"{n_apart} of {n_pairs} pairs of ranked models can be told apart by {self.primary_label}."
         return f"{apart} {detectable_note(self.table.detectable, self.primary_label)}".strip()
 
     def _asked(self) -> str:
@@ -379,10 +375,6 @@ class TableView(Generic[TableT]):
     def result_page(self, row: TableRow) -> str:
         """Return the path of the page of a row's result or index."""
         return result_page(row.model.id, f"{self.anchor}-{row.model.identity_sha256[:8]}")
-
-    def model_page(self, row: AnyRow) -> str:
-        """Return the path of the page of a row's model."""
-        return model_page(entries_of(row)[0].result.model.id)
 
     def detail(self, row: AnyRow) -> str:
         """Return what distinguishes rows with the same model id; empty for a baseline."""
