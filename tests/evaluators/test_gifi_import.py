@@ -157,7 +157,7 @@ def test_imported_results_stand_on_the_board_and_are_marked(dataset: Path, tmp_p
     (row,) = table.rows
     (model,) = make_view(board, loaded.left_out, ()).models
     captions = [picture.caption for placement in model.placements for picture in placement.pictures]
-    assert "Recognition accuracy by pronoun family." in captions
+    assert "Keeps the pronoun by pronoun family." in captions
     assert row.entry.result.model.id == "made-1"
     assert row.entry.is_imported
     assert row.unranked == "models are ranked by the index of all configs, not by one config"

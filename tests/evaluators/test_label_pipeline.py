@@ -149,7 +149,7 @@ def test_a_run_ends_with_the_commands_that_go_on_and_few_names_of_what_has_no_va
     said = ask(dataset, tmp_path, *ALL, "--config", "two", "--contexts", "0")
     lines = [line for line in said.splitlines() if line.startswith("without a value: ")]
     assert (
-        "without a value: macro_f1_looc, bias_score_looc, accuracy_looc and 11 more (the prompt shows no examples)"
+        "without a value: macro_f1_looc, bias_score_looc, accuracy_looc and 15 more (the prompt shows no examples)"
         in (lines)
     )
     assert len({line.partition("(")[2] for line in lines}) == len(lines)

@@ -200,7 +200,7 @@ def test_nothing_acts_on_any_page(built: Path, browser: Browser, address: str) -
 def test_nothing_acts_where_two_models_are_compared(browser: Browser, address: str) -> None:
     found = visit(browser, address + "compare.html")
     page = found.page
-    page.locator("[data-bb-verdict] p").wait_for()
+    page.locator("[data-bb-verdict] p").first.wait_for()
     names = page.locator("select[name=first] option").all_inner_texts()
     for place in range(len(names)):
         page.locator("select[name=first]").select_option(index=place)
