@@ -269,8 +269,7 @@ def _check_metrics(pages: BenchmarkPages) -> None:
     named |= {*pages.variants, *pages.summarised}
     indices = {index.name for index in load_benchmark(pages.name).indices}
     named |= {headline.name for headline in pages.headlines} - indices
-    shown = {*pages.index_columns}
-    if unknown := sorted(shown - indices):
+    if unknown := sorted({*pages.index_columns} - indices):
         raise ConfigError(f"pages of benchmark '{pages.name}' name indices that do not exist: {', '.join(unknown)}")
     named |= set(pages.labels) - indices
     if unknown := sorted(named - _metric_names()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from leaderboard.pages.markup import slug
-from schemas.documents.result import Result, Signature
+from schemas.documents.result import Model, Result, Signature
 
 
 def plain(part: str) -> str:
@@ -20,9 +20,14 @@ def table_anchor(signature: Signature, signature_sha256: str) -> str:
     )
 
 
+def row_anchor(table: str, model: Model) -> str:
+    """Return the name of a model's row in addresses, also its anchor on the page of the model, from the table's."""
+    return f"{table}-{model.identity_sha256[:8]}"
+
+
 def result_anchor(result: Result) -> str:
-    """Return the name of a result in addresses, and its anchor on the page of its model."""
-    return f"{table_anchor(result.signature, result.signature_sha256)}-{result.model.identity_sha256[:8]}"
+    """Return the name of the row of a result."""
+    return row_anchor(table_anchor(result.signature, result.signature_sha256), result.model)
 
 
 BASELINES = "useless-predictors.html"

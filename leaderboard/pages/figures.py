@@ -60,7 +60,7 @@ def figures_of(board: Board) -> dict[Scope, tuple[Picture, ...]]:
 
 
 def figures_of_result(entry: Entry, stem: str) -> tuple[Picture, ...]:
-    """Return the figures that show a single result, for the page of its model.
+    """Return the figures that show a single result, for its page.
 
     Args:
         entry: The result.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.model_facts import display_name, facts_of
-from leaderboard.pages.addresses import result_page
+from leaderboard.pages.addresses import result_page, row_anchor
 from leaderboard.pages.markup import metric_number
 from leaderboard.pages.model_list import size_text
 from leaderboard.pages.model_views import ModelView, Placement
@@ -160,7 +160,7 @@ def _identities(profile: Profile, model_id: str) -> list[str]:
 
 def _link(view: AnyView, row: AnyRow) -> ResultLink:
     model = entries_of(row)[0].result.model
-    anchor = f"{view.anchor}-{model.identity_sha256[:8]}"
+    anchor = row_anchor(view.anchor, model)
     page = result_page(model.id, anchor)
     return ResultLink(view.words[:1].upper() + view.words[1:], view.conditions, page, anchor)
 

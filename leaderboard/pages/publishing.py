@@ -137,8 +137,8 @@ def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, 
 
     Args:
         site: Folder that contains ``mkdocs.yml``.
-        files: Text or bytes of each file by its path; what only pages read gets ``.gz`` behind its
-            name. Files of such a name are packed.
+        files: Text or bytes of each file by its path. What only pages read gets ``.gz`` behind its name, and whatever
+            has such a name is packed.
         copies: File to copy by the path of the copy.
     """
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=site) as name:

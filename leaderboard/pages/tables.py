@@ -17,7 +17,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import model_page, plain, result_page, table_anchor
+from leaderboard.pages.addresses import model_page, plain, result_page, row_anchor, table_anchor
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, slug
@@ -374,7 +374,7 @@ class TableView(Generic[TableT]):
 
     def result_page(self, row: TableRow) -> str:
         """Return the path of the page of a row's result or index."""
-        return result_page(row.model.id, f"{self.anchor}-{row.model.identity_sha256[:8]}")
+        return result_page(row.model.id, row_anchor(self.anchor, row.model))
 
     def detail(self, row: AnyRow) -> str:
         """Return what distinguishes rows with the same model id; empty for a baseline."""
@@ -387,7 +387,7 @@ AnyView: TypeAlias = TableView[AnyTable]
 
 
 class IndexPlacement(NamedTuple):
-    """A row of an index table, for the page of its model."""
+    """A row of an index table, for its own page."""
 
     view: IndexView
     row: IndexRow
@@ -406,7 +406,7 @@ class IndexPlacement(NamedTuple):
     @property
     def anchor(self) -> str:
         """The anchor of the row on the page of its model."""
-        return f"{self.view.anchor}-{self.row.model.identity_sha256[:8]}"
+        return row_anchor(self.view.anchor, self.row.model)
 
 
 def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPlacement, ...]:
