@@ -7,7 +7,8 @@ from pathlib import Path
 
 from biasboard.ground.memory import Memory
 from leaderboard.pages import publishing
-from leaderboard.pages.rendering import View, copies, generate, parquet_files
+from leaderboard.pages.exports import Line
+from leaderboard.pages.rendering import View, copies, generate, parquet_files, tables_of
 from tests.commands import REPOSITORY
 
 
@@ -16,11 +17,17 @@ def copy_site(folder: Path) -> Path:
     return shutil.copytree(REPOSITORY / "site", folder / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
 
 
+def table_rows(view: View, stem: str) -> list[Line]:
+    """Return the rows of a table that the site of a view offers, by its path without an ending."""
+    (table,) = (table for table in tables_of(view) if table.files.stem == stem)
+    return list(table.lines)
+
+
 def render(view: View, folder: Path, *, with_parquet: bool = False) -> Path:
     """Render all pages of a view to ``built`` in a folder, as ``leaderboard build`` does, and return it."""
     site, built = copy_site(folder), folder / "built"
     texts = generate(view, publishing.handwritten_pages(site))
-    tables = parquet_files(view, texts, Memory(None)) if with_parquet else {}
+    tables = parquet_files(view) if with_parquet else {}
     with publishing.combined(site, {**texts, **tables}, copies(view)) as pages:
         publishing.render(site, pages, built, Memory(None))
     return built

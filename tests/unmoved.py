@@ -103,8 +103,8 @@ def fingerprints(out: Path) -> dict[str, str]:
             found[name] = _hashed(pyarrow.parquet.read_table(path).to_pylist())
         elif path.name == "result.json":
             found[name] = _hashed(_result(json.loads(path.read_text(encoding="utf-8"))))
-        elif path.match("site/_build/files/*.json"):
-            found[name] = _hashed(_without_sentences(json.loads(path.read_text(encoding="utf-8"))))
+        elif path.match("site/_build/files/*.parquet"):
+            found[name] = _hashed(_without_sentences(pyarrow.parquet.read_table(path).to_pylist()))
         elif name.startswith("site/_build/charts/"):
             found[name] = _sha256(path.read_bytes())
         elif name.startswith("site/_build/") and path.suffix == ".html":
@@ -124,12 +124,11 @@ def _result(result: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _without_sentences(export: dict[str, Any]) -> dict[str, Any]:
-    rows = [
+def _without_sentences(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
         {key: value for key, value in row.items() if not key.endswith(_SENTENCES) and key != "records_sha256"}
-        for row in export["rows"]
+        for row in rows
     ]
-    return export | {"rows": rows}
 
 
 def _numbers_on(page: str) -> Iterator[str]:

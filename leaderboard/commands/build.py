@@ -51,7 +51,7 @@ def build(
 ) -> None:
     """Check every result, recompute its metrics and write the site.
 
-    The site has every table as JSON and CSV files too, and a page for each dataset in --datasets, with results or
+    The site has every table as CSV and Parquet files too, and a page for each dataset in --datasets, with results or
     without.
     """
     check_plug_ins()
@@ -96,7 +96,7 @@ def build(
                 keys=kept_keys(keys),
             )
             texts = generate(view, handwritten, step)
-            files: dict[str, str | bytes] = {**texts, **parquet_files(view, texts, memory, step)}
+            files: dict[str, str | bytes] = {**texts, **parquet_files(view)}
             with publishing.combined(site, files, copies(view)) as pages:
                 step("running the site generator", 0, None)
                 is_new = publishing.render(site, pages, target, memory)

@@ -7,7 +7,7 @@
       v
     views  --rendering, templates-->  Markdown  --publishing (MkDocs)-->  site/_build
       |  files for download (see below)                                      ^
-      └─────────────>  CSV, JSON, Parquet, LaTeX, SVG  ──────────────────────┘
+      └─────────────>  CSV, Parquet, LaTeX, SVG  ────────────────────────────┘
 
 * Front page: *profile* (its table) and *shown_findings* (sentences), with *marker_blocks*, which replace the markers of
   hand-written pages.
@@ -23,7 +23,7 @@
 * Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers) with
   *item_outcomes*; *choice_keys* names results in their addresses.
 * What is new: *news*, a page and a feed.
-* Files: *exports* (the rows of any table as CSV, JSON and Parquet) of *table_files* (which tables the site offers),
+* Files: *exports* (the rows of any table as CSV and Parquet) of *table_files* (which tables the site offers),
   *latex* (the same tables for papers and as Markdown), *citations* (BibTeX).
 * Drawing: *drawing* (what all charts are made of), *plots*, *curves*, *clouds*, *grids*, *strips*.
 * Text: *markup* (numbers, intervals, escaped text), *addresses*.

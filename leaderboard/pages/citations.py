@@ -20,7 +20,7 @@ def bibtex(view: AnyView, rows: str, address: str | None) -> str:
 
     Args:
         view: Table to cite.
-        rows: Text of its JSON export, whose hash identifies the numbers.
+        rows: Text of its CSV export, whose hash identifies the numbers.
         address: Address of the site, which ends with a slash; None if it has none.
     """
     return "\n".join([_table_entry(view, rows, address), *map(_paper_entry, view.pages.papers)]) + "\n"
@@ -35,7 +35,7 @@ def _table_entry(view: AnyView, rows: str, address: str | None) -> str:
         "title": f"{{{_escaped(f'{_DISTRIBUTION} leaderboard: {view.name}')}}}",
         "author": f"{{The {_DISTRIBUTION} contributors}}",
         "version": version,
-        "note": _escaped(f"Table made by {_DISTRIBUTION} {version}; SHA-256 of {view.files.json}: {sha256}"),
+        "note": _escaped(f"Table made by {_DISTRIBUTION} {version}; SHA-256 of {view.files.csv}: {sha256}"),
     }
     if accepted is not None:
         fields |= {"year": accepted[:4], "date": accepted}

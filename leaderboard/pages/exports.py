@@ -1,18 +1,17 @@
-"""Writes every table that the site offers as JSON, CSV and Parquet, all from the same rows."""
+"""Writes every table that the site offers as CSV and Parquet, both from the same rows."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
+import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from biasboard.ground import strict_json
-from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
-from schemas.files.arrow_files import SCALARS, table_bytes
+from schemas.files.arrow_files import SCALARS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +33,6 @@ Fields: TypeAlias = Mapping[str, Field[T]]
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _PREFIX = "biasboard."
 """Beginning of the names of metadata, which distinguishes them from those of other writers."""
-_PARQUET = "parquet table"
 
 
 def kinds(fields: Fields[T]) -> Columns:
@@ -77,11 +75,6 @@ class Files(NamedTuple):
     """True if the CSV has a line for each item of a dataset: with gzip it takes a twentieth of the space."""
 
     @property
-    def json(self) -> str:
-        """The path of the rows as JSON."""
-        return f"{self.stem}.json"
-
-    @property
     def csv(self) -> str:
         """The path of the rows as CSV."""
         return f"{self.stem}.csv.gz" if self.is_packed else f"{self.stem}.csv"
@@ -117,8 +110,6 @@ class Table(NamedTuple):
     """Signatures of its results, separated by spaces; None if it is about no certain ones."""
     about: Mapping[str, str] = {}
     """Further metadata of the Parquet file besides the signature, by name."""
-    of_columns: Mapping[str, Mapping[str, str]] = {}
-    """Metadata of some columns, by name of the column."""
     is_of_many: bool = False
     """True if each result or each table of items has one: only CSV is written, or they would fill a site."""
 
@@ -154,14 +145,9 @@ class Table(NamedTuple):
         return pd.DataFrame([list(line.values()) for line in self.lines], columns=names, dtype=object)
 
     @property
-    def texts(self) -> dict[str, str]:
-        """The rows as JSON and CSV, by path."""
-        texts = {self.files.csv: to_csv(self.frame)}
-        if not self.is_of_many:
-            rows: list[JsonValue] = [dict(line) for line in self.lines]
-            whole: JsonValue = {"signature": self.signature, "rows": rows}
-            texts[self.files.json] = json_text(whole)
-        return texts
+    def csv(self) -> str:
+        """The rows as CSV."""
+        return to_csv(self.frame)
 
     @property
     def parquet(self) -> bytes:
@@ -170,15 +156,20 @@ class Table(NamedTuple):
         Raises:
             ValueError: the columns of a row are not those of the table.
         """
-        fields = [
-            pa.field(name, SCALARS[kind], metadata=_metadata(self.of_columns.get(name, {})) or None)
-            for name, kind in self.columns.items()
-        ]
         signed = {} if self.signature is None else {"signature": self.signature}
-        schema = pa.schema(fields, metadata=_metadata(signed | dict(self.about)) or None)
+        about = {f"{_PREFIX}{name}": value for name, value in sorted((signed | dict(self.about)).items())}
+        schema = pa.schema([(name, SCALARS[kind]) for name, kind in self.columns.items()])
         made = pa.Table.from_pandas(self.frame, schema=schema, preserve_index=False)
-        # Pandas adds a description of its own, which changes with its version.
-        return table_bytes(made.replace_schema_metadata(schema.metadata))
+        content = io.BytesIO()
+        # Most tables have hundreds of columns and few rows, so that what a file says about each column is most of it:
+        # dictionaries, statistics and a second schema in the manner of Arrow made a file of 2,178 columns 660 kB
+        # instead of 370. Pandas adds a description of its own, which changes with its version.
+        with pq.ParquetWriter(
+            content, schema, store_schema=False, use_dictionary=False, write_statistics=False
+        ) as writer:
+            writer.write_table(made.replace_schema_metadata(None))
+            writer.add_key_value_metadata(about)
+        return content.getvalue()
 
 
 def to_csv(frame: pd.DataFrame) -> str:
@@ -205,29 +196,3 @@ def _cell(value: Scalar) -> Scalar:
     if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
         return f"'{value}"
     return value
-
-
-def remembered_parquet(table: Table, rows: str, memory: Memory) -> bytes:
-    """Return the rows of a table as Parquet, from memory if the same table was written before.
-
-    Args:
-        table: Table to write.
-        rows: Its text as JSON, which holds all its values.
-        memory: The memory of this machine.
-    """
-    parts: dict[str, JsonValue] = {
-        "rows": hashlib.sha256(rows.encode()).hexdigest(),
-        "columns": {name: kind.__name__ for name, kind in table.columns.items()},
-        "about": dict(table.about),
-        "of_columns": {name: dict(metadata) for name, metadata in table.of_columns.items()},
-    }
-    stored = memory.get(_PARQUET, parts)
-    if isinstance(stored, str):
-        return base64.b64decode(stored)
-    made = table.parquet
-    memory.put(_PARQUET, parts, base64.b64encode(made).decode())
-    return made
-
-
-def _metadata(values: Mapping[str, str]) -> dict[str, str]:
-    return {f"{_PREFIX}{name}": value for name, value in sorted(values.items())}

@@ -11,7 +11,6 @@ import jinja2
 from markupsafe import Markup
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.memory import Memory
 from biasboard.ground.plain_text import visible
 from biasboard.ground.progress import Report, silent
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
@@ -25,7 +24,7 @@ from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_table, make_datasets
 from leaderboard.pages.explorer import explorer_files, explorer_link
-from leaderboard.pages.exports import Files, Table, remembered_parquet
+from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.latex import paper_latex, paper_markdown
 from leaderboard.pages.marker_blocks import make_blocks
@@ -395,28 +394,17 @@ def _exports(view: View, report: Report) -> dict[str, str]:
     files: dict[str, str] = {}
     for number, table in enumerate(found := list(tables_of(view))):
         report("writing tables", number, len(found))
-        files |= table.texts
+        files[table.files.csv] = table.csv
     for view_of in view.tables:
-        cited = bibtex(view_of, files[view_of.files.json], view.address)
+        cited = bibtex(view_of, files[view_of.files.csv], view.address)
         files |= {view_of.files.tex: paper_latex(view_of), view_of.files.bib: cited}
         files[view_of.files.markdown] = paper_markdown(view_of)
     return files
 
 
-def parquet_files(view: View, texts: Mapping[str, str], memory: Memory, report: Report = silent) -> dict[str, bytes]:
-    """Return every table that the site offers as a Parquet file, by path relative to the root of the site.
-
-    Args:
-        view: Data to show.
-        texts: All texts of the site by path, as :func:`generate` returns them.
-        memory: The memory of this machine, from which files of unchanged tables are taken.
-        report: Callback for progress.
-    """
-    files = {}
-    for number, table in enumerate(found := [table for table in tables_of(view) if not table.is_of_many]):
-        report("writing Parquet files", number, len(found))
-        files[table.files.parquet] = remembered_parquet(table, texts[table.files.json], memory)
-    return files
+def parquet_files(view: View) -> dict[str, bytes]:
+    """Return every table that the site offers as a Parquet file, by path relative to the root of the site."""
+    return {table.files.parquet: table.parquet for table in tables_of(view) if not table.is_of_many}
 
 
 def _charts(view: View) -> dict[str, str]:

@@ -116,9 +116,11 @@ def view_tables(view: AnyView, manifests: Manifests) -> Iterator[Table]:
     """Yield the table of a view, and the comparisons behind its ranks if there are any."""
     signatures = " ".join(view.signatures)
     about = _about([entry.result.signature for entry in entries_of(view.table.rows[0])], manifests)
-    examples = {column.key: column.example for column in view.all_columns if column.example is not None}
-    made = Table.of(view.files, _fields(view), view.rows, signature=signatures)
-    yield made._replace(about=about | {"metric_versions": _versions(examples)}, of_columns=_of_metrics(examples))
+    metrics: dict[str, JsonValue] = {
+        column.key: _about_metric(column.example) for column in view.all_columns if column.example is not None
+    }
+    described = about | {"metrics": json_text(metrics)}
+    yield Table.of(view.files, _fields(view), view.rows, signature=signatures, about=described)
     if view.table.comparisons:
         yield Table.of(view.comparisons, _COMPARED, view.table.comparisons, signature=signatures, about=about)
 
@@ -236,23 +238,11 @@ def _about(signatures: Sequence[Signature], manifests: Manifests) -> dict[str, s
     return about
 
 
-def _versions(metrics: Mapping[str, Metric]) -> str:
-    versions: dict[str, JsonValue] = {name: metric.version for name, metric in metrics.items()}
-    return json_text(versions)
-
-
 def _slice(metric: Metric) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(metric.group.items()))
 
 
-def _of_metrics(metrics: Mapping[str, Metric]) -> dict[str, dict[str, str]]:
-    """Return the metadata of the columns of some metrics, by name of the column."""
-    fields: dict[str, dict[str, str]] = {}
-    for prefix, metric in metrics.items():
-        about = {"metric": metric.name, "version": metric.version, "unit": metric.unit}
-        if metric.group:
-            about["slice"] = _slice(metric)
-        if metric.ideal is not None:
-            about["ideal"] = f"{metric.ideal:g}"
-        fields |= {f"{prefix}{ending}": about for ending in ("", "_low", "_high")}
-    return fields
+def _about_metric(metric: Metric) -> JsonValue:
+    """Return what is the same for all values of a metric; its version stands beside each."""
+    about: dict[str, JsonValue] = {"metric": metric.name, "unit": metric.unit, "ideal": metric.ideal}
+    return about | {"slice": _slice(metric)} if metric.group else about

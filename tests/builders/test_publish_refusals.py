@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground import strict_json
@@ -29,7 +31,6 @@ from builders.synthbias.generation.instructions import Cell
 from builders.synthbias.generation.written_sentences import Candidate
 from builders.synthbias.minimal_pairs import Slotted
 from schemas.documents.dataset import Reject
-from schemas.files.arrow_files import table_bytes
 from schemas.items.coreference import CoreferenceItem
 
 REPOSITORY = Path(__file__).parents[2]
@@ -244,7 +245,9 @@ def test_a_rejected_candidate_that_is_protected_is_refused_too(
 
 
 def columns(**cells: object) -> bytes:
-    return table_bytes(pa.table({name: [None, cell] for name, cell in cells.items()}))
+    content = io.BytesIO()
+    pq.write_table(pa.table({name: [None, cell] for name, cell in cells.items()}), content)
+    return content.getvalue()
 
 
 SLOT = {"before": "The cook thanked the nurse because ", "case": "nominative", "after": " was late."}

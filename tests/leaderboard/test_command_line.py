@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground.errors import ConfigError
@@ -222,12 +222,12 @@ def build_and_score(dataset: list[str | Path], folder: Path) -> subprocess.Compl
 
 def check_baselines(done: subprocess.CompletedProcess[str], folder: Path, *leaning: tuple[str, str]) -> None:
     assert done.returncode == 0, done.stderr
-    exports = [path.read_text(encoding="utf-8") for path in (folder / "site/_build/files").glob("synthbias-*.json")]
+    exports = [pq.read_table(path).to_pylist() for path in (folder / "site/_build/files").glob("synthbias-*.parquet")]
     names = ("worst_group_accuracy", "pro_rate")
     rows = {
         (row["model"], next(f"{row[name]:.3f}" for name in names if row.get(name) is not None))
-        for export in map(json.loads, exports)
-        for row in export["rows"]
+        for rows_of_table in exports
+        for row in rows_of_table
     }
     # The stereotype is wrong in every item of one group. Where nothing is right, it is what the rows are sorted by.
     assert rows == {("baseline/uniform", "0.500"), ("baseline/stereotype-0.7", "0.000"), *leaning}

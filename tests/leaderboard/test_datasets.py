@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import html
 import io
-import json
 import re
 import shlex
 import shutil
@@ -37,7 +36,7 @@ from tests.leaderboard.gifi_results import chance, write_gifi_model
 from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import uniform, write_model
 from tests.schemas.examples import items, manifest
-from tests.sites import render
+from tests.sites import render, table_rows
 
 PAGE = "datasets/gifi-1.0.0.md"
 
@@ -235,7 +234,7 @@ def test_a_dataset_that_is_not_here_shows_what_results_and_keys_tell(runs: Path,
     assert "Sources" not in page
     assert "Licence" not in page
     assert "The board keeps 2 answer keys of this dataset" in page
-    rows = json.loads(texts["files/dataset-gifi-1.0.0-keys.json"])["rows"]
+    rows = table_rows(view, "files/dataset-gifi-1.0.0-keys")
     for row in rows:
         key = strict_json.read(keys / "gifi@1.0.0" / f"{row['config']}-{row['task']}-{row['prompt']}.json")
         assert isinstance(key, dict)
@@ -319,13 +318,13 @@ def test_a_source_that_is_fetched_has_to_be_named(runs: Path) -> None:
     assert "no command is known" in page
 
 
-def test_lists_and_tables_lead_to_the_page(texts: dict[str, str]) -> None:
+def test_lists_and_tables_lead_to_the_page(view: View, texts: dict[str, str]) -> None:
     for page, link in (
         ("data.md", "datasets/gifi-1.0.0.html"),
         ("benchmarks/gifi.md", "../datasets/gifi-1.0.0.html"),
     ):
         assert f'href="{link}"' in texts[page]
-    (row,) = json.loads(texts["files/datasets.json"])["rows"]
+    (row,) = table_rows(view, "files/datasets")
     assert row["page"] == "datasets/gifi-1.0.0.html"
     assert (row["dataset"], row["n_results"], row["licence"]) == ("gifi", 6, None)
 

@@ -29,6 +29,7 @@ from schemas.files import row_files
 from schemas.folders.run_folder import read_run, write_result
 from tests.leaderboard.gifi_results import CONFIGS, write_gifi_model
 from tests.leaderboard.made_keys import load_known
+from tests.sites import table_rows
 
 
 def loaded_from(root: Path) -> Loaded:
@@ -136,11 +137,11 @@ def test_pages_and_files_show_the_index(board: Board) -> None:
     assert "Pronoun families</a>" in files["index.md"]
     main = max(view.indices, key=lambda index: len(index.table.rows))
     rows = list(csv.DictReader(io.StringIO(files[main.files.csv])))
-    by_json = json.loads(files[main.files.json])["rows"]
-    assert [row["model"] for row in rows] == [row["model"] for row in by_json]
-    assert float(rows[0]["index"]) == pytest.approx(by_json[0]["index"])
-    assert {"index_paper", "gdr_gifi_repo", "continuation_signature", "sn_version"} <= set(by_json[0])
-    comparisons = json.loads(files[main.comparisons.json])["rows"]
+    lines = table_rows(view, main.files.stem)
+    assert [row["model"] for row in rows] == [row["model"] for row in lines]
+    assert float(rows[0]["index"]) == pytest.approx(lines[0]["index"])
+    assert {"index_paper", "gdr_gifi_repo", "continuation_signature", "sn_version"} <= set(lines[0])
+    comparisons = table_rows(view, main.comparisons.stem)
     assert len(comparisons) == 3
     (placement,) = index_placements(index_views(board), "lab/even")
     index_page = files[f"models/lab__even/{placement.anchor}.md"]
@@ -243,7 +244,7 @@ def test_tables_of_other_items_have_names_and_files_of_their_own(tmp_path: Path)
         "gifi 1.0.0, index, sampled-v1, 220 + 220 + 60 + 330 items",
         "gifi 1.0.0, index, sampled-v1, 330 + 330 + 60 + 330 items",
     ]
-    for places in ([view.anchor for view in views], [view.files.json for view in views]):
+    for places in ([view.anchor for view in views], [view.files.stem for view in views]):
         assert len(set(places)) == 2
 
 

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.memory import Memory
 from leaderboard.pages.rendering import View, copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import LeftOut, Root
@@ -98,7 +97,7 @@ def test_titles_survive_as_yaml(texts: dict[str, str]) -> None:
 
 def test_every_link_and_picture_leads_somewhere(view: View, texts: dict[str, str]) -> None:
     n_links = 0
-    tables = parquet_files(view, texts, Memory(None))
+    tables = parquet_files(view)
     for path, text in texts.items():
         if not path.endswith(".md"):
             continue
@@ -153,7 +152,7 @@ def test_a_baseline_has_a_page_but_no_files_of_its_own(view: View, texts: dict[s
     """They were most of a site, and one command makes them again."""
     (baseline,) = (model for model in view.models if model.is_baseline)
     (model,) = (model for model in view.models if model.id == "acme/small")
-    files = {*texts, *parquet_files(view, texts, Memory(None)), *copies(view)}
+    files = {*texts, *parquet_files(view), *copies(view)}
     for shown, has_files in ((baseline, False), (model, True)):
         for placement in shown.placements:
             assert bool(placement.answers.groups) is has_files

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground.errors import DataError
@@ -70,8 +70,8 @@ def test_the_default_asks_100_items_of_each_task_in_four_contexts(out: Path) -> 
 
 
 def test_the_index_of_the_board_is_the_mean_over_the_sets(out: Path) -> None:
-    (file,) = (out / "built" / "files").glob("superni-superni-index-*.json")
-    (row,) = (one for one in json.loads(file.read_text())["rows"] if one["model"].endswith("label-prior-0.8"))
+    (file,) = (out / "built" / "files").glob("superni-superni-index-*.parquet")
+    (row,) = (one for one in pq.read_table(file).to_pylist() if one["model"].endswith("label-prior-0.8"))
     wanted = [bias_score(result_of(out, "label-prior-0.8", context)) for context in CONTEXTS[1:]]
     assert row["bias_score_k8"] == pytest.approx(np.mean(wanted), abs=1e-12)
     # Not quite 0: the items of one task offer three or four labels, to which the baseline gives other probabilities.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import json
@@ -14,9 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.memory import Memory
 from leaderboard.pages.dataset_views import BuiltDataset
-from leaderboard.pages.exports import Columns, Files, Scalar, Table, remembered_parquet
+from leaderboard.pages.exports import Columns, Files, Table
 from leaderboard.pages.latex import escape
 from leaderboard.pages.publishing import site_address
 from leaderboard.pages.rendering import View, generate, make_view, parquet_files, tables_of
@@ -73,20 +73,24 @@ def texts(view: View) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def parquet(view: View, texts: dict[str, str]) -> dict[str, bytes]:
-    return parquet_files(view, texts, Memory(None))
+def parquet(view: View) -> dict[str, bytes]:
+    return parquet_files(view)
 
 
 @pytest.mark.slow
-def test_every_table_is_there_as_parquet_with_the_numbers_of_its_json(
-    texts: dict[str, str], parquet: dict[str, bytes]
+def test_every_table_is_there_as_csv_and_as_parquet_with_its_numbers(
+    view: View, texts: dict[str, str], parquet: dict[str, bytes]
 ) -> None:
-    tables = {path for path in texts if re.fullmatch(r"files/[^/]+\.json", path)}
-    assert {path.removesuffix(".parquet") + ".json" for path in parquet} == tables
+    tables = {table.files.stem: table for table in tables_of(view)}
+    exported = {path for path in texts if re.fullmatch(r"files/[^/]+\.csv(\.gz)?", path)}
+    assert exported == {table.files.csv for table in tables.values()}
     assert any(path.endswith("-comparisons.parquet") for path in parquet)
     for path, content in parquet.items():
-        rows = json.loads(texts[path.removesuffix(".parquet") + ".json"])["rows"]
-        assert pq.read_table(io.BytesIO(content)).to_pylist() == rows, path
+        stem = path.removesuffix(".parquet")
+        read = pq.read_table(io.BytesIO(content))
+        assert read.to_pylist() == list(tables[stem].lines), path
+        header = next(csv.reader(io.StringIO(texts[tables[stem].files.csv])), [])
+        assert header == (read.schema.names if read.num_rows else []), path
 
 
 @pytest.mark.slow
@@ -109,12 +113,11 @@ def test_a_parquet_file_says_what_it_is_about(view: View, parquet: dict[str, byt
     schema = pq.read_schema(io.BytesIO(parquet[section.files.parquet]))
     told = schema.metadata
     assert told[b"biasboard.signature"].decode() == str(section.table.signature)
-    assert json.loads(told[b"biasboard.metric_versions"])["accuracy_anti"] == "1.0"
     assert told[b"biasboard.licence"] == b"CC0-1.0"
     assert told[b"biasboard.sources"] == b"https://data.test/x (MIT)"
-    of_column = schema.field("accuracy_anti_low").metadata
-    assert of_column[b"biasboard.metric"] == b"accuracy"
-    assert of_column[b"biasboard.slice"] == b"stereotype=anti"
+    of_metric = json.loads(told[b"biasboard.metrics"])["accuracy_anti"]
+    assert of_metric == {"metric": "accuracy", "slice": "stereotype=anti", "unit": "items", "ideal": 1}
+    assert pq.read_table(io.BytesIO(parquet[section.files.parquet])).to_pylist()[0]["accuracy_anti_version"] == "1.0"
     unbuilt = next(one for one in view.sections if one.table.signature.benchmark != "synthbias")
     assert b"biasboard.licence" not in pq.read_schema(io.BytesIO(parquet[unbuilt.files.parquet])).metadata
 
@@ -122,29 +125,13 @@ def test_a_parquet_file_says_what_it_is_about(view: View, parquet: dict[str, byt
 @pytest.mark.slow
 def test_the_same_results_give_the_same_bytes(parquet: dict[str, bytes], tmp_path: Path) -> None:
     again = view_of(tmp_path)
-    assert parquet_files(again, generate(again, {}), Memory(None)) == parquet
+    assert parquet_files(again) == parquet
 
 
 def test_a_row_with_other_columns_is_an_error() -> None:
     table = Table(Files("files/x"), COLUMNS, [{"first": "a", "winner": "b"}])
     with pytest.raises(ValueError, match=r"files/x\.parquet: columns .*'winner'.* stand in some rows only"):
         _ = table.parquet
-
-
-def test_a_table_of_before_is_taken_from_memory_and_a_changed_one_is_not(tmp_path: Path) -> None:
-    memory = Memory(tmp_path)
-    line: dict[str, Scalar] = {**dict.fromkeys(COLUMNS), "first": "a", "second": "b", "separable": True}
-    table = Table(Files("files/x"), COLUMNS, [line])
-    made = remembered_parquet(table, table.texts["files/x.json"], memory)
-    # Rows that could not be written show that nothing was.
-    unwritable = table._replace(lines=[{"first": "a"}])
-    assert remembered_parquet(unwritable, table.texts["files/x.json"], memory) == made
-    changed = table._replace(lines=[line | {"second": "c"}])
-    other = remembered_parquet(changed, changed.texts["files/x.json"], memory)
-    assert pq.read_table(io.BytesIO(other)).to_pylist()[0]["second"] == "c"
-    noted = table._replace(about={"licence": "MIT"})
-    told = pq.read_schema(io.BytesIO(remembered_parquet(noted, noted.texts["files/x.json"], memory))).metadata
-    assert told[b"biasboard.licence"] == b"MIT"
 
 
 @pytest.mark.parametrize(
@@ -231,10 +218,10 @@ def entries(bibtex: str) -> dict[str, dict[str, str]]:
 def test_a_table_is_cited_with_the_hash_of_its_numbers(view: View, texts: dict[str, str]) -> None:
     section = next(one for one in view.sections if one.table.primary is not None)
     cited, paper = entries(texts[section.files.bib]).items()
-    sha256 = hashlib.sha256(texts[section.files.json].encode()).hexdigest()
+    sha256 = hashlib.sha256(texts[section.files.csv].encode()).hexdigest()
     assert cited[0] == f"biasboard-{section.anchor}-{sha256[:8]}"
     # A BibTeX style reads \_ and _ alike; the path holds none.
-    assert f"SHA-256 of {section.files.json}: {sha256}" in cited[1]["note"]
+    assert f"SHA-256 of {section.files.csv}: {sha256}" in cited[1]["note"]
     assert "year" not in cited[1]
     assert "url" not in cited[1]
     assert paper[1]["eprint"] == "2505.23996"

@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from tests.commands import REPOSITORY, output_of
 from tests.sites import copy_site
 
@@ -76,7 +78,7 @@ def rows_of(out: Path, config: str) -> list[Any]:
     """Return the rows of the table of a config or suite."""
     (table,) = (
         path
-        for path in (out / "built" / "files").glob(f"labels-labels-{config}-*.json")
+        for path in (out / "built" / "files").glob(f"labels-labels-{config}-*.parquet")
         if not path.stem.endswith("comparisons")
     )
-    return list(told(table)["rows"])
+    return list(pq.read_table(table).to_pylist())

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from schemas.documents.record import Record
@@ -81,8 +82,8 @@ def test_labels_are_those_of_the_records(built: Path, runs: Path) -> None:
 
 
 def table_of(built: Path, prompt: str) -> list[Any]:
-    (path,) = (built / "files").glob(f"parts-labels-woods-{prompt}-*.json")
-    return list(told(path)["rows"])
+    (path,) = (built / "files").glob(f"parts-labels-woods-{prompt}-*.parquet")
+    return list(pq.read_table(path).to_pylist())
 
 
 def test_the_table_of_parts_has_mean_and_range_of_the_ranked_models(built: Path, runs: Path) -> None:
