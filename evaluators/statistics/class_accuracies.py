@@ -116,27 +116,24 @@ def smallest_accuracy(accuracies: npt.ArrayLike) -> FloatArray:
     return np.where(np.isinf(smallest), np.nan, smallest)
 
 
-def quarter_accuracies(accuracies: npt.ArrayLike) -> FloatArray:
-    """Return the mean accuracy of each quarter of the classes, from the worst to the best, shape (..., 4).
+def quarter_accuracy(accuracies: npt.ArrayLike, quarter: int) -> FloatArray:
+    """Return the mean accuracy of a quarter of the classes, from 0 for the worst to 3 for the best, shape (...,).
 
     Classifiers with other labels, or other numbers of them, can so be averaged class by class. A class that lies in two
     quarters counts in each by its part of it. The mean of the four is the mean over classes, and their cumulative sums
     are points of the Lorenz curve.
 
-    >>> quarter_accuracies([0.9, 0.1, 0.5]).round(4)
-    array([0.1   , 0.3667, 0.6333, 0.9   ])
+    >>> [round(float(quarter_accuracy([0.9, 0.1, 0.5], quarter)), 4) for quarter in range(4)]
+    [0.1, 0.3667, 0.6333, 0.9]
     """
     values = np.asarray(accuracies, dtype=np.float64)
     # Sorting puts nan last, beyond the number of classes.
     ordered = np.nan_to_num(np.sort(values))
     n = _n_classes(values)[..., None]
     starts = np.arange(values.shape[-1]) * np.ones_like(n)
-    of_quarters = []
-    for quarter in range(4):
-        first, last = n * quarter / 4, n * (quarter + 1) / 4
-        inside = np.clip(np.minimum(starts + 1, last) - np.maximum(starts, first), 0.0, None)
-        of_quarters.append(ratio((ordered * inside).sum(axis=-1), n[..., 0] / 4))
-    return np.stack(of_quarters, axis=-1)
+    first, last = n * quarter / 4, n * (quarter + 1) / 4
+    inside = np.clip(np.minimum(starts + 1, last) - np.maximum(starts, first), 0.0, None)
+    return ratio((ordered * inside).sum(axis=-1), n[..., 0] / 4)
 
 
 def sen_welfare(accuracies: npt.ArrayLike) -> FloatArray:

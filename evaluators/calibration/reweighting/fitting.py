@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from evaluators.calibration.reweighting.problem import (
     PAPER_DCS,
     Annealing,
     Candidate,
+    Counts,
     DcsWeights,
     Objective,
     ObjectiveName,
@@ -143,14 +145,20 @@ class Fit:
     """A fitted correction."""
 
     rules: ClassRules
-    candidates: tuple[FittedCandidate, ...]
-    """All candidates, the uncorrected probabilities first."""
+    counted: tuple[tuple[Candidate, Counts], ...]
+    """All candidates, the uncorrected probabilities first, and their counts on the fitted rows."""
+    objective: Objective
     chosen: str
     """Name of the chosen candidate."""
     n_evaluations: int
     accuracies: FittedAccuracies
     notes: tuple[str, ...]
     """Warnings about losses and overfitting."""
+
+    @cached_property
+    def candidates(self) -> tuple[FittedCandidate, ...]:
+        """All candidates with their measures, which calibrations never look at."""
+        return tuple(_fitted(*counted, self.objective) for counted in self.counted)
 
 
 def fit_rules(
@@ -176,9 +184,14 @@ def fit_rules(
         judge = _problem(probabilities[held_out], targets[held_out], settings)
     solution = SOLVERS[settings.solver].solve(searched)
     unchanged = Candidate(UNCORRECTED, ClassRules.of_weights(np.ones(whole.n_classes)))
-    candidates = (unchanged, *solution.candidates)
-    chosen = min(candidates, key=lambda candidate: _rank(candidate.rules, whole, judge))
-    fitted = tuple(_fitted(candidate, whole) for candidate in candidates)
+    counted = tuple((tried, whole.counts(tried.rules)) for tried in (unchanged, *solution.candidates))
+
+    def rank(candidate: Candidate, counts: Counts) -> tuple[bool, Score]:
+        """Return the sort key of a candidate: those that keep the floor first, then by the objective."""
+        score = judge.score(counts if judge is whole else judge.counts(candidate.rules))
+        return not whole.objective.is_met(counts), Score(*(round(number, _DIGITS) for number in score))
+
+    chosen, of_chosen = min(counted, key=lambda pair: rank(*pair))
     before, after = whole.probabilities.argmax(axis=1), chosen.rules.predict(whole.probabilities)
     of_before, of_after = (class_accuracies(targets, predicted, whole.n_classes) for predicted in (before, after))
     accuracies = FittedAccuracies(
@@ -189,8 +202,8 @@ def fit_rules(
         float((after == targets).mean()),
     )
     names = [str(label) for label in (range(whole.n_classes) if labels is None else labels)]
-    notes = tuple(_notes(accuracies, fitted[candidates.index(chosen)], settings, names))
-    return Fit(chosen.rules, fitted, chosen.name, solution.n_evaluations, accuracies, notes)
+    notes = tuple(_notes(accuracies, _fitted(chosen, of_chosen, whole.objective), settings, names))
+    return Fit(chosen.rules, counted, whole.objective, chosen.name, solution.n_evaluations, accuracies, notes)
 
 
 def held_out_rows(targets: IntArray, fraction: float, seed: int) -> BoolArray:
@@ -235,25 +248,18 @@ def _problem(probabilities: FloatArray, targets: IntArray, settings: Settings) -
     return problem(floor)
 
 
-def _rank(rules: ClassRules, whole: Problem, judge: Problem) -> tuple[bool, Score]:
-    """Return the sort key of candidates: those that keep the floor first, then by the objective."""
-    score = judge.score(judge.counts(rules))
-    return not whole.objective.is_met(whole.counts(rules)), Score(*(round(number, _DIGITS) for number in score))
-
-
-def _fitted(candidate: Candidate, problem: Problem) -> FittedCandidate:
-    counts = problem.counts(candidate.rules)
-    objective = float(problem.objective(counts))
-    occurs = problem.objective.supports > 0
-    accuracies = counts.right[occurs] / problem.objective.supports[occurs]
+def _fitted(candidate: Candidate, counts: Counts, objective: Objective) -> FittedCandidate:
+    value = float(objective(counts))
+    occurs = objective.supports > 0
+    accuracies = counts.right[occurs] / objective.supports[occurs]
     gini = float(gini_index(accuracies))
     return FittedCandidate(
         candidate.name,
-        objective if math.isfinite(objective) else None,
+        value if math.isfinite(value) else None,
         float(mean_accuracy(accuracies)),
         None if math.isnan(gini) else gini,
         float(sen_welfare(accuracies)),
-        problem.objective.is_met(counts),
+        objective.is_met(counts),
     )
 
 

@@ -222,14 +222,15 @@ class Problem:
         return occurring[np.argsort(-means[occurring], kind="stable")]
 
     def counts(self, rules: ClassRules) -> Counts:
-        """Return how many rows of each class are right under some rules, and predicted as each class."""
+        """Return the counts of what some rules predict."""
         return self.counts_of(rules.predict(self.probabilities))
 
     def counts_of(self, predicted: IntArray) -> Counts:
-        """Return the counts of predictions, shape (n,)."""
-        right = np.bincount(self.targets[predicted == self.targets], minlength=self.n_classes)
-        by_class = np.bincount(predicted, minlength=self.n_classes)
-        return Counts(right.astype(np.float64), by_class.astype(np.float64))
+        """Return the counts of predictions, shape (n,), as far as the objective needs them."""
+        right = np.bincount(self.targets[predicted == self.targets], minlength=self.n_classes).astype(np.float64)
+        if not self.objective.needs_predicted:
+            return Counts(right, None)
+        return Counts(right, np.bincount(predicted, minlength=self.n_classes).astype(np.float64))
 
     def score(self, counts: Counts) -> Score:
         """Return the score of some counts."""

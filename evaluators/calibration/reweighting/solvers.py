@@ -59,32 +59,31 @@ class Solver(NamedTuple):
     """True if single rows can decide, so that it fits noise in small classes."""
 
 
-class Equalised(NamedTuple):
-    """The logarithms of weights along the steps towards equal accuracies, each of shape (n_classes,)."""
+class EqualisingStep(NamedTuple):
+    """A step towards equal accuracies."""
 
-    best: FloatArray
-    """Those with the best objective."""
-    last: FloatArray
+    log_weights: FloatArray
+    """The logarithms of the weights before the step, shape (n_classes,)."""
+    counts: Counts
+    """The counts that these weights give."""
 
 
-def equalised_log_weights(problem: Problem) -> Equalised:
-    """Return weights that make classes about equally accurate.
+def equalising_steps(problem: Problem) -> list[EqualisingStep]:
+    """Return the steps towards weights that make classes about equally accurate, the last of which is not taken.
 
     In step t the logarithm of a class's weight rises by ``2 / (1 + t / 20)`` times the distance of its accuracy below
     the mean, as in multiplicative weights.
     """
     supports = problem.objective.supports
-    log_weights = np.zeros(problem.n_classes)
-    best, best_score = log_weights, Score(np.inf, 0.0)
-    for step in range(_N_EQUALISING):
+    log_weights, steps = np.zeros(problem.n_classes), []
+    for step in range(_N_EQUALISING + 1):
         weights = np.exp(log_weights - log_weights.max())
         counts = problem.counts_of((problem.probabilities * weights).argmax(axis=1))
-        score = problem.score(counts)
-        if score < best_score:
-            best, best_score = log_weights, score
-        change = np.where(supports > 0, -score.negative_mean - counts.right / np.maximum(supports, 1), 0.0)
+        steps.append(EqualisingStep(log_weights, counts))
+        below_mean = problem.objective.mean(counts) - counts.right / np.maximum(supports, 1)
+        change = np.where(supports > 0, below_mean, 0.0)
         log_weights = problem.centred(log_weights + _FIRST_STEP / (1 + step / _SLOWING) * change)
-    return Equalised(best, log_weights)
+    return steps
 
 
 def balanced_log_weights(problem: Problem) -> FloatArray:
@@ -177,7 +176,7 @@ def convex(problem: Problem) -> Solution:
 def path(problem: Problem) -> Solution:
     """Return points on the way from no correction to ``convex``, and on to equal accuracies."""
     balanced = balanced_log_weights(problem)
-    even = equalised_log_weights(problem).last
+    even = equalising_steps(problem)[-1].log_weights
     points = [
         Candidate(f"{share:.0%} of the way {name}", ClassRules.of_weights(np.exp(start + share * (end - start))))
         for name, start, end in (
@@ -191,7 +190,8 @@ def path(problem: Problem) -> Solution:
 
 def coordinate(problem: Problem) -> Solution:
     """Return both starting points, and the end points of line searches over single weights from each."""
-    starts = {"equal accuracies": equalised_log_weights(problem).best, "convex": balanced_log_weights(problem)}
+    best = min(equalising_steps(problem)[:-1], key=lambda step: problem.score(step.counts))
+    starts = {"equal accuracies": best.log_weights, "convex": balanced_log_weights(problem)}
     candidates, n_evaluations = [], _N_EQUALISING
     for name, log_weights in starts.items():
         start = ClassRules.of_weights(np.exp(log_weights))

@@ -53,7 +53,9 @@ def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] 
     columns = np.array([column_of[name] for name in names.texts], dtype=np.int64)[names.codes]
     offered[offers.owners, columns] = True
     groups = _groups(records)
-    shown = [_shown(group.get(SHOWN)) for group in groups]
+    # Most prompts of a context show the same examples.
+    lists_of_shown = {text: _shown(text) for text in {group.get(SHOWN) for group in groups}}
+    shown = [lists_of_shown[group.get(SHOWN)] for group in groups]
     targets = np.array([column_of.get(target or "", -1) for target in records.columns["target"].texts], dtype=np.int64)
     config = records.columns["config"].texts[0] or ""
     seen = frozenset() if trained is None else trained.get(config, frozenset())

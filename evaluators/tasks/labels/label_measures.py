@@ -290,7 +290,7 @@ def smallest_class_accuracy(sums: ClassSums) -> FloatArray:
 
 def quarter_accuracy(quarter: int, sums: ClassSums) -> FloatArray:
     """Return the mean accuracy of a quarter of the classes, of which 0 holds the worst; nan without items."""
-    return class_accuracies.quarter_accuracies(_class_accuracies(sums))[..., quarter]
+    return class_accuracies.quarter_accuracy(_class_accuracies(sums), quarter)
 
 
 def bias_score(sums: PriorSums) -> FloatArray:

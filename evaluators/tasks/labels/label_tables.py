@@ -13,7 +13,7 @@ import math
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -45,6 +45,9 @@ _OF_TASK = (*OF_TASK, BALANCE)
 _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MOST_CROSSED = 64
 """Maximum number of labels for sums by pair of labels to fit into memory: 64 labels have 20,480 columns per item."""
+
+_ColumnsKey: TypeAlias = tuple[bool, bool, str, bool]
+"""True for sums by class, True for sums by fold, the calibration, and True for its softmax."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,16 +118,32 @@ class ConfigTable:
         n_used = int(used.sum())
         return Statistics(columns, n_used, int(asked.sum()) - n_used)
 
-    def value(self, variant: Variant) -> float:
-        """Return the value of a variant; nan if it has none."""
-        if self.undefined(variant) is not None:
-            return np.nan
+    def values(self, wanted: Iterable[Variant]) -> dict[str, float]:
+        """Return the value of each variant by its name; nan for one that has none."""
+        values = {variant.name: np.nan for variant in wanted}
+        of_measures: dict[str, list[Variant]] = {}
+        for variant in wanted:
+            if self.undefined(variant) is not None:
+                continue
+            if is_of_folds(variant.measure):
+                # Its cubes round differently in an array.
+                values[variant.name] = float(value_of(variant.measure, self._sums(variant)))
+            else:
+                of_measures.setdefault(variant.measure, []).append(variant)
+        # A formula takes as long for the sums of all calibrations as for those of one.
+        for measure, alike in of_measures.items():
+            sums = np.stack([self._sums(variant) for variant in alike])
+            values |= zip((variant.name for variant in alike), value_of(measure, sums).tolist(), strict=True)
+        return values
+
+    def _sums(self, variant: Variant) -> FloatArray:
         if variant.measure in MEANS:
-            sums = self._mean(variant.measure).cluster_sums.sum(axis=0)
-        else:
+            return np.asarray(self._mean(variant.measure).cluster_sums.sum(axis=0))
+        key = self._key(variant)
+        if key not in self._sums_of_measures:
             used = self._used(variant)[1]
-            sums = self._columns(variant, used)[used].sum(axis=0)
-        return float(value_of(variant.measure, sums))
+            self._sums_of_measures[key] = self._columns(variant, used)[used].sum(axis=0)
+        return self._sums_of_measures[key]
 
     def _used(self, variant: Variant) -> tuple[BoolArray, BoolArray]:
         """Return the masks of the items of a variant's split, and of those among them that it is computed from."""
@@ -134,8 +153,7 @@ class ConfigTable:
 
     def _columns(self, variant: Variant, used: BoolArray) -> FloatArray:
         """Return the columns of a measure, one row per item; zeros for items that it is not computed from."""
-        is_class, is_fold = is_of_classes(variant.measure), is_of_folds(variant.measure)
-        key = (is_class, is_fold, variant.calibration, variant.is_softmax)
+        key = is_class, is_fold, *_ = self._key(variant)
         if key not in self._columns_of_measures:
             shares, targets = self.probabilities[key[2:]][used], self.answers.targets[used]
             if is_class:
@@ -159,8 +177,22 @@ class ConfigTable:
         return deal(strata)
 
     @cached_property
-    def _columns_of_measures(self) -> dict[tuple[bool, bool, str, bool], FloatArray]:
+    def _columns_of_measures(self) -> dict[_ColumnsKey, FloatArray]:
         return {}
+
+    @cached_property
+    def _sums_of_measures(self) -> dict[_ColumnsKey, FloatArray]:
+        return {}
+
+    @staticmethod
+    def _key(variant: Variant) -> _ColumnsKey:
+        """Return what determines the columns of a variant."""
+        return (
+            is_of_classes(variant.measure),
+            is_of_folds(variant.measure),
+            variant.calibration,
+            variant.is_softmax,
+        )
 
     def _mean(self, measure: str) -> Statistics:
         used = (self.answers.splits == TEST) & (self.answers.n_shown >= 0)
@@ -206,8 +238,8 @@ class SuiteTable:
         for answers in parts:
             table = ConfigTable.of(answers, measured, inputs)
             corrections += table.corrections
-            for variant in wanted:
-                values[variant.name].append(table.value(variant))
+            for name, value in table.values(wanted).items():
+                values[name].append(value)
             for name in _OF_TASK:
                 groups[name].append(answers.groups.get(name, ""))
             groups["n_labels"].append(n_labels_group(len(answers.labels)))

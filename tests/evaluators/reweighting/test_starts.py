@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from biasboard.ground.columns import FloatArray
-from evaluators.calibration.reweighting.solvers import SOLVERS, balanced_log_weights, equalised_log_weights
+from evaluators.calibration.reweighting.solvers import SOLVERS, balanced_log_weights, equalising_steps
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, problem_of
 
@@ -94,7 +94,7 @@ def test_the_size_of_a_rows_numbers_does_not_matter() -> None:
 def test_a_class_without_rows_gets_the_mean_of_the_others() -> None:
     base = biased(3, 200, 4)
     problem = problem_of(Made(base.probabilities, np.where(base.targets == 1, 0, base.targets)))
-    for log_weights in (balanced_log_weights(problem), *equalised_log_weights(problem)):
+    for log_weights in (balanced_log_weights(problem), *(step.log_weights for step in equalising_steps(problem))):
         assert log_weights[1] == 0
         assert log_weights[[0, 2, 3]].mean() == pytest.approx(0, abs=1e-12)
 
@@ -111,16 +111,17 @@ def test_steps_to_equal_accuracies_are_those_of_plain_loops() -> None:
             log + 2 / (1 + step / 20) * (oracle.mean(shares) - share) for log, share in zip(logs, shares, strict=True)
         ]
         logs = [log - sum(moved) / 3 for log in moved]
-    found = equalised_log_weights(problem_of(made))
-    np.testing.assert_allclose(found.last, logs, atol=1e-9)
-    best = oracle.accuracies(targets, oracle.weighted(rows, np.exp(found.best).tolist()), 3)
+    problem = problem_of(made)
+    np.testing.assert_allclose(equalising_steps(problem)[-1].log_weights, logs, atol=1e-9)
+    even = SOLVERS["coordinate"].solve(problem).candidates[0].rules
+    best = oracle.accuracies(targets, oracle.weighted(rows, even.weights.tolist()), 3)
     assert (1 - oracle.sen(best), -oracle.mean(best)) == pytest.approx(min(values), abs=1e-12)
 
 
 def test_the_path_runs_from_nothing_to_one_and_to_the_other() -> None:
     made = biased(4, 200, 4)
     problem = problem_of(made)
-    middle, end = balanced_log_weights(problem), equalised_log_weights(problem).last
+    middle, end = balanced_log_weights(problem), equalising_steps(problem)[-1].log_weights
     points = [np.log(one.rules.weights) for one in SOLVERS["path"].solve(problem).candidates]
     assert len(points) == 40
     for place, point in enumerate(points, start=1):
