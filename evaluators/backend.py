@@ -37,7 +37,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.plugins import PlugIns
 from evaluators.adapter_set import AdapterSet
 from evaluators.backend_options import BackendOptions
-from schemas.documents.record import ExchangeStatus
+from schemas.documents.record import Exchange, ExchangeStatus
 from schemas.documents.result import Model
 
 Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "import"]
@@ -57,6 +57,13 @@ def choice_sha256(prompt: str, options: tuple[str, ...]) -> str:
     # Assembled by hand for speed, since records are checked by the thousand; the keys are in canonical order.
     text = b'{"kind":"choice","options":%b,"prompt":%b}' % (_options_json(options), strict_json.canonical(prompt))
     return hashlib.sha256(text).hexdigest()
+
+
+def exchange_sha256(exchange: Exchange) -> str | None:
+    """Return the hash of the request of an exchange; None if it is unknown."""
+    if exchange.request_sha256 is None and exchange.kind == "choice" and exchange.prompt is not None:
+        return choice_sha256(exchange.prompt, exchange.options)
+    return exchange.request_sha256
 
 
 def image_prompt(image_sha256: str) -> str:

@@ -234,6 +234,8 @@ def _have_their_hash(records: RecordColumns, result: Result) -> BoolArray:
             are_theirs[index] = hashes[index] is not None or may_lack_hash
             continue
         if is_choice[index]:
+            if hashes[index] is None:
+                continue
             made = choice_sha256(text, cast(tuple[str, ...], tuple(offered[ends[index] : ends[index + 1]])))
         else:
             made = GenerateRequest(

@@ -14,7 +14,7 @@ import numpy as np
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
-from evaluators.backend import Backend, ChoiceRequest, Request, Response
+from evaluators.backend import Backend, ChoiceRequest, Request, Response, exchange_sha256
 from evaluators.models.parity import answers, compare, tolerance_for
 from evaluators.runs.measure.stored_results import write_without_texts
 from evaluators.runs.plan.plan import Plan
@@ -118,7 +118,7 @@ def _requests(signature: Signature, datasets: Path, backend: Backend) -> dict[tu
 
 def _requests_of(record: Record, requests: dict[tuple[str, str], Sequence[Request]]) -> Sequence[Request]:
     asked = requests.get((record.config, record.item_id), ())
-    if not asked or [request.sha256 for request in asked] != [exchange.request_sha256 for exchange in record.exchanges]:
+    if not asked or [request.sha256 for request in asked] != list(map(exchange_sha256, record.exchanges)):
         raise DataError(f"item '{record.item_id[:60]}' is not asked as in the dataset; verify the result first")
     return asked
 

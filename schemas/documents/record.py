@@ -19,7 +19,8 @@ class Exchange(Document):
     kind: RequestKind
     request_sha256: Sha256 | None
     """SHA-256 of the request without the model, so that it is the same for every model that was sent the request; None
-    if nobody could check it, because the answers were given elsewhere and the prompts are withheld."""
+    for a choice whose prompt is here, from which it follows, and if nobody could check it, because the answers were
+    given elsewhere and the prompts are withheld. Older files have it for every choice."""
     prompt: str | None
     """Text of the prompt; None if the dataset's licence forbids showing it. The item and the prompt id rebuild it."""
     outcomes: tuple[Text, ...]

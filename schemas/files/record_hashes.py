@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from biasboard.ground import strict_json
 from biasboard.ground.columns import Column
@@ -45,8 +47,7 @@ def items_sha256(records: RecordColumns, *, with_options: bool = False) -> str:
 
 def requests_sha256(records: RecordColumns) -> str:
     """Return a hash of the requests of a part, with their prompts and the sizes of their options in bytes."""
-    digest = hashlib.sha256(records.owners.tobytes())
-    _add_requests(digest, records, ("kind", "request_sha256", "prompt"))
+    digest = _digest_of_requests(records)
     lengths = records.exchanges["option_byte_counts"].lists
     digest.update(lengths.offsets.tobytes() + lengths.values.integers.tobytes())
     return digest.hexdigest()
@@ -54,9 +55,7 @@ def requests_sha256(records: RecordColumns) -> str:
 
 def asked_sha256(records: RecordColumns) -> str:
     """Return a hash of the requests of a part, and of which prompts are hidden, since a reading may depend on those."""
-    digest = hashlib.sha256(records.owners.tobytes() + records.exchanges["prompt"].known.tobytes())
-    _add_requests(digest, records, ("kind", "request_sha256"))
-    return digest.hexdigest()
+    return _digest_of_requests(records).hexdigest()
 
 
 def answers_sha256(records: RecordColumns) -> str:
@@ -92,8 +91,8 @@ def _facts(record: Record, with_requests: bool) -> JsonValue:
         facts += [
             [
                 exchange.kind,
-                exchange.request_sha256,
-                exchange.prompt is None,
+                exchange.prompt,
+                None if exchange.prompt is not None and exchange.kind == "choice" else exchange.request_sha256,
                 exchange.sample,
                 list(exchange.outcomes),
                 list(exchange.options),
@@ -103,13 +102,19 @@ def _facts(record: Record, with_requests: bool) -> JsonValue:
     return facts
 
 
-def _add_requests(digest: hashlib._Hash, records: RecordColumns, fields: Sequence[str]) -> None:
-    """Add some fields of the exchanges, the numbers of samples and the options."""
-    for name in fields:
-        _add(digest, records.exchanges[name])
+def _digest_of_requests(records: RecordColumns) -> hashlib._Hash:
+    """Return a digest of the prompts, the numbers of samples and the options, and of what the prompts do not tell."""
+    digest = hashlib.sha256(records.owners.tobytes())
+    kinds, prompts, hashes = (records.exchanges[name] for name in ("kind", "prompt", "request_sha256"))
+    # The hash of a choice follows from its prompt. Older files have it all the same, and newer ones do not.
+    follows = kinds.coded.is_one_of("choice") & prompts.known
+    without = pc.if_else(pa.array(follows), pa.scalar(None, hashes.array.type), hashes.array)
+    for column in (kinds, prompts, Column(without)):
+        _add(digest, column)
     samples = records.exchanges["sample"]
     digest.update(samples.known.tobytes() + samples.integers.tobytes())
     _add_options(digest, records)
+    return digest
 
 
 def _add_options(digest: hashlib._Hash, records: RecordColumns) -> None:

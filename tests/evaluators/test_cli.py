@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground import strict_json
+from evaluators.backend import exchange_sha256
 from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
@@ -255,7 +256,7 @@ def test_a_run_says_that_it_achieves_no_more_than_a_baseline_and_what_has_no_val
     answers = tmp_path / "answers.jsonl"
     lines = [
         {
-            "request_sha256": one.request_sha256,
+            "request_sha256": exchange_sha256(one),
             "option_logprobs": [max(value or 0, -99) for value in one.option_logprobs],
         }
         for one in exchanges

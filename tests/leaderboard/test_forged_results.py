@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from biasboard.ground import strict_json
-from evaluators.backend import choice_sha256
+from evaluators.backend import choice_sha256, exchange_sha256
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Result
 from schemas.files.record_files import read_records
@@ -46,7 +46,11 @@ def without_prompt(record: Record) -> Record:
 
 
 def hidden_prompt(record: Record) -> Record:
-    return with_exchange(record, lambda one: replace(one, prompt=None))
+    return with_exchange(record, lambda one: replace(one, prompt=None, request_sha256=exchange_sha256(one)))
+
+
+def with_request_hash(record: Record) -> Record:
+    return with_exchange(record, lambda one: replace(one, request_sha256=exchange_sha256(one)))
 
 
 def swapped_target(record: Record) -> Record:
@@ -102,6 +106,13 @@ def test_records_that_are_not_about_the_items_are_rejected(
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     (table,) = board(tmp_path / "results", places).tables
     assert [(name, row.rank is not None) for name, row in rows(table).items()] == [("acme/honest", True)]
+
+
+def test_records_of_older_files_which_say_the_hash_of_each_choice_are_as_good(places: Places, tmp_path: Path) -> None:
+    (record,) = read_records(places.honest / "records.parquet")[:1]
+    assert {exchange.request_sha256 for exchange in record.exchanges} == {None}
+    found = verdict(forge(places, tmp_path / "results" / "aaa", on_each(with_request_hash)), places)
+    assert (found.state, found.reason) == (verdict(places.honest, places).state, None)
 
 
 @pytest.mark.slow

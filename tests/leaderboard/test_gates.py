@@ -11,7 +11,7 @@ import pytest
 from biasboard.ground.memory import Memory
 from builders.dataset.output import write_dataset as write_draft
 from builders.gifi import drafts
-from evaluators.backend import Request, Response, open_backend
+from evaluators.backend import Request, Response, exchange_sha256, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.baseline import Baseline
 from evaluators.benchmark import load_benchmark
@@ -98,7 +98,9 @@ def test_choices_that_agree_in_their_offer_are_answered_once_and_all_alike(kind:
         n_together = len(n_asked)
         one_by_one = [list(part) for part in answers.of(replace(baseline, answer=answer, reads_no_prompt=False))]
         assert together == one_by_one
-        n_requests = sum(len({one.request_sha256 for record in part for one in record.exchanges}) for part in together)
+        n_requests = sum(
+            len({exchange_sha256(one) for record in part for one in record.exchanges}) for part in together
+        )
         assert len(n_asked) - n_together == n_requests
         # The made-up pairs all have occupations of their own.
         assert n_together == n_requests if kind == "synthbias" else n_together < n_requests / 2

@@ -16,7 +16,7 @@ import numpy as np
 
 from biasboard.ground.columns import IntArray
 from biasboard.ground.errors import DataError
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, exchange_sha256
 from evaluators.baseline import Baseline
 from evaluators.task import Prompt, Read, Task
 from schemas.documents.record import Exchange, Reading
@@ -216,8 +216,9 @@ def _fields(response: Response) -> dict[str, Any]:
 
 def _hash_of(exchange: Exchange) -> str:
     # Records without it belong to results whose baselines are stored as sums.
-    assert exchange.request_sha256 is not None
-    return exchange.request_sha256
+    sha256 = exchange_sha256(exchange)
+    assert sha256 is not None
+    return sha256
 
 
 def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Request:

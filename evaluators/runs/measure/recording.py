@@ -82,7 +82,8 @@ def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat
     options = () if choice is None else choice.options
     return Exchange(
         kind="generate" if choice is None else "choice",
-        request_sha256=request.sha256,
+        # Random digits, which no compression makes smaller, would be half of a file.
+        request_sha256=None if choice is not None and show_prompt else request.sha256,
         prompt=request.prompt if show_prompt else None,
         outcomes=request.outcomes,
         options=options,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
+from evaluators.backend import exchange_sha256
 from evaluators.task import load_task
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact
 from leaderboard.result_format import VerifiedResult
@@ -77,7 +78,7 @@ def _row(
     hides = verified.withheld is not None
     prompts = list(dict.fromkeys(exchange.prompt or "" for exchange in record.exchanges))
     first = record.exchanges[0]
-    raw = f"sha256:{first.request_sha256}" if hides else prompts[0]
+    raw = f"sha256:{exchange_sha256(first)}" if hides else prompts[0]
     reference = hashed(target) if hides else target
     row: dict[str, JsonValue] = {
         "schema_version": SCHEMA_VERSION,
@@ -155,7 +156,7 @@ def _metadata(
         "split": record.split,
         "cluster": hashed(record.cluster) if hides else record.cluster,
         "truncated": compact(record.truncated),
-        "request_sha256": compact([exchange.request_sha256 for exchange in record.exchanges]),
+        "request_sha256": compact(list[JsonValue](map(exchange_sha256, record.exchanges))),
     }
     if record.pair_id is not None:
         fields["pair_id"] = record.pair_id
