@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from leaderboard.pages.markup import slug
+from leaderboard.ranking.index_tables import IndexTable
 from schemas.documents.result import Model, Result, Signature
 
 
@@ -18,6 +20,12 @@ def table_anchor(signature: Signature, signature_sha256: str) -> str:
     return "-".join(
         plain(part) for part in (signature.dataset, signature.config, signature.prompt, signature_sha256[:8])
     )
+
+
+def index_anchor(table: IndexTable) -> str:
+    """Return the anchor of the table of an index."""
+    digest = hashlib.sha256("\n".join((table.version, *table.signatures)).encode()).hexdigest()[:8]
+    return plain(f"{table.dataset}-index-{table.protocol}-{digest}")
 
 
 def row_anchor(table: str, model: Model) -> str:

@@ -14,8 +14,7 @@ from leaderboard.pages.addresses import plain, result_anchor, table_anchor
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.index_tables import IndexRow
-from leaderboard.ranking.profiles import AnyRow, tables_of
+from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.entries import Entry, label_of
 
 _N_KEY = 12
@@ -90,31 +89,13 @@ def table_names(sections: Sequence[Section]) -> dict[str, str]:
     return names
 
 
-def answers_link(row: AnyRow, metric: str, group: Mapping[str, str] | None = None) -> str | None:
-    """Return the address of the answers behind a value, relative to the root of the site; None for a baseline.
-
-    The answers of an index are those behind the part of it that is farthest from its ideal.
+def answers_link(entry: Entry, group: Mapping[str, str] | None = None) -> str:
+    """Return the address of the answers behind a value, relative to the root of the site.
 
     Args:
-        row: Row of the value.
-        metric: Name of the metric or index.
+        entry: Result of the value.
         group: Slice of the items; None for all items, of which the page shows the worst group first.
     """
-    entry = entry_behind(row, metric)
-    if entry is None or entry.is_baseline:
-        return None
     chosen = {f"group.{key}": value for key, value in (group or {}).items()}
     model = model_key(entry.result.model.identity_sha256)
     return f"answers.html#{urlencode({'table': table_id(entry), 'model': model} | chosen)}"
-
-
-def entry_behind(row: AnyRow, metric: str) -> Entry | None:
-    """Return the result that a value comes from; of an index, that of its part which is farthest from the ideal."""
-    if not isinstance(row, IndexRow):
-        return row.entry
-    index = next((one for one in row.indices if one.metric.name == metric), None)
-    if index is None:
-        return None
-    distances = [0.0 if one.value is None else abs(one.value - (one.ideal or 0.0)) for one in index.parts]
-    worst = index.definition.parts[distances.index(max(distances))]
-    return next((entry for entry in row.entries if worst.source.fits(entry.result.signature)), None)

@@ -106,7 +106,7 @@ def explorer_files(
 
 def explorer_link(placement: Placement) -> str | None:
     """Return the address of the explorer with one result, relative to the root of the site; None if it is not there."""
-    return answers_link(placement.row, "") if _why_absent(placement) is None else None
+    return answers_link(placement.row.entry) if _why_absent(placement) is None else None
 
 
 def _why_absent(placement: Placement) -> str | None:

@@ -101,7 +101,7 @@ def _state(row: Row) -> str:
         return "its files are not those that were accepted"
     if row.rank is not None:
         return f"rank {row.rank} of {row.rank.n_ranked}"
-    return "shown; the index ranks" if row.unranked == BY_INDEX else f"unranked: {row.unranked}"
+    return "shown; only all parts together are ranked" if row.unranked == BY_INDEX else f"unranked: {row.unranked}"
 
 
 def _of_result(acceptance: Acceptance, shown: Placement | None, otherwise: str) -> Iterator[News]:

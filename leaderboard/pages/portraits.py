@@ -214,9 +214,8 @@ def _share_sentences(profile: Profile, identity: str, measures: Sequence[Standin
         if not headline.unit.startswith(_SHARE):
             continue
         notes = [f"even is {_share(metric.ideal)}"] if metric.ideal is not None and 0 < metric.ideal < 1 else []
-        notes += (
-            [f"the best other model, {standing.best.name}, {_percent(standing.best.metric)}"] if standing.best else []
-        )
+        if standing.best:
+            notes.append(f"the best other model asked the same, {standing.best.name}, {_percent(standing.best.metric)}")
         notes += [f"a useless predictor {_percent(standing.useless.metric)}"] if standing.useless else []
         in_brackets = f" ({', '.join(notes)})" if notes else ""
         yield f"{headline.label}: {_percent(metric)} of {headline.unit.removeprefix(_SHARE)}{in_brackets}."

@@ -11,15 +11,15 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from evaluators.benchmark import Benchmark, load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
-from leaderboard.pages.addresses import model_page, permalink
-from leaderboard.pages.choice_keys import answers_link, entry_behind
+from leaderboard.pages.addresses import index_anchor, model_page, permalink, result_page, row_anchor
+from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.markup import slug
 from leaderboard.pages.summaries import distances
 from leaderboard.pages.useless_predictors import Named, best_useless
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.gates import best_baselines
 from leaderboard.ranking.index_tables import IndexTable
-from leaderboard.ranking.profiles import AnyRow, Profile, ProfileCell, ProfileColumn, entries_of, profile_of
+from leaderboard.ranking.profiles import AnyRow, AnyTable, Profile, ProfileCell, ProfileColumn, entries_of, profile_of
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.unranked import why_unranked
@@ -28,9 +28,9 @@ from schemas.documents.result import Metric
 
 Tint: TypeAlias = Literal["best", "worse", "useless"]
 TINTS: dict[Tint, str] = {
-    "best": "not separable from the best of the column",
-    "worse": "separably worse than the best, better than useless predictors",
-    "useless": "no better than a useless predictor",
+    "best": "no other model is separably better",
+    "worse": "another model is separably better",
+    "useless": "not shown to beat a useless predictor",
 }
 """What each tint says."""
 
@@ -71,6 +71,8 @@ class GroupRank(NamedTuple):
     """Why it has none; empty if it has one."""
     page: str | None
     """Page of the model if it was asked under other conditions only; None otherwise."""
+    place: int = 0
+    """Place of its row in the table; 0 if it has none."""
 
 
 class Group(NamedTuple):
@@ -171,8 +173,8 @@ def _rows(board: Board, parts: Sequence[Part], explored: frozenset[str]) -> tupl
 def _order(row: FrontRow) -> tuple[object, ...]:
     ranks = [each.rank for each in row.ranks]
     n_values = sum(cell.metric is not None for group in row.cells for cell in group)
-    by_group = tuple((rank is None, (rank.best, rank.worst) if rank else ()) for rank in ranks)
-    return -sum(rank is not None for rank in ranks), by_group, -n_values, row.model_id
+    places = tuple((each.rank is None, each.place) for each in row.ranks)
+    return -sum(rank is not None for rank in ranks), places, -n_values, row.model_id
 
 
 class Part:
@@ -230,7 +232,8 @@ class Part:
         row = self.profile.rows.get(identity)
         if row is None:
             return GroupRank(None, "lacks parts", "it lacks results that the ranking needs", None)
-        return GroupRank(row.rank, "", "" if row.rank else row.unranked or "", None)
+        place = list(self.profile.rows).index(identity)
+        return GroupRank(row.rank, "", "" if row.rank else row.unranked or "", None, place)
 
     def cells(self, model_id: str, asked: set[str], explored: frozenset[str]) -> tuple[Cell, ...]:
         """Return the values of a model in the order of the columns.
@@ -247,7 +250,7 @@ class Part:
         cells = []
         for column, tints in zip(self.profile.columns, self._tints, strict=True):
             metric, row = column.cells.get(identity, ProfileCell(None, None))
-            page = None if row is None else _address(row, column.headline.name, explored)
+            page = None if row is None else _address(column.table, row, explored)
             cells.append(Cell(metric, tints.get(identity), page))
         return tuple(cells)
 
@@ -256,11 +259,14 @@ class Part:
         return (entry.provenance for entry in self.entries if entry.result.model.id == model_id)
 
 
-def _address(row: AnyRow, name: str, explored: frozenset[str]) -> str:
-    """Return the address of the answers behind a value, or of its result if they are not shown."""
-    behind = entry_behind(row, name) or entries_of(row)[0]
-    link = permalink(behind.result)
-    return (answers_link(row, name) if link in explored else None) or link
+def _address(table: AnyTable, row: AnyRow, explored: frozenset[str]) -> str:
+    """Return the address of an index, of the answers behind another value, or of its result if they are not shown."""
+    if isinstance(table, IndexTable):
+        model = entries_of(row)[0].result.model
+        return result_page(model.id, row_anchor(index_anchor(table), model))
+    entry = entries_of(row)[0]
+    link = permalink(entry.result)
+    return answers_link(entry) if link in explored else link
 
 
 def _metrics(column: ProfileColumn) -> Iterator[Metric]:

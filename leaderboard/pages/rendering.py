@@ -38,11 +38,8 @@ from leaderboard.pages.size_charts import size_pictures
 from leaderboard.pages.suites import Suites, make_suites, suite_page
 from leaderboard.pages.tables import (
     AnyView,
-    Cell,
     IndexView,
     Section,
-    TableColumn,
-    TableRow,
     index_placements,
     index_views,
     make_sections,
@@ -53,7 +50,7 @@ from leaderboard.ranking.index_tables import Incomplete, IndexTable
 from leaderboard.ranking.profiles import Scope, scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
 from leaderboard.reported_tables import reported_tables
-from leaderboard.verify.entries import LeftOut
+from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.board import AnswerKey, Register
 from schemas.documents.dataset import Manifest
 
@@ -285,7 +282,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             )
         for placed in index_placements(view.indices, model.id):
             pages[result_page(model.id, placed.anchor).removesuffix(".html") + ".md"] = render(
-                "index_result.md.j2", model=model, placement=placed
+                "index_result.md.j2", model=model, placement=placed, answers=answers
             )
     if len(language_models) < len(view.models):
         pages[BASELINES.removesuffix(".html") + ".md"] = render("useless.md.j2", groups=useless_predictors(view.board))
@@ -328,23 +325,18 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
     return pages
 
 
-def _answers(view: View) -> Callable[[TableRow, TableColumn, Cell], str | None]:
-    """Return a function for the address of the answers behind a cell, None where the site has none."""
+def _answers(view: View) -> Callable[..., str | None]:
+    """Return a function for the address of the answers of a result, or of a group of them; None if none are shown."""
     links = {
         (placement.row.entry.origin, placement.row.entry.place): link
         for model in view.models
         for placement in model.placements
         if (link := explorer_link(placement)) is not None
     }
-    known = frozenset(links.values())
 
-    def behind(row: TableRow, column: TableColumn, cell: Cell) -> str | None:
-        whole = answers_link(row.row, column.metric)
-        if cell.entry is not None:
-            whole = links.get((cell.entry.origin, cell.entry.place))
-        if whole not in known:
-            return None
-        return answers_link(row.row, column.metric, column.group) if column.group else whole
+    def behind(entry: Entry, group: Mapping[str, str] | None = None) -> str | None:
+        whole = links.get((entry.origin, entry.place))
+        return answers_link(entry, group) if whole and group else whole
 
     return behind
 

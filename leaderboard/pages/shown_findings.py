@@ -10,7 +10,8 @@ from leaderboard.findings import LEAST_MODELS, Finding
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
 from leaderboard.pages.profile import Part
-from leaderboard.ranking.profiles import entries_of
+from leaderboard.ranking.bounds import top_note
+from leaderboard.ranking.profiles import entries_of, tied_for_first
 from leaderboard.verify.entries import Entry
 
 _MOST_OWN = 4
@@ -32,14 +33,14 @@ class ShownFinding(NamedTuple):
 def shown_findings(parts: Sequence[Part]) -> tuple[ShownFinding, ...]:
     """Return the findings that the front page shows.
 
-    They are the first of each benchmark, then the second of each, and so on, and what can be said of all benchmarks.
+    They are who leads, the first of each benchmark, then the second of each, and so on, and who is below the line.
 
     Args:
         parts: The benchmarks on the front page.
     """
     each = [list(_own(part)) for part in parts]
     in_turn = [shown for turn in zip_longest(*each) for shown in turn if shown is not None]
-    return (*in_turn[:_MOST_OWN], *_about_all(parts))
+    return (*_leaders(parts), *in_turn[:_MOST_OWN], *_below(parts))
 
 
 def _own(part: Part) -> Iterator[ShownFinding]:
@@ -51,22 +52,30 @@ def _own(part: Part) -> Iterator[ShownFinding]:
             yield _shown(finding, [part])
 
 
-def _about_all(parts: Sequence[Part]) -> Iterator[ShownFinding]:
-    """Yield how many models do no better than a useless predictor, and how many pairs are told apart, if any are."""
+def _leaders(parts: Sequence[Part]) -> Iterator[ShownFinding]:
+    """Yield which models no other is separably better than, of each benchmark on which any two can be told apart."""
+    found = [part for part in parts if any(pair.separable for pair in part.profile.table.comparisons)]
+    if found:
+        first = {part: tied_for_first(part.profile.table) for part in found}
+        entries = (entry for part in found for entry in part.entries if entry.result.model.id in first[part])
+        yield _shown(Finding(" ".join(map(_leading, found)), tuple(entries)), found)
+
+
+def _leading(part: Part) -> str:
+    pairs = part.profile.table.comparisons
+    top = top_note([display_name(model_id) for model_id in tied_for_first(part.profile.table)])
+    n_apart = sum(pair.separable for pair in pairs)
+    return f"On “{part.pages.heading}”, {top}; {n_apart} of {len(pairs)} pairs can be told apart."
+
+
+def _below(parts: Sequence[Part]) -> Iterator[ShownFinding]:
+    """Yield how many models do no better than a useless predictor, if any does not."""
     below = {part: [row for row in part.rows if row.is_below] for part in parts if len(part.rows) >= LEAST_MODELS}
     if any(below.values()):
         counts = [f"{len(rows)} of {len(part.rows)} models on “{part.pages.heading}”" for part, rows in below.items()]
         entries = (entry for rows in below.values() for row in rows for entry in entries_of(row)[:1])
         text = f"Not separably better than a predictor that reads nothing: {', '.join(counts)}."
         yield _shown(Finding(text, tuple(entries)), list(below))
-    pairs = {part: part.profile.table.comparisons for part in parts if len(part.profile.table.comparisons) > 1}
-    if any(comparison.separable for of_part in pairs.values() for comparison in of_part):
-        counts = [
-            f"{sum(comparison.separable for comparison in of_part)} of {len(of_part)} on “{part.pages.heading}”"
-            for part, of_part in pairs.items()
-        ]
-        text = f"Pairs of ranked models that can be told apart: {', '.join(counts)}."
-        yield _shown(Finding(f"{text} The order of the others may be chance.", ()), list(pairs))
 
 
 def _shown(finding: Finding, parts: Sequence[Part]) -> ShownFinding:

@@ -6,7 +6,6 @@ A table compares models on the results with one signature (a :data:`Section`), o
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,17 +16,17 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import model_page, plain, result_page, row_anchor, table_anchor
+from leaderboard.pages.addresses import index_anchor, model_page, plain, result_page, row_anchor, table_anchor
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, slug
 from leaderboard.pages.pictures import Picture, index_pictures, results_pictures
 from leaderboard.pages.useless_predictors import Named, best_useless
 from leaderboard.ranking.boards import Board, ResultTable, table_title
-from leaderboard.ranking.bounds import Bounds, bounds_note, detectable_note
+from leaderboard.ranking.bounds import Bounds, bounds_note, detectable_note, top_note
 from leaderboard.ranking.gates import solved_note
 from leaderboard.ranking.index_tables import IndexRow, IndexTable
-from leaderboard.ranking.profiles import AnyRow, AnyTable, entries_of, tables_of
+from leaderboard.ranking.profiles import AnyRow, AnyTable, entries_of, tables_of, tied_for_first
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric, Model
 
@@ -273,15 +272,17 @@ class TableView(Generic[TableT]):
 
     @property
     def separability(self) -> str:
-        """The sentences on how many models can be told apart by the metric that ranks; empty if no model is ranked."""
+        """The sentences on the top and on how many pairs of models can be told apart; empty if no model is ranked."""
         n_pairs = len(self.table.comparisons)
         if len(self.table.ranked) == 1:
             return "Only one model is ranked, so its rank says nothing yet."
         if not self.table.ranked:
             return ""
         n_apart = sum(comparison.separable for comparison in self.table.comparisons)
-        apart = f"{n_apart} of {n_pairs} pairs of ranked models can be told apart by {self.primary_label}."
-        return f"{apart} {detectable_note(self.table.detectable, self.primary_label)}".strip()
+        top = top_note([display_name(model_id) for model_id in tied_for_first(self.table)])
+        apart = f"{n_apart} of {n_pairs} pairs of ranked models can be told apart."
+        detectable = detectable_note(self.table.detectable, self.primary_label)
+        return f"By {self.primary_label}, {top}; {apart} {detectable}".strip()
 
     def _asked(self) -> str:
         """Return the words on what the models were asked."""
@@ -393,9 +394,12 @@ class IndexPlacement(NamedTuple):
     row: IndexRow
 
     @property
-    def rows(self) -> tuple[tuple[Metric, tuple[Metric, ...]], ...]:
-        """The index and each variant, with the metrics that each averages."""
-        return tuple((index.metric, index.parts) for index in self.row.indices)
+    def rows(self) -> tuple[tuple[Metric, tuple[tuple[Metric, Entry], ...]], ...]:
+        """The index and each variant, with the metrics that each averages and the result that each comes from."""
+        return tuple(
+            (index.metric, tuple(zip(index.parts, map(self.row.entry_of, index.definition.parts), strict=True)))
+            for index in self.row.indices
+        )
 
     @property
     def part_labels(self) -> tuple[str, ...]:
@@ -476,8 +480,7 @@ def _first_named(columns: Sequence[Column], names: Sequence[str]) -> frozenset[s
 
 
 def _index_view(table: IndexTable, tables: Sequence[IndexTable], *, is_default: bool) -> IndexView:
-    digest = hashlib.sha256("\n".join((table.version, *table.signatures)).encode()).hexdigest()[:8]
-    anchor = re.sub(r"[^a-z0-9.-]+", "-", f"{table.dataset}-index-{table.protocol}-{digest}".lower())
+    anchor = index_anchor(table)
     stem = f"files/{slug(table.benchmark)}-{anchor}"
     return TableView(
         table=table,
@@ -571,8 +574,8 @@ def _index_cells(row: IndexRow, columns: Sequence[Column]) -> Iterator[Cell]:
     for index in row.indices:
         cells[index.metric.name] = _bounded(index.metric, row.bounds if index is row.indices[0] else None, None)
         for part, metric in zip(index.definition.parts, index.parts, strict=True):
-            entry = next((one for one in row.entries if part.source.fits(one.result.signature)), None)
-            cells[part.key] = Cell(metric, "no more than a baseline" if part.key in shut else "", "", entry)
+            note = "no more than a baseline" if part.key in shut else ""
+            cells[part.key] = Cell(metric, note, "", row.entry_of(part))
     return (cells[column.key] for column in columns)
 
 
@@ -580,7 +583,8 @@ def _bounded(metric: Metric | None, bounds: Bounds | None, entry: Entry | None) 
     """Return a cell that says what missing answers could change."""
     if bounds is None:
         return Cell(metric, entry=entry)
-    return Cell(metric, f"all answered: {bounds.worst:.3f}\N{EN DASH}{bounds.best:.3f}", bounds_note(bounds), entry)
+    note = f"if all were answered: {bounds.worst:.3f}\N{EN DASH}{bounds.best:.3f}"
+    return Cell(metric, note, bounds_note(bounds), entry)
 
 
 def _detail(row: AnyRow) -> str:

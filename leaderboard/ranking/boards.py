@@ -14,7 +14,7 @@ from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.index_tables import Indices, index_tables
-from leaderboard.ranking.rank_ranges import Comparison, Ranking, RankRange
+from leaderboard.ranking.rank_ranges import Comparison, Ranking, RankRange, by_rank
 from leaderboard.ranking.revisions import Contender, rankings
 from leaderboard.ranking.table_columns import Undefined, choose, undefined
 from leaderboard.ranking.unranked import BY_INDEX, MIN_ANSWERED, reasons_of, why_unranked
@@ -59,7 +59,8 @@ class Row:
 class ResultTable:
     """A table of all results with one signature.
 
-    Rows nearest to the ideal come first, unknown values last. Models that achieve no more than a baseline follow below.
+    Rows with the best rank ranges come first, of equal ones that nearest to the ideal, then rows without a rank. Models
+    that achieve no more than a baseline follow below.
     """
 
     signature: Signature
@@ -309,7 +310,7 @@ def _ranked_rows(
             bounds=measured.bounds,
         )
         rows.append(row)
-    return sorted(rows, key=lambda row: row.is_below), ranking
+    return sorted(rows, key=lambda row: (row.is_below, by_rank(row.rank))), ranking
 
 
 def _identity(entry: Entry) -> str:

@@ -1,10 +1,17 @@
-"""Bounds a metric by what its missing answers could change, so that no model gains by leaving answers out."""
+"""Bounds a metric by what its missing answers could change, so that no model gains by leaving answers out.
+
+Beside it stand the words in which tables, commands and findings say how sure an order is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from biasboard.ground.plain_text import listed
 from schemas.documents.result import Metric
+
+_MOST_NAMED = 12
 
 
 class Bounds(NamedTuple):
@@ -31,6 +38,15 @@ def detectable_note(difference: float | None, label: str) -> str:
     if difference is None:
         return ""
     return f"Two models have to differ by about {difference:.2g} in {label} to be told apart in 8 of 10 cases."
+
+
+def top_note(names: Sequence[str]) -> str:
+    """Return words on the models that no other ranked model is separably better than.
+
+    >>> top_note(["a", "b"]), top_note(["a"])
+    ('tied for the top: a, b', 'alone at the top: a')
+    """
+    return f"{'tied for' if len(names) > 1 else 'alone at'} the top: {listed(names, most=_MOST_NAMED)}"
 
 
 def bounds_of(metric: Metric | None, missing_share: float = 0.0) -> Bounds | None:

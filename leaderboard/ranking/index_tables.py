@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluators.benchmark import Source, load_benchmark
+from evaluators.benchmark import Part, Source, load_benchmark
 from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
-from leaderboard.ranking.rank_ranges import Comparison, RankRange
+from leaderboard.ranking.rank_ranges import Comparison, RankRange, by_rank
 from leaderboard.ranking.revisions import Contender, rankings
 from leaderboard.ranking.unranked import MIN_ANSWERED, reasons_of, why_unranked
 from leaderboard.verify.entries import Entry, model_label
@@ -60,6 +60,10 @@ class IndexRow:
         """What the row says about its missing rank."""
         return () if self.is_baseline else reasons_of(self.unranked, self.shut)
 
+    def entry_of(self, part: Part) -> Entry:
+        """Return the result that a part of an index is computed from."""
+        return next(entry for entry in self.entries if part.source.fits(entry.result.signature))
+
     @property
     def shut_parts(self) -> frozenset[str]:
         """The keys of the parts whose own task the model solves no better than a baseline."""
@@ -67,8 +71,7 @@ class IndexRow:
             part.key
             for index in self.indices
             for part in index.definition.parts
-            for entry in self.entries
-            if part.source.fits(entry.result.signature) and entry.standing is not None and not entry.standing.passes
+            if (standing := self.entry_of(part).standing) is not None and not standing.passes
         )
 
     @property
@@ -301,7 +304,7 @@ def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
         protocol=key.protocol,
         version=key.version,
         signatures=key.signatures,
-        rows=tuple(shown),
+        rows=tuple(sorted(shown, key=lambda row: (row.is_below, by_rank(row.rank)))),
         comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
         detectable=ranking.detectable,
     )

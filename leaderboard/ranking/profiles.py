@@ -73,6 +73,12 @@ def entries_of(row: AnyRow) -> tuple[Entry, ...]:
     return row.entries if isinstance(row, IndexRow) else (row.entry,)
 
 
+def tied_for_first(table: AnyTable) -> tuple[str, ...]:
+    """Return the ids of the models that no other ranked model is separably better than, in the table's order."""
+    rows = (row for row in table.ranked if row.rank is not None and row.rank.best == 1)
+    return tuple(dict.fromkeys(entries_of(row)[0].result.model.id for row in rows))
+
+
 def _default_prompt_order(table: AnyTable) -> int:
     """Return how far the prompt of a table is from the default prompt of its task, which is 0."""
     entry = entries_of(table.rows[0])[0]

@@ -62,6 +62,11 @@ class RankRange(NamedTuple):
         return str(self.best) if self.best == self.worst else f"{self.best}\N{EN DASH}{self.worst}"
 
 
+def by_rank(rank: RankRange | None) -> tuple[bool, tuple[int, ...]]:
+    """Return a sort key of rows: better ranges first, narrower ones before wider ones, missing ranks last."""
+    return rank is None, rank or ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A comparison of two models on the same items."""

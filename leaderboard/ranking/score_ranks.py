@@ -21,7 +21,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.strict_json import JsonValue
 from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, deviations_of, interval_of
-from leaderboard.ranking.bounds import detectable_note
+from leaderboard.ranking.bounds import detectable_note, top_note
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
 from leaderboard.ranking.scores import Columns, Scores, scores_of
 from leaderboard.ranking.unranked import MIN_ANSWERED
@@ -106,14 +106,8 @@ class ScoreRanks:
     def sentences(self) -> tuple[str, ...]:
         """Who is tied for the top, how many pairs are told apart, and which difference would be; one sentence each."""
         n_pairs = len(self.ranking.comparisons)
-        names = [printable(name, most=60) for name in self.tied_for_first]
-        top = (
-            f"tied for the top: {listed(names, most=_MOST_NAMED)}"
-            if len(names) > 1
-            else f"alone at the top: {names[0]}"
-        )
         return (
-            f"{top}.",
+            f"{top_note([printable(name, most=60) for name in self.tied_for_first])}.",
             f"{self.n_separable:,} of {n_pairs:,} comparisons tell two models apart (at 95 % for all together).",
             detectable_note(self.detectable, "mean score"),
         )

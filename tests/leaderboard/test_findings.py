@@ -17,10 +17,11 @@ from evaluators.tasks.labels.label_answers import label_answers
 from evaluators.tasks.labels.label_tables import SuiteTable
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.findings import Finding
+from leaderboard.model_facts import display_name
 from leaderboard.pages.profile import front_parts
 from leaderboard.pages.shown_findings import shown_findings
 from leaderboard.ranking.boards import assemble
-from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.entries import Entry, Root, model_label
 from schemas.documents.result import metric_key
 from schemas.files.record_columns import RecordColumns
 from schemas.lexicon import pronoun_families
@@ -258,25 +259,31 @@ def test_nothing_is_said_of_one_model_or_none(
         assert compute({}) is None
 
 
-def test_pairs_and_models_below_the_line_are_counted(entries: Sequence[Entry]) -> None:
+def test_leaders_and_models_below_the_line_are_counted(entries: Sequence[Entry]) -> None:
     board = assemble(entries)
     parts = front_parts(board)
     shown = shown_findings(parts)
     (part,) = (part for part in parts if part.pages.name == "synthbias")
+    names = {model_label(row.entry): row.entry.result.model.id for row in part.profile.table.ranked}  # type: ignore[union-attr]
+    beaten = set()
     n_pairs, n_separable, n_below = 0, 0, 0
     for comparison in part.profile.table.comparisons:
         n_pairs += 1
         n_separable += comparison.separable
+        if comparison.separable:
+            beaten.add(comparison.second if comparison.difference < 0 else comparison.first)
     for row in part.profile.table.rows:
         n_below += row.shut is not None and row.entry.result.model.endpoint != "baseline"  # type: ignore[union-attr]
     assert n_below == 1
     assert n_separable > 0
-    below, told_apart = (finding.text for finding in shown[-2:])
-    assert below.startswith("Not separably better than a predictor that reads nothing: ")
-    assert f"{n_below} of {len(MODELS)} models on “Gender and occupation”" in below
-    assert told_apart.startswith(
-        f"Pairs of ranked models that can be told apart: {n_separable} of {n_pairs} on “Gender and occupation”"
-    )
+    leaders = [display_name(names[label]) for label in names if label not in beaten]
+    words = "alone at the top" if len(leaders) == 1 else "tied for the top"
+    first, below = shown[0], shown[-1]
+    assert f"On “Gender and occupation”, {words}: {', '.join(leaders)}; " in first.text
+    assert f"; {n_separable} of {n_pairs} pairs can be told apart" in first.text
+    assert {name for name, _ in first.links} <= {*leaders}
+    assert below.text.startswith("Not separably better than a predictor that reads nothing: ")
+    assert f"{n_below} of {len(MODELS)} models on “Gender and occupation”" in below.text
 
 
 def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:
@@ -293,7 +300,7 @@ def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:
 
 def test_findings_of_benchmarks_come_in_turn(entries: Sequence[Entry]) -> None:
     shown = shown_findings(front_parts(assemble(entries)))
-    assert [finding.pages[0][0] for finding in shown[:3]] == [
+    assert [finding.pages[0][0] for finding in shown[1:4]] == [
         "Gender and occupation",
         "Pronoun families",
         "Gender and occupation",

@@ -17,7 +17,12 @@
     return direction * first.localeCompare(second, "en", { numeric: true });
   }
 
-  function sortBy(table, header, ascending = header.getAttribute("aria-sort") !== "ascending") {
+  function isNextAscending(header) {
+    const sorted = header.getAttribute("aria-sort");
+    return sorted === null ? !header.hasAttribute("data-bb-highest-first") : sorted === "descending";
+  }
+
+  function sortBy(table, header, ascending = isNextAscending(header)) {
     const column = cellsOf(header.parentElement).indexOf(header);
     const key = (row) => row.children[column].dataset.sort ?? row.children[column].textContent.trim();
     for (const other of header.parentElement.children) {
