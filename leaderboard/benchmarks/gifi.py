@@ -107,8 +107,8 @@ _REPLACED = Matrix(
     row_title="Pronoun of the prompt",
     column_title="First pronoun of the continuation",
     caption="What replaces what: of the continuations of a prompt with the pronoun on the left, the share whose first "
-    "pronoun is the one above. All on the framed diagonal would be right for everybody. Shares below .005 are left "
-    "out, and a pronoun that several families have is shared between them.",
+    "pronoun is the one above, as a mean over all models. All on the framed diagonal would be right for everybody. "
+    "Shares below .005 are left out, and a pronoun that several families have is shared between them.",
     metric="pronoun_rate",
     row_group="family",
     column_group="used",

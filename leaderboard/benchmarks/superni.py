@@ -90,7 +90,8 @@ _BY_CALIBRATION = Strips(
     f"(LOOC). Macro-F1: farther right is better. BiasScore and squared Gini index: 0, at the left, is even. {_SETS}",
     subject="before and after each correction",
     panels={
-        MEASURES[measure].heading: (
+        # The whole name is wider than its panel.
+        MEASURES[measure].heading.removesuffix(" index"): (
             Shown("none", f"{measure}_k{_RANKING}"),
             *(Shown(METHODS[method], f"{measure}_{method}_k{_RANKING}") for method in methods),
         )

@@ -125,6 +125,13 @@ class DatasetView:
         return None if self.manifest is None else sum(split.n_items for split in self.manifest.splits)
 
     @property
+    def licence(self) -> str | None:
+        """The licence of the dataset, by its manifest or else by an answer key; None if neither says it."""
+        if self.manifest is not None:
+            return self.manifest.licence
+        return next((key.licence for key in self.keys if key.licence), None)
+
+    @property
     def is_other(self) -> bool:
         """True if an answer key was made from other contents than those on this machine."""
         manifest = self.manifest
@@ -289,7 +296,7 @@ _DATASETS: Fields[DatasetView] = {
     "dataset": (str, lambda view: view.name),
     "version": (str, lambda view: view.version),
     "title": (str, lambda view: view.manifest.title if view.manifest else None),
-    "licence": (str, lambda view: view.manifest.licence if view.manifest else None),
+    "licence": (str, lambda view: view.licence),
     "redistributable": (bool, lambda view: view.manifest.redistributable if view.manifest else None),
     "human_validated": (bool, lambda view: view.manifest.human_validated if view.manifest else None),
     "n_items": (int, lambda view: view.n_items),

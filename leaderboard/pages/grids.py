@@ -72,7 +72,13 @@ def grid(
         "type": "ordinal",
         "sort": [*names],
         "title": row_title,
-        "axis": {**axis, "labelColor": TEXT, "labelPadding": LABEL_PADDING / 2, "minExtent": room_for(names)},
+        "axis": {
+            **axis,
+            "labelColor": TEXT,
+            "labelPadding": LABEL_PADDING / 2,
+            "minExtent": room_for(names),
+            "titlePadding": 10,
+        },
         "scale": {"paddingInner": 0.08},
     }
     fill: JsonValue = {"field": "fill", "type": "nominal", "scale": None}

@@ -15,7 +15,7 @@ from leaderboard.pages.model_list import size_text
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.summaries import extremes, slices_by_group
 from leaderboard.pages.tables import AnyView
-from leaderboard.pages.useless_predictors import Named
+from leaderboard.pages.useless_predictors import Named, baselines_of, best_useless
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.profiles import AnyRow, Profile, ProfileCell, entries_of, profiles_of, scope_of
@@ -245,9 +245,9 @@ def _measures(profile: Profile, identity: str, rows: Sequence[_Placed]) -> Itera
         behind = (each for each in rows if each.view.table is column.table and entries_of(each.row)[0] is entry)
         same = {one: other for one, other in column.cells.items() if _is_comparable(other, cell.metric)}
         models = [other for one, other in same.items() if one != identity and not other.is_baseline]
-        useless = [other for other in same.values() if other.is_baseline]
+        useless = best_useless(load_benchmark(profile.benchmark), baselines_of(same.values()))
         page = _link(*next(behind)).page
-        yield Standing(column.headline, cell.metric, page, _nearest(models), _nearest(useless))
+        yield Standing(column.headline, cell.metric, page, _nearest(models), useless)
 
 
 def _is_comparable(cell: ProfileCell, metric: Metric) -> bool:

@@ -15,7 +15,7 @@ from leaderboard.pages.addresses import index_anchor, model_page, permalink, res
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.markup import slug
 from leaderboard.pages.summaries import distances
-from leaderboard.pages.useless_predictors import Named, best_useless
+from leaderboard.pages.useless_predictors import Named, baselines_of, best_useless
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.gates import best_baselines
 from leaderboard.ranking.index_tables import IndexTable
@@ -282,16 +282,9 @@ def _direction(column: ProfileColumn) -> str:
     return "lower is better" if metric.ideal == metric.minimum else f"ideal {metric.ideal:g}"
 
 
-def _baselines(column: ProfileColumn) -> Iterator[Named]:
-    for cell in column.cells.values():
-        entry = None if cell.row is None else entries_of(cell.row)[0]
-        if entry is not None and entry.is_baseline and cell.metric is not None and cell.metric.value is not None:
-            yield Named(entry.result.model.id.rpartition("/")[2], cell.metric)
-
-
 def _best_useless(column: ProfileColumn, benchmark: Benchmark) -> Named | None:
     """Return the best baseline; without results of any, the gate's own value of them, if the column is its metric."""
-    return best_useless(benchmark, list(_baselines(column)) or _leads(column, benchmark))
+    return best_useless(benchmark, list(baselines_of(column.cells.values())) or _leads(column, benchmark))
 
 
 def _leads(column: ProfileColumn, benchmark: Benchmark) -> Iterator[Named]:
@@ -334,7 +327,8 @@ def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) 
             for identity, (_, row, _) in compared.items()
             if identity in below or (row.rank is not None and row.rank.n_ranked > 1)
         }
-    useless = [ends for baseline in _baselines(column) if (ends := distances(baseline.metric)) is not None]
+    baselines = baselines_of(column.cells.values())
+    useless = [ends for baseline in baselines if (ends := distances(baseline.metric)) is not None]
     telling = [] if any(low == 0 for low, _ in useless) else useless
     tints: dict[str, Tint] = {
         identity: "useless"

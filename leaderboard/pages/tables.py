@@ -394,7 +394,7 @@ class IndexPlacement(NamedTuple):
     row: IndexRow
 
     @property
-    def rows(self) -> tuple[tuple[Metric, tuple[tuple[Metric, Entry], ...]], ...]:
+    def rows(self) -> tuple[tuple[Metric, tuple[tuple[Metric, Entry | None], ...]], ...]:
         """The index and each variant, with the metrics that each averages and the result that each comes from."""
         return tuple(
             (index.metric, tuple(zip(index.parts, map(self.row.entry_of, index.definition.parts), strict=True)))

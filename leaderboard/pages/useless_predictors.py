@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from evaluators.benchmark import Benchmark, load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.pages.addresses import model_page
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import Profile, profiles_of
+from leaderboard.ranking.profiles import Profile, ProfileCell, entries_of, profiles_of
 from schemas.documents.result import Metric
 
 
@@ -32,6 +32,13 @@ def best_useless(benchmark: Benchmark, values: Iterable[Named]) -> Named | None:
         return round(distance, 9), order.get(useless.name, len(order)), useless.name
 
     return min((useless for useless in values if useless.metric.value is not None), key=key, default=None)
+
+
+def baselines_of(cells: Iterable[ProfileCell]) -> Iterator[Named]:
+    """Yield the values of the baselines among the cells of a column."""
+    for cell in cells:
+        if cell.row is not None and cell.is_baseline and cell.metric is not None and cell.metric.value is not None:
+            yield Named(entries_of(cell.row)[0].result.model.id.rpartition("/")[2], cell.metric)
 
 
 class Predictor(NamedTuple):

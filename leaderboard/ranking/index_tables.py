@@ -60,9 +60,9 @@ class IndexRow:
         """What the row says about its missing rank."""
         return () if self.is_baseline else reasons_of(self.unranked, self.shut)
 
-    def entry_of(self, part: Part) -> Entry:
-        """Return the result that a part of an index is computed from."""
-        return next(entry for entry in self.entries if part.source.fits(entry.result.signature))
+    def entry_of(self, part: Part) -> Entry | None:
+        """Return the result that a part of an index is computed from; None if the model lacks it."""
+        return next((entry for entry in self.entries if part.source.fits(entry.result.signature)), None)
 
     @property
     def shut_parts(self) -> frozenset[str]:
@@ -71,7 +71,7 @@ class IndexRow:
             part.key
             for index in self.indices
             for part in index.definition.parts
-            if (standing := self.entry_of(part).standing) is not None and not standing.passes
+            if (entry := self.entry_of(part)) and entry.standing is not None and not entry.standing.passes
         )
 
     @property

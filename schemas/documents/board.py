@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.documents.base import NAME_PATTERN, Count, Day, Document, Name, Positive, Sha256, repeated
+from schemas.documents.base import NAME_PATTERN, Count, Day, Document, Name, Positive, Sha256, Text, repeated
 from schemas.documents.result import Signature
 
 
@@ -178,6 +178,8 @@ class AnswerKey(Document):
     """Name of the secret, derived from it without revealing it; None if there is none."""
     limited: KeyExtent | None = None
     """The items that are asked by default, whose results are ranked too; None if all are asked by default."""
+    licence: Text | None = None
+    """Licence of the dataset, for boards that do not have it; None if the key was made before it held one."""
 
     @override
     def problems(self) -> Iterator[str]:

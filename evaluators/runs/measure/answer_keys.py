@@ -87,7 +87,8 @@ def key_of_dataset(
         by_default = select(folder, manifest, config, limit=loaded.default_limit, support=loaded.support_splits)
         limited = by_default if by_default.n_items < whole.n_items else None
     plan = Plan(whole, loaded, prompt_of(loaded, prompt))
-    return key_of_parts(plan.signature, manifest.content_sha256, _unanswered(plan), secret, limited)
+    made = key_of_parts(plan.signature, manifest.content_sha256, _unanswered(plan), secret, limited)
+    return made._replace(key=replace(made.key, licence=manifest.licence))
 
 
 def _unanswered(plan: Plan) -> Iterator[RecordColumns]:

@@ -126,8 +126,8 @@
       const names = pair.filter((one) => useless.includes(one.key)).map((one) => one.name);
       const text =
         `${title}: ${listed(names)} ${names.length === 1 ? "is" : "are"} not shown to know more than a useless predictor, ` +
-        "such as a coin. Being even is no merit there.";
-      return names.length > 0 ? [element("p", text, "bb-note")] : [];
+        "such as a coin. A coin treats everybody alike, so being even is no merit there.";
+      return names.length > 0 ? [element("p", text, "bb-note bb-warning")] : [];
     });
   }
 
@@ -149,7 +149,7 @@
     }
     const intervals = found.map((one) => one.interval).filter((one) => one !== null);
     const reach = reachOf(intervals);
-    verdict.replaceChildren(sentence(first, second, found), ...unable([first, second], found));
+    verdict.replaceChildren(...unable([first, second], found), sentence(first, second, found));
     const said = {
       first: `${first.name} is better`,
       second: `${second.name} is better`,
@@ -168,11 +168,15 @@
       const lead = interval === null ? number(value, true) : leadCell(interval, reach, isApart);
       const judged = element("td", said[outcome]);
       if (outcome === "same" && (interval.low > 0 || interval.high < 0)) {
-        judged.append(element("small", "missing answers could turn it round", "bb-reason"));
+        judged.append(element("small", "missing answers could reverse it", "bb-reason"));
       }
-      return [name, ...cells, lead, judged];
+      const winner = { first, second }[outcome];
+      if (winner !== undefined && measure.useless.includes(winner.key)) {
+        judged.append(element("small", "and is not shown to beat a useless predictor", "bb-reason"));
+      }
+      return [name, judged, ...cells, lead];
     });
-    table(measured, ["Measure", first.name, second.name, `Lead of ${first.name}`, "Verdict"], rows);
+    table(measured, ["Measure", "Verdict", first.name, second.name, `Lead of ${first.name}`], rows);
     const each = (100 * (1 - 0.05 / Math.max(intervals.length, 1))).toFixed(intervals.length > 1 ? 2 : 0);
     const widened =
       intervals.length > 1
