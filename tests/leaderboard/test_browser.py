@@ -262,7 +262,7 @@ def test_a_click_sorts_both_ways_and_each_row_keeps_to_its_side_of_the_line(brow
         assert len(set(values)) == 3
         # The model without an answer stands below the line, useless predictors below it.
         assert names.all_inner_texts()[3] == "silent"
-    assert names.all_inner_texts()[4:] == ["uniform", "stereotype"]
+    assert names.all_inner_texts()[4:] == ["stereotype", "uniform"]
     table.locator("thead th").nth(1).locator("button").click()
     assert header.get_attribute("aria-sort") is None
     by_name = names.all_inner_texts()
