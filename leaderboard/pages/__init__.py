@@ -18,10 +18,10 @@
 * Page of a result: *model_views*, with *summaries* (how far it can be trusted, and which groups differ), *answers*
   (examples). All baselines share one: *useless_predictors*.
 * List of the models: *model_list*, whose facts come from ``leaderboard/models``, with *size_charts*.
-* Page of a dataset: *dataset_views*, *item_errors* (which items models miss).
+* Page of a dataset: *dataset_views*.
 * Pages of a suite: *suites*, *part_values* (measured), *part_files* (loaded when a part is chosen).
-* Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers) with
-  *item_outcomes*; *choice_keys* names results in their addresses.
+* Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers);
+  *choice_keys* names results in their addresses.
 * What is new: *news*, a page and a feed.
 * Files: *exports* (the rows of any table as CSV and Parquet) of *table_files* (which tables the site offers),
   *latex* (the same tables for papers and as Markdown), *citations* (BibTeX).

@@ -1,4 +1,4 @@
-"""Prepares a dataset for its page: what its manifest, its card and the answer keys say, and what models miss in it.
+"""Prepares a dataset for its page: what its manifest, its card and the answer keys say.
 
 A card may come from anybody, so that its sections are rendered as HTML that cannot act.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -17,13 +17,9 @@ from markupsafe import Markup
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import check_readable
-from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import visible
-from biasboard.ground.progress import Report, silent
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.exports import Fields, Files, T, Table
-from leaderboard.pages.item_errors import Missed, missed_items
-from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import Section
 from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry
@@ -106,8 +102,6 @@ class DatasetView:
     """Answer keys that the board keeps of it."""
     sections: tuple[Section, ...]
     """Tables with results on it."""
-    missed: tuple[Missed, ...]
-    """Counts of wrong answers to each item, for each table of whole configs."""
 
     @property
     def page(self) -> str:
@@ -165,10 +159,9 @@ class DatasetView:
         return self._table("keys", _KEYS, self.keys)
 
     @property
-    def tables(self) -> Iterator[Table]:
+    def tables(self) -> list[Table]:
         """The tables that the page offers for download."""
-        yield from (one for one in (self.splits, self.sources, self.rules, self.answer_keys) if one.lines)
-        yield from (missed.table for missed in self.missed if missed.table.lines)
+        return [one for one in (self.splits, self.sources, self.rules, self.answer_keys) if one.lines]
 
     def _table(self, what: str, fields: Fields[T], rows: Iterable[T]) -> Table:
         stem = PurePosixPath(self.page).stem
@@ -241,33 +234,20 @@ def kept_keys(folder: Path) -> tuple[AnswerKey, ...]:
 
 
 def make_datasets(
-    sections: Sequence[Section],
-    models: Sequence[ModelView],
-    built: Sequence[BuiltDataset],
-    keys: Sequence[AnswerKey],
-    report: Report = silent,
+    sections: Sequence[Section], built: Sequence[BuiltDataset], keys: Sequence[AnswerKey]
 ) -> tuple[DatasetView, ...]:
     """Return a view of each dataset that is built here or has results, sorted by name and version.
 
     Args:
         sections: All tables.
-        models: All models with their results.
         built: The datasets on this machine.
         keys: The answer keys that the board keeps.
-        report: Callback for progress.
     """
-    memory = machine_memory()
     local_builds = {dataset.name: dataset for dataset in built}
     signatures = [section.table.signature for section in sections]
     names = sorted({*local_builds, *((one.dataset, one.dataset_version) for one in signatures)})
-    placements: dict[tuple[str, str], Placement] = {
-        (placement.row.entry.origin, placement.row.entry.place): placement
-        for model in models
-        for placement in model.placements
-    }
     views = []
-    for number, (name, version) in enumerate(names):
-        report("counting wrong answers", number, len(names))
+    for name, version in names:
         own = [one for one in sections if _named(one) == (name, version)]
         local = local_builds.get((name, version))
         described = card_sections(local.card) if local is not None and local.card is not None else {}
@@ -282,7 +262,6 @@ def make_datasets(
                     key for key in keys if (key.signature.dataset, key.signature.dataset_version) == (name, version)
                 ),
                 sections=tuple(own),
-                missed=tuple(missed_items(one, placements, memory) for one in own if one.table.is_whole),
             )
         )
     return tuple(views)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from biasboard.ground.columns import Column
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
@@ -23,22 +25,21 @@ from leaderboard.pages.choice_keys import (
     table_names,
 )
 from leaderboard.pages.exports import json_text
-from leaderboard.pages.item_outcomes import group_columns, kind_digits
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Board
-from leaderboard.verify.entries import KINDS, Entry
+from leaderboard.verify.entries import KINDS, Entry, kinds_of
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import verified_parts
 
 FOLDER = "files/explorer"
-MOST_RECORDS = 50_000
+_MOST_RECORDS = 50_000
 """Number of records up to which a result can be explored; larger ones are offered for download only."""
 _PER_FILE = 1_000
 _ITEMS, _ANSWERS = "explorer-items", "explorer-answers"
 _MOST_VALUES = 500
 """Number of groups up to which a reader can choose one."""
-_DIGITS = 4
+_DIGITS = 3
 
 
 def explorer_files(
@@ -119,7 +120,7 @@ def _why_absent(placement: Placement) -> str | None:
     if placement.answers.withheld is not None:
         return placement.answers.withheld
     n_rows = entry.result.records.n_rows
-    return None if n_rows <= MOST_RECORDS else f"{n_rows:,} records are more than this page can search"
+    return None if n_rows <= _MOST_RECORDS else f"{n_rows:,} records are more than this page can search"
 
 
 def _about(placement: Placement, name: str) -> dict[str, JsonValue]:
@@ -149,6 +150,15 @@ def _remembered(kind: str, entry: Entry, memory: Memory) -> _Pieces:
     return made
 
 
+class _GroupColumn(NamedTuple):
+    """The values of all items in one group, such as the pronoun."""
+
+    key: str
+    values: Sequence[str]
+    codes: Sequence[int]
+    """Index in ``values`` for each item; -1 for an item without a value."""
+
+
 class _Pieces(NamedTuple):
     """The items or the answers of a result: their facts in one file, and their texts in others."""
 
@@ -160,7 +170,7 @@ def _items(records: RecordColumns) -> _Pieces:
     columns = records.columns
     groups: list[JsonValue] = [
         {"key": one.key, "values": list(one.values), "codes": list(one.codes)}
-        for one in group_columns(records)
+        for one in _group_columns(records)
         if len(one.values) <= _MOST_VALUES
     ]
     prompts = _by_record(records, records.exchanges["prompt"].texts)
@@ -192,7 +202,24 @@ def _answers(records: RecordColumns, task: str) -> _Pieces:
         )
     ]
     names = ["logprobs", "texts", "reading", "reason"]
-    return _Pieces({"kinds": kind_digits(records, task)}, dict(_cut("answers", names, rows)))
+    return _Pieces({"kinds": _kind_digits(records, task)}, dict(_cut("answers", names, rows)))
+
+
+def _group_columns(records: RecordColumns) -> Iterator[_GroupColumn]:
+    """Yield the values of all items in each group."""
+    owners, keys, values = records.columns["groups"].entries
+    for code, key in enumerate(keys.coded.texts):
+        chosen = keys.coded.codes == code
+        coded = Column(values.array.filter(chosen)).coded
+        of_item = np.full(len(records), -1)
+        of_item[owners[chosen]] = coded.codes
+        yield _GroupColumn(str(key), [str(text) for text in coded.texts], of_item.tolist())
+
+
+def _kind_digits(records: RecordColumns, task: str) -> str:
+    """Return the kind of each answer, such as right or refused, as the digit of its place in ``KINDS``."""
+    digits = {kind: str(place) for place, kind in enumerate(KINDS)}
+    return "".join(digits[kind] for kind in kinds_of(records, task))
 
 
 def _lists(column: Column, values_of: Callable[[Column], Sequence[JsonValue]]) -> list[JsonValue]:

@@ -71,13 +71,11 @@ class Files(NamedTuple):
 
     stem: str
     """Path without an ending."""
-    is_packed: bool = False
-    """True if the CSV has a line for each item of a dataset: with gzip it takes a twentieth of the space."""
 
     @property
     def csv(self) -> str:
         """The path of the rows as CSV."""
-        return f"{self.stem}.csv.gz" if self.is_packed else f"{self.stem}.csv"
+        return f"{self.stem}.csv"
 
     @property
     def parquet(self) -> str:
@@ -111,7 +109,7 @@ class Table(NamedTuple):
     about: Mapping[str, str] = {}
     """Further metadata of the Parquet file besides the signature, by name."""
     is_of_many: bool = False
-    """True if each result or each table of items has one: only CSV is written, or they would fill a site."""
+    """True if each result has one: only CSV is written, or they would fill a site."""
 
     @staticmethod
     def of(

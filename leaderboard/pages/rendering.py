@@ -136,7 +136,7 @@ def make_view(
         address=address,
         badges=badges,
         news=news,
-        datasets=make_datasets(sections, models, built, keys, report),
+        datasets=make_datasets(sections, built, keys),
         apart=make_apart(board, models),
         suites=make_suites(sections, models, built, report),
         figures=figures_of(board),

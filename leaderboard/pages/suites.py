@@ -18,7 +18,6 @@ from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Field, Fields, Files, Table, json_text, of_part
-from leaderboard.pages.item_errors import is_of_model
 from leaderboard.pages.markup import slug
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.part_files import Measured, Suite, context_id, part_texts, suite_files
@@ -230,7 +229,7 @@ def _view(measured: Measured, suite: Suite, sections: Sequence[Section]) -> Suit
     rows = [placement.row for placement, _ in measured.results]
     # A baseline is no model, and models without a rank count only where there are no others.
     ranked = [row.rank is not None for row in rows]
-    counted = ranked if any(ranked) else [is_of_model(row) for row in rows]
+    counted = ranked if any(ranked) else [_is_of_model(row) for row in rows]
     known = [parts for _, parts in measured.results if not isinstance(parts, str)]
     of_models = [
         {one.part: one for one in parts}
@@ -269,6 +268,14 @@ def _view(measured: Measured, suite: Suite, sections: Sequence[Section]) -> Suit
         ),
         others=tuple(one for one in sections if one is not section),
     )
+
+
+def _is_of_model(row: Row) -> bool:
+    """Return True if a row counts where models are counted: no baseline, no withdrawn result and no repeated one."""
+    entry = row.entry
+    is_withdrawn = entry.acceptance is not None and entry.acceptance.decision == "withdrawn"
+    is_own = entry.double is None and (entry.is_imported or not entry.is_replayed)
+    return not entry.is_baseline and is_own and not is_withdrawn and entry.folder is not None
 
 
 def part_link(suite: Suite, section: Section, part: str) -> str:
