@@ -466,7 +466,7 @@ def test_every_link_of_every_page_answers(
     all_pages = (*seen.items(), *seen_on_phone.items())
     links = {link for path, page in all_pages if path != "404.html" for link in page.links}
     own = {link for link in links if link.startswith(address)}
-    assert {Path(link).suffix for link in own} >= {".json", ".csv", ".html"}
+    assert {Path(link).suffix for link in own} >= {".parquet", ".csv", ".html"}
     assert {link: status for link in own if (status := context.request.get(link).status) != 200} == {}
     context.close()
 
