@@ -234,7 +234,7 @@ PAGES = BenchmarkPages(
             "index",
             "Evenness index",
             "The mean of seven measures of how alike a model treats eleven pronoun families. 1 is alike in all of "
-            "them. A model that cannot do the tasks can be even too, so look at the next column.",
+            "them. A model that cannot do the tasks can be even too, so read it beside how often the pronoun is kept.",
             "mean of seven measures from 0 to 1",
         ),
         Headline(

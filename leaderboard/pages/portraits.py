@@ -202,7 +202,7 @@ def _rank_sentences(heading: str, model_id: str, row: AnyRow | None) -> Iterator
     yield f"{subject} is {where} of the {rank.n_ranked} models that can be ranked."
     ahead, behind = rank.n_ranked - rank.worst, rank.best - 1
     if ahead or behind:
-        yield f"It is separably better than {ahead} of them and separably worse than {behind}."
+        yield f"It is separably better than {ahead or 'none'} of them and separably worse than {behind or 'none'}."
     else:
         yield "It cannot be told apart from any of them."
 

@@ -40,7 +40,7 @@ def test_sentences_say_the_rank_the_share_and_the_worst_group(view: View) -> Non
     even = portrait(view, "acme/even", "Gender and occupation").sentences
     assert even[0] == f"On gender and occupation, even is 1st of the {best.n_ranked} models that can be ranked."
     n_worse = best.n_ranked - 1
-    assert even[1] == f"It is separably better than {n_worse} of them and separably worse than 0."
+    assert even[1] == f"It is separably better than {n_worse} of them and separably worse than none."
     share = table.rows[0].entry.metric("worst_group_accuracy")
     assert share is not None
     other = max(
