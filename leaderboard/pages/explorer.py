@@ -15,6 +15,7 @@ from biasboard.ground.columns import Column
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
+from leaderboard.pages.addresses import permalink
 from leaderboard.pages.choice_keys import (
     answers_link,
     in_order,
@@ -108,6 +109,12 @@ def explorer_files(
 def explorer_link(placement: Placement) -> str | None:
     """Return the address of the explorer with one result, relative to the root of the site; None if it is not there."""
     return answers_link(placement.row.entry) if _why_absent(placement) is None else None
+
+
+def explored(models: Sequence[ModelView]) -> frozenset[str]:
+    """Return the permanent links of the results whose answers the explorer has."""
+    placements = (placement for model in models for placement in model.placements)
+    return frozenset(permalink(one.row.entry.result) for one in placements if explorer_link(one) is not None)
 
 
 def _why_absent(placement: Placement) -> str | None:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import jinja2
 
-from leaderboard.pages.addresses import permalink
-from leaderboard.pages.explorer import explorer_link
+from leaderboard.pages.explorer import explored
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.news import News
 from leaderboard.pages.profile import TINTS, front_parts, front_table
@@ -37,18 +36,12 @@ def make_blocks(
         n_apart: Number of results that are set apart.
     """
     parts = front_parts(board)
-    explored = frozenset(
-        permalink(placement.row.entry.result)
-        for model in models
-        for placement in model.placements
-        if explorer_link(placement) is not None
-    )
 
     def block(template: str, **context: object) -> str:
         return environment.get_template(template).render(**context)
 
     return {
-        "profile": block("profile.html.j2", table=front_table(board, parts, explored), tints=TINTS),
+        "profile": block("profile.html.j2", table=front_table(board, parts, explored(models)), tints=TINTS),
         "findings": block("findings.html.j2", findings=shown_findings(parts)),
         "examples": block("examples.html.j2", parts=parts),
         "news": block("lately.html.j2", news=news[:_MOST_NEWS]),

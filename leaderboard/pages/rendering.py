@@ -16,14 +16,14 @@ from biasboard.ground.progress import Report, silent
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
-from leaderboard.pages.addresses import BASELINES, dataset_page, result_page
+from leaderboard.pages.addresses import BASELINES, dataset_page, permalink, result_page
 from leaderboard.pages.answers import rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.citations import bibtex
 from leaderboard.pages.compare import compare_files
 from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_table, make_datasets
-from leaderboard.pages.explorer import explorer_files, explorer_link
+from leaderboard.pages.explorer import explored, explorer_files, explorer_link
 from leaderboard.pages.exports import Files, Table
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.latex import paper_latex, paper_markdown
@@ -326,17 +326,17 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
 
 
 def _answers(view: View) -> Callable[..., str | None]:
-    """Return a function for the address of the answers of a result, or of a group of them; None if none are shown."""
-    links = {
-        (placement.row.entry.origin, placement.row.entry.place): link
-        for model in view.models
-        for placement in model.placements
-        if (link := explorer_link(placement)) is not None
-    }
+    """Return a function for the address of the answers of a result, or of a group of them.
+
+    It is the address of the result itself if its answers are not shown, and None for a baseline.
+    """
+    shown = explored(view.models)
 
     def behind(entry: Entry, group: Mapping[str, str] | None = None) -> str | None:
-        whole = links.get((entry.origin, entry.place))
-        return answers_link(entry, group) if whole and group else whole
+        if entry.is_baseline:
+            return None
+        page = permalink(entry.result)
+        return answers_link(entry, group) if page in shown else page
 
     return behind
 
