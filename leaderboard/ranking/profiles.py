@@ -132,6 +132,12 @@ class Profile:
         """The rows of the default table by the identity of the model, in the table's order."""
         return {_identity(row): row for row in self.table.rows}
 
+    @property
+    def below(self) -> frozenset[str]:
+        """The identities of the models that are not shown to beat a useless predictor in a table of the profile."""
+        rows = [*self.rows.items(), *((one, cell.row) for column in self.columns for one, cell in column.cells.items())]
+        return frozenset(identity for identity, row in rows if row is not None and row.is_below)
+
 
 def profile_of(board: Board, benchmark: str) -> Profile | None:
     """Return the first profile of a benchmark on a version that is not retired; None if no language model has one.

@@ -212,7 +212,7 @@ class TestPage:
         page.goto(f"{address}compare.html#models=acme/small,acme/large")
         settle(page)
         words = page.locator("[data-bb-verdict]").inner_text()
-        assert "Gender and occupation: small and large are not shown to know more than a useless predictor" in words
+        assert "such as a coin: small and large on Gender and occupation. A coin treats" in words
         page.close()
 
     def test_differences_by_group_are_paired(self, runs: Path, browser: Browser, address: str) -> None:

@@ -122,13 +122,14 @@
   // Says of models that know no more than a coin that being even is no merit: one of them may be "better" than the other.
   function unable(pair, found) {
     const titles = new Map(found.map(({ measure }) => [measure.benchmark, measure.useless]));
-    return [...titles].flatMap(([title, useless]) => {
+    const parts = [...titles].flatMap(([title, useless]) => {
       const names = pair.filter((one) => useless.includes(one.key)).map((one) => one.name);
-      const text =
-        `${title}: ${listed(names)} ${names.length === 1 ? "is" : "are"} not shown to know more than a useless predictor, ` +
-        "such as a coin. A coin treats everybody alike, so being even is no merit there.";
-      return names.length > 0 ? [element("p", text, "bb-note bb-warning")] : [];
+      return names.length > 0 ? [`${listed(names)} on ${title}`] : [];
     });
+    const text =
+      `Not shown to know more than a useless predictor, such as a coin: ${parts.join("; ")}. ` +
+      "A coin treats everybody alike, so being even is no merit there.";
+    return parts.length > 0 ? [element("p", text, "bb-note bb-warning")] : [];
   }
 
   function showVerdict(first, second, found) {
