@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from leaderboard.pages.publishing import site_address
 from leaderboard.verify.submissions import DECIDING, Statement, prepare, write_prepared
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
@@ -218,3 +219,16 @@ def test_the_datasets_are_rebuilt_byte_by_byte() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("the datasets are those of .ci/embedded-datasets\n")
+
+
+def test_the_published_site_has_its_address_and_a_link_to_the_source(tmp_path: Path) -> None:
+    workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "pages.yml").read_text(encoding="utf-8"))
+    (step,) = (step for step in workflow["jobs"]["build"]["steps"] if "mkdocs.yml" in step.get("run", ""))
+    site = tmp_path / "site"
+    shutil.copytree(REPOSITORY / "site", site, ignore=shutil.ignore_patterns("_build", ".board-*"))
+    addresses = {"SITE": "https://lab.test/board", "REPOSITORY": "https://code.test/lab/board"}
+    assert {*addresses} == {*step["env"]}
+    subprocess.run(step["run"], shell=True, cwd=tmp_path, env={**os.environ, **addresses}, check=True)
+    assert site_address(site) == "https://lab.test/board/"
+    settings = (site / "mkdocs.yml").read_text(encoding="utf-8")
+    assert yaml.safe_load(settings)["extra"] == {"repository": "https://code.test/lab/board"}
