@@ -26,6 +26,7 @@ from schemas.folders.run_folder import read_result
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_model, write_result
+from tests.sites import table_rows
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -79,7 +80,7 @@ def test_results_of_a_model_on_a_benchmark_are_one_event_and_each_stands_in_the_
     ]
     assert texts["news.md"].count('<tr><th scope="row"') == texts["feed.xml"].count("<entry>") == 2
     assert "All 2 events" in texts["news.md"]
-    assert len(json.loads(texts["files/news.json"])["rows"]) == 3
+    assert len(table_rows(view, "files/news")) == 3
 
 
 @pytest.mark.slow
@@ -219,11 +220,12 @@ def test_the_page_shows_the_newest_and_its_files_hold_all(tmp_path: Path) -> Non
         day = (datetime.date(2026, 1, 6) + datetime.timedelta(days=number)).isoformat()
         register["results"].append(first | {"place": f"x/gone{number:03d}/r", "accepted": day})
     (tmp_path / "register.json").write_text(json.dumps(register), encoding="utf-8")
-    texts = generate(view_of(tmp_path, "https://board.test/"), {})
+    view = view_of(tmp_path, "https://board.test/")
+    texts = generate(view, {})
     page = texts["news.md"]
     assert page.count('<tr><th scope="row"') == 200
     assert "The newest 200 of 231 events" in page
-    assert len(json.loads(texts["files/news.json"])["rows"]) == 231
+    assert len(table_rows(view, "files/news")) == 231
     assert len(texts["feed.xml"]) < 50_000
     assert texts["feed.xml"].count("<entry>") == 50
 
