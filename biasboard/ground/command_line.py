@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.metadata
 import io
@@ -42,6 +43,9 @@ if "numpy" not in sys.modules:
     # The matrices of intervals are so small that threads would spend more time waiting for each other than computing,
     # and boards use all cores anyway. Models are not affected, since torch has its own threads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Records become millions of objects without cycles, and searching these for some took a twelfth of a verification.
+gc.set_threshold(50_000, 20, 20)
 
 _raises: ContextVar[bool] = ContextVar("raises", default=False)
 """True while a command is called from Python, where errors are exceptions."""

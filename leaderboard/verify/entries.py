@@ -12,6 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, cast
 
+import numpy as np
+
 from biasboard.ground.columns import FloatArray
 from evaluators.benchmark import load_benchmark
 from evaluators.models.parity import tolerance_for
@@ -65,10 +67,11 @@ class ExampleChoice:
         for index, kind in enumerate(kinds_of(columns, self._task)):
             kinds[kind].append(index)
         hashes = [hashlib.sha256(str(item).encode()).hexdigest() for item in columns.columns["item_id"].texts]
-        for kind, indices in kinds.items():
-            self._totals[kind] += len(indices)
-            first = sorted(indices, key=hashes.__getitem__)[:PER_KIND]
-            new = [(hashes[index], columns[index]) for index in first]
+        firsts = {kind: sorted(indices, key=hashes.__getitem__)[:PER_KIND] for kind, indices in kinds.items()}
+        rows = iter(columns.rows(np.array([index for first in firsts.values() for index in first], dtype=np.int64)))
+        for kind, first in firsts.items():
+            self._totals[kind] += len(kinds[kind])
+            new = [(hashes[index], next(rows)) for index in first]
             # The sort is stable: items with the same id stay in the order of their parts.
             self._best[kind] = sorted([*self._best[kind], *new], key=itemgetter(0))[:PER_KIND]
         self._hides_prompts |= not columns.exchanges["prompt"].known.all()

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
 
 from biasboard.ground.columns import BoolArray, Column, IntArray, columns_of
 from biasboard.ground.errors import DataError
-from schemas.documents.base import as_row, from_values
-from schemas.documents.record import Record
+from schemas.documents.base import Document, as_row
+from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Counts, SplitCounts
 from schemas.files.arrow_files import MOST_BYTES, arrow_schema
+
+D = TypeVar("D", bound=Document)
+T = TypeVar("T")
 
 
 class RecordColumns(Sequence[Record]):
@@ -163,8 +167,41 @@ class RecordColumns(Sequence[Record]):
 
 
 def _made(table: pa.Table) -> list[Record]:
-    rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
-    return [from_values(row, Record) for row in rows]
+    """Return rows as objects, without checking them again: the values of files are checked by column."""
+    records = RecordColumns(table)
+    fields: dict[str, Sequence[Any]] = {
+        name: _values(column) for name, column in records.columns.items() if name not in ("exchanges", "reading")
+    }
+    fields["exchanges"] = _tuples(_objects(records.exchanges, Exchange), records.first_exchanges)
+    readings = zip(_objects(records.readings, Reading), records.has_reading.tolist(), strict=True)
+    fields["reading"] = [reading if is_known else None for reading, is_known in readings]
+    return _joined(fields, Record)
+
+
+def _objects(columns: Mapping[str, Column], document_type: type[D]) -> list[D]:
+    return _joined({name: _values(column) for name, column in columns.items()}, document_type)
+
+
+def _joined(fields: Mapping[str, Sequence[Any]], document_type: type[D]) -> list[D]:
+    return [document_type(**dict(zip(fields, row, strict=True))) for row in zip(*fields.values(), strict=True)]
+
+
+def _values(column: Column) -> Sequence[Any]:
+    """Return the values of a column of texts, numbers, lists or maps."""
+    if pa.types.is_list(column.array.type):
+        return _tuples(_values(column.lists.values), column.lists.offsets)
+    if pa.types.is_map(column.array.type):
+        owners, keys, values = column.entries
+        maps: list[dict[str, Any]] = [{} for _ in range(len(column))]
+        for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
+            maps[owner][str(key)] = value
+        return maps
+    values_of_rows: list[Any] = column.array.to_pylist()
+    return values_of_rows
+
+
+def _tuples(values: Sequence[T], offsets: IntArray) -> list[tuple[T, ...]]:
+    return [tuple(values[first:end]) for first, end in pairwise(offsets.tolist())]
 
 
 def repeated_items(path: Path, identifiers: Sequence[str | None], first_row: int = 1) -> Iterator[str]:

@@ -7,20 +7,23 @@ pronoun.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.cue_search import Predicted, predict_by_cues
+from biasboard.ground.memory import machine_memory
 from schemas.lexicon import pronoun_families
 
 OCCUPATION = "<occupation>"
 _SUBJECT, _OBJECT, _SELF = "<he/she>", "<him/his/her>", "<himself/herself>"
 _PRONOUNS = (_SUBJECT, _OBJECT, _SELF)
+_BEST_CUE = "best cue"
 _TOKEN = re.compile(r"<[a-z/]+>|\w+(?:['-]\w+)*|[^\w\s]")
 
 
@@ -76,14 +79,25 @@ def best_cue(texts: Sequence[CueText]) -> BestCue:
     distinct = tuple(sorted(set(rows)))
     if not distinct:
         return BestCue((), ())
-    predicted = _predicted(distinct)
-    of_row = dict(zip(distinct, predicted.answers.tolist(), strict=True))
-    return BestCue(tuple(None if of_row[row] < 0 else of_row[row] == 0 for row in rows), tuple(predicted.rules))
+    answers, rules = _predicted(distinct)
+    of_row = dict(zip(distinct, answers, strict=True))
+    return BestCue(tuple(None if of_row[row] < 0 else of_row[row] == 0 for row in rows), tuple(rules))
 
 
 # Each prompt of a dataset asks about the same sentences.
 @lru_cache(maxsize=8)
-def _predicted(rows: tuple[tuple[tuple[str, ...], CueText], ...]) -> Predicted:
+def _predicted(rows: tuple[tuple[tuple[str, ...], CueText], ...]) -> tuple[list[int], list[str]]:
+    """Return the predicted answer of each row, and the rules; the builder, the baseline and the board need the same."""
+    memory, parts = machine_memory(), {"rows": hashlib.sha256(repr(rows).encode()).hexdigest()}
+    known = memory.get(_BEST_CUE, parts)
+    if not isinstance(known, dict):
+        predicted = _searched(rows)
+        known = {"answers": predicted.answers.tolist(), "rules": list(predicted.rules)}
+        memory.put(_BEST_CUE, parts, known)
+    return cast(list[int], known["answers"]), cast(list[str], known["rules"])
+
+
+def _searched(rows: tuple[tuple[tuple[str, ...], CueText], ...]) -> Predicted:
     words = [of_text for of_text, _ in rows]
     frames = [text.frame or " ".join(of_text) for of_text, text in rows]
     pairs = ["|".join(sorted(text.occupations)) for _, text in rows]

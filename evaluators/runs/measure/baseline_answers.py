@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain, pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,8 @@ from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns
 
 _ANSWER_FIELDS = tuple(field.name for field in fields(Response) if field.name in Exchange.__dataclass_fields__)
+_OTHER_FIELDS = tuple(field.name for field in fields(Exchange) if field.name not in _ANSWER_FIELDS)
+_answer_of, _others_of = attrgetter(*_ANSWER_FIELDS), attrgetter(*_OTHER_FIELDS)
 
 
 class _ItemFacts(NamedTuple):
@@ -34,13 +37,38 @@ class _ItemFacts(NamedTuple):
     groups: Mapping[str, str]
 
 
+class _Asked(NamedTuple):
+    """A request of a record."""
+
+    request: Request
+    known_sha256: str | None
+    """Hash of the request; None without a prompt that it follows from."""
+    fields: Mapping[str, Any]
+    """The fields of its exchange that no answer changes."""
+
+    @classmethod
+    def of(cls, exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> _Asked:
+        fields = dict(zip(_OTHER_FIELDS, _others_of(exchange), strict=True))
+        return cls(_request(exchange, prompt, facts), exchange_sha256(exchange), fields)
+
+    @property
+    def sha256(self) -> str:
+        # Records without it belong to results whose baselines are stored as sums.
+        assert self.known_sha256 is not None
+        return self.known_sha256
+
+    def answered(self, response: Response) -> Exchange:
+        # Called for each baseline and exchange; dataclasses.replace takes three times as long.
+        return Exchange(**self.fields, **dict(zip(_ANSWER_FIELDS, _answer_of(response), strict=True)))
+
+
 class _Offers(NamedTuple):
     """The records of a part, grouped by everything that a baseline which reads no prompt can distinguish."""
 
     codes: IntArray
     """Index of each record's kind, shape (n,)."""
-    exchanges: tuple[tuple[Exchange, ...], ...]
-    """The exchanges of one record of each kind, without their prompts."""
+    asked: tuple[tuple[_Asked, ...], ...]
+    """The requests of one record of each kind, without their prompts."""
     facts: tuple[Mapping[str, str], ...]
     """The facts that baselines read, for each kind."""
 
@@ -84,41 +112,32 @@ class BaselineAnswers:
     def _by_offer(self, baseline: Baseline, number: int, part: RecordColumns) -> RecordColumns:
         """Answer each kind of record once."""
         offers = self._offers(number, part)
-        answered = [
-            [
-                replace(exchange, **_fields(baseline.answer(_request(exchange, self.prompt, facts))))
-                for exchange in exchanges
-            ]
-            for exchanges, facts in zip(offers.exchanges, offers.facts, strict=True)
-        ]
+        answered = [[asked.answered(baseline.answer(asked.request)) for asked in of_kind] for of_kind in offers.asked]
         reads = [self.task.read(exchanges, self.normalisation) for exchanges in answered]
         codes = offers.codes.tolist()
         exchanges_of_all = chain.from_iterable(answered[code] for code in codes)
         return _replaced(part, [reads[code] for code in codes], list(exchanges_of_all))
 
     def _record_by_record(self, baseline: Baseline, number: int, part: RecordColumns) -> RecordColumns:
-        answers = baseline.answers(self._asked(number, part))
-        responses = {sha256: _fields(response) for sha256, response in answers.items()}
-        answered = [
-            [replace(exchange, **responses[_hash_of(exchange)]) for exchange in record.exchanges] for record in part
-        ]
+        of_records = self._asked(number, part)
+        answers = baseline.answers({asked.sha256: asked.request for of_record in of_records for asked in of_record})
+        answered = [[asked.answered(answers[asked.sha256]) for asked in of_record] for of_record in of_records]
         reads = [self.task.read(exchanges, self.normalisation) for exchanges in answered]
         return _replaced(part, reads, list(chain.from_iterable(answered)))
 
-    def _asked(self, number: int, part: RecordColumns) -> Mapping[str, Request]:
-        """Return the requests of a part by their hashes."""
+    def _asked(self, number: int, part: RecordColumns) -> Sequence[Sequence[_Asked]]:
+        """Return the requests of each record of a part."""
         if number not in self._known_requests:
             # Every baseline needs them. Only one part's are cached, since a suite can have 300,000 items.
             self._known_requests.clear()
-            self._known_requests[number] = {
-                _hash_of(exchange): _request(exchange, self.prompt, facts)
+            self._known_requests[number] = [
+                [_Asked.of(exchange, self.prompt, facts) for exchange in record.exchanges]
                 for record, facts in zip(part, self._facts(part), strict=True)
-                for exchange in record.exchanges
-            }
+            ]
         return self._known_requests[number]
 
     @cached_property
-    def _known_requests(self) -> dict[int, Mapping[str, Request]]:
+    def _known_requests(self) -> dict[int, Sequence[Sequence[_Asked]]]:
         return {}
 
     @cached_property
@@ -135,11 +154,12 @@ class BaselineAnswers:
             firsts = np.unique(codes, return_index=True)[1]
             # If every record is a kind of its own, a baseline that reads prompts needs the same objects again.
             rows = part if len(firsts) == len(part) else part.rows(firsts)
-            self._known_offers[number] = _Offers(
-                codes,
-                tuple(tuple(replace(exchange, prompt=None) for exchange in row.exchanges) for row in rows),
-                tuple(facts[index] for index in firsts.tolist()),
+            of_kinds = tuple(facts[index] for index in firsts.tolist())
+            asked = tuple(
+                tuple(_Asked.of(replace(exchange, prompt=None), self.prompt, of_kind) for exchange in row.exchanges)
+                for row, of_kind in zip(rows, of_kinds, strict=True)
             )
+            self._known_offers[number] = _Offers(codes, asked, of_kinds)
         return self._known_offers[number]
 
     def _facts(self, part: RecordColumns) -> Sequence[Mapping[str, str]]:
@@ -200,25 +220,13 @@ def _replaced(part: RecordColumns, reads: Sequence[Read], exchanges: Sequence[Ex
             "reason": [read.reason for read in reads],
             "reading": [None if read.reading is None else _as_dict(read.reading) for read in reads],
         },
-        {name: [getattr(exchange, name) for exchange in exchanges] for name in _ANSWER_FIELDS},
+        dict(zip(_ANSWER_FIELDS, zip(*map(_answer_of, exchanges), strict=True), strict=True)) if exchanges else {},
     )
 
 
 def _as_dict(reading: Reading) -> dict[str, tuple[str, ...] | tuple[float, ...]]:
     # Called for each baseline and record. dataclasses.asdict copies each value and takes a hundred times as long.
     return {"outcomes": reading.outcomes, "probabilities": reading.probabilities, "answers": reading.answers}
-
-
-def _fields(response: Response) -> dict[str, Any]:
-    """Return the fields of a response that an exchange stores, by name."""
-    return {name: getattr(response, name) for name in _ANSWER_FIELDS}
-
-
-def _hash_of(exchange: Exchange) -> str:
-    # Records without it belong to results whose baselines are stored as sums.
-    sha256 = exchange_sha256(exchange)
-    assert sha256 is not None
-    return sha256
 
 
 def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Request:

@@ -67,8 +67,9 @@ def final_number(text: str, prompt: str | None = None) -> Number | None:
         value = _value(match)
         if value is not None:
             return _result_of_sum(text[match.end() :], value)
-    values = [value for match in _ANY.finditer(text) if (value := _value(match)) is not None]
-    return values[-1] if values else None
+    # From the end: a text can have hundreds of numbers.
+    backwards = map(_value, reversed([*_ANY.finditer(text)]))
+    return next((value for value in backwards if value is not None), None)
 
 
 def _own_answer(text: str, prompt: str | None) -> str:
