@@ -1,4 +1,4 @@
-"""Describes a model for its page: in sentences that can be quoted, by its headline measures, and over versions."""
+"""Describes a model for its page: in sentences that can be quoted, and by its headline measures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages.addresses import result_page, row_anchor
 from leaderboard.pages.markup import metric_number
 from leaderboard.pages.model_list import size_text
-from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.summaries import extremes, slices_by_group
 from leaderboard.pages.tables import AnyView
 from leaderboard.pages.useless_predictors import Named, baselines_of, best_useless
@@ -61,23 +60,6 @@ class Portrait:
     """Results under the conditions of the measures, the one that ranks first."""
     others: tuple[ResultLink, ...]
     """Results under other conditions."""
-
-
-class Version(NamedTuple):
-    """The main value of a result in one version of its dataset and its metric."""
-
-    asked: str
-    """Dataset, config and prompt, without the version of the dataset."""
-    dataset_version: str
-    label: str
-    metric: Metric
-    is_present: bool
-    """True if the value is that of the present metric; False if the result was written with another version of it."""
-    accepted: str | None
-    """Date of the acceptance; None if the register does not know the result."""
-    decision: str
-    page: str
-    """Page of the result."""
 
 
 def facts_sentence(model_id: str) -> str:
@@ -276,36 +258,6 @@ def _percent(metric: Metric) -> str:
 
 def _share(value: float) -> str:
     return f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
-
-
-def history(model: ModelView) -> tuple[Version, ...]:
-    """Return the versions of the results of a model: those of one table together, the newest dataset first.
-
-    Each result is represented by its ranking metric or, if none ranks, by the first metric of the summaries.
-    """
-    found = [version for placement in model.placements for version in _versions(placement)]
-    return tuple(sorted(found, key=lambda version: version.asked))
-
-
-def _versions(placement: Placement) -> Iterator[Version]:
-    section, entry = placement.section, placement.row.entry
-    name = section.table.primary or next((column.metric for column in section.summarised), None)
-    metric = None if name is None else entry.metric(name)
-    if metric is None:
-        return
-    signature, decision = entry.result.signature, entry.acceptance
-    earlier = [one for one in entry.earlier if one.name == name and not one.group]
-    for one in (metric, *earlier):
-        yield Version(
-            asked=f"{signature.dataset}, {signature.config}, {signature.prompt}",
-            dataset_version=signature.dataset_version,
-            label=placement.label(one.name),
-            metric=one,
-            is_present=one is metric,
-            accepted=None if decision is None else decision.accepted,
-            decision=entry.origin if decision is None else decision.decision,
-            page=placement.page,
-        )
 
 
 def ordinal(number: int) -> str:

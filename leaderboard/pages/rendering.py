@@ -32,8 +32,8 @@ from leaderboard.pages.model_list import listed_models, models_table, size_text
 from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
 from leaderboard.pages.pictures import Picture
-from leaderboard.pages.portraits import facts_sentence, history, portraits
-from leaderboard.pages.set_aside import ApartGroup, apart_table, make_apart
+from leaderboard.pages.portraits import facts_sentence, portraits
+from leaderboard.pages.set_aside import ApartGroup, make_apart
 from leaderboard.pages.size_charts import size_pictures
 from leaderboard.pages.suites import Suites, make_suites, suite_page
 from leaderboard.pages.tables import (
@@ -238,14 +238,16 @@ def _known(value: object) -> str:
 
 
 def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, str], report: Report) -> dict[str, str]:
-    def render(template: str, **context: object) -> str:
-        return environment.get_template(template).render(**context)
+    pages: dict[str, str] = {}
 
-    pages = _lists(render, view)
+    def write(path: str, template: str, /, **context: object) -> None:
+        pages[f"{path.removesuffix('.html')}.md"] = environment.get_template(template).render(**context)
+
+    _write_lists(write, view)
     for data in view.datasets:
-        pages[data.page.removesuffix(".html") + ".md"] = render("dataset.md.j2", data=data)
+        write(data.page, "dataset.md.j2", data=data)
     for suite in view.suites.views:
-        pages[suite.page.removesuffix(".html") + ".md"] = render("suite.md.j2", suite=suite)
+        write(suite.page, "suite.md.j2", suite=suite)
     answers = _answers(view)
     for benchmark in view.board.benchmarks:
         tables = view.tables_of(benchmark)
@@ -253,7 +255,8 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
         first = {scope_of(table.table): id(table) for table in reversed(tables)}
         for table in tables:
             scope = scope_of(table.table)
-            pages[table.page.removesuffix(".html") + ".md"] = render(
+            write(
+                table.page,
                 "benchmark.md.j2",
                 view=table,
                 root="../" * table.page.count("/"),
@@ -267,62 +270,59 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     language_models = [model for model in view.models if not model.is_baseline]
     for number, model in enumerate(language_models):
         report("writing pages", number, len(language_models))
-        pages[model.page.removesuffix(".html") + ".md"] = render(
+        write(
+            model.page,
             "model.md.j2",
             model=model,
             facts=facts_sentence(model.id),
             portraits=described[model.id],
             badges=view.badges.get(model.id, ()),
-            history=history(model),
             address=view.address,
         )
         for placement in model.placements:
-            pages[placement.page.removesuffix(".html") + ".md"] = render(
-                "result.md.j2", model=model, placement=placement, rule=rule()
-            )
+            write(placement.page, "result.md.j2", model=model, placement=placement, rule=rule())
         for placed in index_placements(view.indices, model.id):
-            pages[result_page(model.id, placed.anchor).removesuffix(".html") + ".md"] = render(
-                "index_result.md.j2", model=model, placement=placed, answers=answers
+            write(
+                result_page(model.id, placed.anchor),
+                "index_result.md.j2",
+                model=model,
+                placement=placed,
+                answers=answers,
             )
     if len(language_models) < len(view.models):
-        pages[BASELINES.removesuffix(".html") + ".md"] = render("useless.md.j2", groups=useless_predictors(view.board))
+        write(BASELINES, "useless.md.j2", groups=useless_predictors(view.board))
     return pages
 
 
-def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
-    """Return the pages of which there is one each."""
-    pages = {
-        "benchmarks/index.md": render(
-            "benchmarks.md.j2",
-            benchmarks=[(pages, view.tables_of(pages.name)) for pages in _described(view.board)],
-            files=_files("benchmarks"),
-        ),
-        "models/index.md": render(
-            "models.md.j2", models=listed_models(view.models), files=_files("models"), figures=view.by_size
-        ),
-        "audit.md": render(
-            "audit.md.j2",
-            lines=table_files.audit_table(view.board, view.left_out).lines,
-            n_left_out=len(view.left_out),
-            has_apart=bool(view.apart),
-            files=_files("audit"),
-        ),
-        "news.md": render("news.md.j2", news=view.lately, files=_files("news"), most_shown=MOST_SHOWN),
-        "data.md": render(
-            "data.md.j2",
-            datasets=view.datasets,
-            dataset_files=_files("datasets"),
-            lines=table_files.data_table(view.sections, view.manifests).lines,
-            files=_files("data"),
-        ),
-        "answers.md": render("answers.md.j2"),
-        "compare.md": render("compare.md.j2"),
-    }
+def _write_lists(write: Callable[..., None], view: View) -> None:
+    """Write the pages of which there is one each."""
+    listed = [(pages, view.tables_of(pages.name)) for pages in _described(view.board)]
+    write("benchmarks/index.html", "benchmarks.md.j2", benchmarks=listed, files=_files("benchmarks"))
+    models = listed_models(view.models)
+    write("models/index.html", "models.md.j2", models=models, files=_files("models"), figures=view.by_size)
+    write(
+        "audit.html",
+        "audit.md.j2",
+        lines=table_files.audit_table(view.board, view.left_out).lines,
+        n_left_out=len(view.left_out),
+        has_apart=bool(view.apart),
+        files=_files("audit"),
+    )
+    write("news.html", "news.md.j2", news=view.lately, files=_files("news"), most_shown=MOST_SHOWN)
+    write(
+        "data.html",
+        "data.md.j2",
+        datasets=view.datasets,
+        dataset_files=_files("datasets"),
+        lines=table_files.data_table(view.sections, view.manifests).lines,
+        files=_files("data"),
+    )
+    write("answers.html", "answers.md.j2")
+    write("compare.html", "compare.md.j2")
     if view.suites.views:
-        pages["part.md"] = render("part.md.j2", suites=view.suites.views, files=view.suites.by_suite)
+        write("part.html", "part.md.j2", suites=view.suites.views, files=view.suites.by_suite)
     if view.apart:
-        pages["apart.md"] = render("apart.md.j2", groups=view.apart, files=_files("apart"))
-    return pages
+        write("apart.html", "apart.md.j2", groups=view.apart)
 
 
 def _answers(view: View) -> Callable[..., str | None]:
@@ -374,8 +374,6 @@ def tables_of(view: View) -> Iterator[Table]:
     for data in view.datasets:
         yield from data.tables
     yield from (suite.table for suite in view.suites.views)
-    if view.apart:
-        yield apart_table(view.apart)
     yield table_files.benchmarks_table(view.sections)
     if view.news:
         yield news_table(view.news)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from leaderboard.pages.exports import Fields, Files, Table
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry
@@ -90,18 +89,6 @@ class ApartResult(NamedTuple):
     """Page of its model with the anchor of the result; None if no page shows it."""
 
 
-_FIELDS: Fields[tuple[Kind, ApartResult]] = {
-    "kind": (str, lambda found: found[0]),
-    "place": (str, lambda found: found[1].entry.place),
-    "origin": (str, lambda found: found[1].entry.origin),
-    "model": (str, lambda found: found[1].entry.result.model.id),
-    "table": (str, lambda found: found[1].table),
-    "reason": (str, lambda found: found[1].reason),
-    "signature": (str, lambda found: str(found[1].entry.result.signature)),
-    "page": (str, lambda found: found[1].page),
-}
-
-
 class ApartGroup(NamedTuple):
     """The results that are set apart for reasons of one kind."""
 
@@ -171,9 +158,3 @@ def _has_rival(row: Row, rows: Sequence[Row]) -> bool:
 
 def _order(one: ApartResult) -> tuple[str, str]:
     return one.entry.origin, one.entry.place
-
-
-def apart_table(groups: Sequence[ApartGroup]) -> Table:
-    """Return one row for each result that is set apart."""
-    found = [(group.kind, one) for group in groups for one in group.results]
-    return Table.of(Files("files/apart"), _FIELDS, found)

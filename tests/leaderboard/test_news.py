@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.news import News
@@ -20,9 +19,6 @@ from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import LeftOut, Root
 from leaderboard.verify.submissions import read_register
-from schemas.documents.result import Metric, Result
-from schemas.files import contract
-from schemas.folders.run_folder import read_result
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_model, write_result
@@ -207,7 +203,6 @@ def test_without_dates_the_page_says_so_and_there_is_no_feed(tmp_path: Path) -> 
     assert "<table" not in texts["news.md"]
     assert "feed.xml" not in texts["news.md"]
     assert not {path for path in texts if path.startswith(("feed", "files/news"))}
-    assert "No date is known" in texts["models/acme__small.md"]
 
 
 @pytest.mark.slow
@@ -286,36 +281,3 @@ def test_a_day_that_no_calendar_has_is_refused(tmp_path: Path) -> None:
     accepted(tmp_path, "x/acme__small", "2026-02-30")
     with pytest.raises(DataError, match="x/acme__small: '2026-02-30' is no day of the calendar"):
         read_register(tmp_path)
-
-
-@pytest.mark.slow
-def test_the_page_of_a_model_shows_its_values_over_versions(tmp_path: Path) -> None:
-    for version, bias, day in (("1.0.0", 0.5, "2026-01-05"), ("1.1.0", 0.2, "2026-03-05")):
-        path = write(tmp_path, f"x/acme__small/{version}", bias, version=version)
-        if version == "1.0.0":
-            _with_earlier_metric(path)
-        accepted(tmp_path, f"x/acme__small/{version}", day)
-    view = view_of(tmp_path)
-    page = generate(view, {})["models/acme__small.md"]
-    part = page[page.index('id="history"') :]
-    rows = re.findall(r"<tr><th scope=\"row\".*?</tr>", part)
-    assert [re.findall(r"<td>(\d\.\d\.\d)</td>", row) for row in rows] == [["1.1.0"], ["1.0.0"], ["1.0.0"]]
-    assert ["2026-03-05" in row for row in rows] == [True, False, False]
-    assert ["0.9, as submitted" in row for row in rows] == [False, False, True]
-    assert 'data-sort="0.125"' in rows[2]
-    for section, row in zip(view.sections, rows, strict=False):
-        metric: Metric | None = section.table.rows[0].entry.primary
-        assert metric is not None
-        assert f'data-sort="{metric.value!r}"' in row
-    assert "No date is known" not in part
-
-
-def _with_earlier_metric(path: Path) -> None:
-    """Let a result hold the ranking metric in an older version, with another value."""
-    result: Result = read_result(path.parent)
-    told = contract.dump(result)
-    for metric in told["metrics"]:  # type: ignore[union-attr]
-        assert isinstance(metric, dict)
-        if metric["name"] == "worst_group_accuracy" and not metric["group"]:
-            metric |= {"version": "0.9", "value": 0.125, "interval": None, "interval_reason": "none then"}
-    strict_json.write(path, told)

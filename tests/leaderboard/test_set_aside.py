@@ -80,16 +80,20 @@ def test_the_page_says_why_and_what_to_do(view: View) -> None:
     assert "a limited run, of 100 of 200 items: repeat its command without --limit, --split and --part" in page
     assert "withdrawn: the tokenizer was wrong" in page
     assert "claims the identity of acme/first" in page
-    rows = table_rows(view, "files/apart")
-    assert {row["place"]: row["page"] is None for row in rows if row["kind"] in ("unknown", "identity", "items")} == {
+    assert {
+        one.entry.place: one.page is None
+        for group in view.apart
+        if group.kind in ("unknown", "identity", "items")
+        for one in group.results
+    } == {
         "unknown": True,
         "second": True,
         "slices": True,
     }
-    shown = [row["page"] for row in rows if row["page"] is not None]
+    shown = [one.page for group in view.apart for one in group.results if one.page is not None]
     assert len(shown) == 5
     for address in shown:
-        assert str(address).removesuffix(".html") + ".md" in texts
+        assert address.removesuffix(".html") + ".md" in texts
         assert f'href="{address}"' in page
     assert '8 valid results have no table or no place of their own in one: <a href="apart.html">' in texts["index.md"]
 
