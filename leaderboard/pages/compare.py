@@ -125,7 +125,7 @@ def _measure(measure: Measure, address: str) -> JsonValue:
         "conditions": f"{scope.dataset} {scope.dataset_version}, {scope.protocol}",
         "is_signed": first is not None and first.minimum < 0,
         "ideal": None if first is None else first.ideal,
-        "useless": [model_key(identity) for identity in measure.profile.below],
+        "useless": [model_key(identity) for identity in sorted(measure.profile.below)],
         "values": {key: _rounded(metric.value or 0.0) for key, metric in values.items()},
     }
 
