@@ -7,6 +7,7 @@ import json
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
@@ -291,9 +292,23 @@ def values_of(table: pa.Table, *, where: str) -> list[dict[str, Any]]:
         DataError: a text is not UTF-8, or a map has a key twice.
     """
     try:
-        values = table.to_pylist(maps_as_pydicts="strict")
+        columns = [_values(column) for column in table.columns]
     except (ValueError, KeyError) as error:
         raise DataError(
             f"{where}: holds text that is not UTF-8 or a map with a key twice: {error}; make it again"
         ) from error
-    return cast(list[dict[str, Any]], values)
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column."""
+    kind = column.type
+    # Arrow would make an object of its own of each number first, and sums of clusters are lists of thousands.
+    if len(column) and pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
+        array = column.combine_chunks()
+        numbers = array.flatten()
+        if not array.null_count and not numbers.null_count:
+            ends = accumulate(array.value_lengths().to_pylist(), initial=0)
+            values = numbers.to_numpy().tolist()
+            return [values[first:end] for first, end in pairwise(ends)]
+    return cast(list[Any], column.to_pylist(maps_as_pydicts="strict"))
