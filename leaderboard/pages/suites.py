@@ -187,7 +187,8 @@ def make_suites(
         signature = section.table.signature
         if signature.parts:
             of_suites.setdefault((signature.dataset, signature.dataset_version, signature.config), []).append(section)
-    n_results, n_done = sum(len(one.table.rows) for own in of_suites.values() for one in own), 0
+    tables = [one.table for own in of_suites.values() for one in own]
+    n_results, n_done = sum(not row.entry.is_computed for table in tables for row in table.rows), 0
     views: list[SuiteView] = []
     files: dict[str, str] = {}
     listed: list[JsonValue] = []
@@ -205,6 +206,8 @@ def make_suites(
         for section in own:
             found = []
             for row in section.table.rows:
+                if row.entry.is_computed:  # There are no records of its parts.
+                    continue
                 report("measuring parts", n_done, n_results)
                 n_done += 1
                 found.append((placements[row.entry.origin, row.entry.place], _parts(row, section, memory)))

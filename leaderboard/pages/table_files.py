@@ -57,7 +57,7 @@ _COUNTED: Fields[Entry] = {
     "signature": (str, lambda entry: str(entry.result.signature)),
     "signature_sha256": (str, lambda entry: entry.result.signature_sha256),
     "identity_sha256": (str, lambda entry: entry.result.model.identity_sha256),
-    "records_sha256": (str, lambda entry: entry.result.records.sha256),
+    "records_sha256": (str, lambda entry: None if entry.is_computed else entry.result.records.sha256),
 }
 _COMPARED: Fields[Comparison] = {
     "first": (str, lambda comparison: comparison.first),
@@ -177,7 +177,7 @@ def metrics_table(files: Files, entry: Entry) -> Table:
 
 def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
     """Return one row for each result that was found, shown or not, with the reason if it is not shown."""
-    lines = [line(_AUDITED, row.entry) for table in board.tables for row in table.rows]
+    lines = [line(_AUDITED, row.entry) for table in board.tables for row in table.rows if not row.entry.is_computed]
     for duplicate in board.duplicates:
         shown = f"{duplicate.shown.origin} result {duplicate.shown.place} of the same model and signature is shown"
         reason = f"{shown} instead" + ("" if duplicate.agrees else ", whose answers differ")

@@ -31,7 +31,7 @@ class Row:
     unranked: str | None
     """Reason why the row has no rank; None if it has one."""
     shut: str | None = None
-    """Reason why the model does not achieve more than every baseline; None if it does or the benchmark does not ask."""
+    """Reason why a model does not achieve more than every baseline; None if it does or the benchmark does not ask."""
     chance: float | None = None
     """Share of drawn tables in which the model is the nearest to the ideal; None without a rank or a second model."""
     rank_of_answers: RankRange | None = None
@@ -47,7 +47,7 @@ class Row:
     @property
     def is_below(self) -> bool:
         """True if the row is below the line: a model that achieves no more than a baseline."""
-        return self.shut is not None and not self.entry.is_baseline
+        return self.shut is not None
 
     @property
     def reasons(self) -> tuple[str, ...]:

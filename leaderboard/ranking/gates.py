@@ -49,7 +49,12 @@ class Gates:
                 self._limited.add((_model_of(entry), gate))
 
     def why_shut(self, entry: Entry) -> str | None:
-        """Return why a result does not pass the gates of its benchmark; None if it passes or there are none."""
+        """Return why a result does not pass the gates of its benchmark; None if it passes or there are none.
+
+        A baseline needs to pass none: it is what models are compared with.
+        """
+        if entry.is_baseline:
+            return None
         if entry.standing is not None:
             return entry.standing.reason
         gates = load_benchmark(entry.result.signature.benchmark).gates

@@ -32,7 +32,7 @@ class IndexRow:
     unranked: str | None
     """Reason why the row has no rank; None if it has one."""
     shut: str | None = None
-    """Reason why the model does not achieve more than every baseline; None if it does."""
+    """Reason why a model does not achieve more than every baseline; None if it does."""
     sets: tuple[SetTable, ...] = ()
     """Comparison of the sets of examples, for each number of examples with several sets."""
     chance: float | None = None
@@ -53,7 +53,7 @@ class IndexRow:
     @property
     def is_below(self) -> bool:
         """True if the row is below the line: a model that achieves no more than a baseline."""
-        return self.shut is not None and not self.is_baseline
+        return self.shut is not None
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ A number on the board is never that of a ``result.json``: it is computed again f
       |  checks                 is the model what it says, were the items asked as the task asks them, do the readings
       |                         follow from the answers, and was nothing that is measured trained on?
       |  sketches               what is kept of its answers, by which copies are recognised
+      |  baselines              what baselines get on its items: their rows, and what the gate compares it with
       v
-    verification_memory       not done again for the same bytes and the same code
+    verification_memory       not done again for the same bytes and the same code (stored_entries)
     isolation                 done in a process with limits, where files come from strangers
       v
     loading                   all results of a board, or a line for each that is left out

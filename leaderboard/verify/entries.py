@@ -18,13 +18,14 @@ from biasboard.ground.columns import FloatArray
 from evaluators.benchmark import load_benchmark
 from evaluators.models.parity import tolerance_for
 from evaluators.runs.measure.baseline_gate import Standing
+from evaluators.runs.measure.measuring import Measurement
 from evaluators.statistics.jackknife import Deviations
 from evaluators.task import load_task
 from leaderboard.verify.sketches import Sketch
 from schemas.documents.board import Acceptance, Rerun
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Record
-from schemas.documents.result import Metric, MetricKey, Model, Result, SplitCounts, key_of
+from schemas.documents.result import Metric, MetricKey, Model, Result, Signature, SplitCounts, key_of, metric_key
 from schemas.files.record_columns import RecordColumns
 
 TEXTS_ELSEWHERE = "its texts are kept elsewhere, and no maintainer has compared them with its numbers"
@@ -156,6 +157,27 @@ class Match(NamedTuple):
     """True if the right answers of the dataset are secret, so that its items must not be shown."""
 
 
+class Measured(NamedTuple):
+    """What an entry keeps of a measurement."""
+
+    metrics: tuple[Metric, ...]
+    deviations: Mapping[str, Deviations]
+    by_part: Mapping[str, FloatArray]
+
+    @classmethod
+    def of(cls, measurement: Measurement, signature: Signature) -> Measured:
+        """Compute what tables, ranks and indices need."""
+        benchmark, metrics = load_benchmark(signature.benchmark), measurement.metrics()
+        by_key = {metric_key(metric): metric for metric in metrics}
+        ranking = [by_key.get(key_of(ranking.metric, {})) for ranking in benchmark.rankings]
+        deviating = [metric.name for metric in ranking if metric is not None and metric.value is not None]
+        return cls(
+            metrics=metrics,
+            deviations=measurement.deviations([*deviating, *benchmark.index_metrics(signature.task)]),
+            by_part=measurement.by_cluster([*benchmark.compared_over_sets]) if signature.parts else {},
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A result whose metrics were recomputed and agree with the stored ones."""
@@ -226,6 +248,11 @@ class Entry:
     def is_baseline(self) -> bool:
         """True if the result comes from a baseline and not from a language model."""
         return self.result.model.endpoint == "baseline"
+
+    @property
+    def is_computed(self) -> bool:
+        """True if the board computed what a baseline gets, so that there are no records."""
+        return self.is_baseline and self.folder is None
 
     @property
     def command(self) -> str | None:

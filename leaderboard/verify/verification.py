@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,9 @@ from evaluators.scorer import TextScorer, quick_scorers
 from evaluators.statistics.jackknife import METHODS
 from evaluators.task import load_task
 from evaluators.text_scores import TextScores, read_scores
+from leaderboard.verify.baselines import gate_references, remember_rows
 from leaderboard.verify.checks import brings_options, check_claims, check_records, check_training
-from leaderboard.verify.entries import Entry, ExampleChoice, Root
+from leaderboard.verify.entries import Entry, ExampleChoice, Measured, Root
 from leaderboard.verify.intake import read_untrusted
 from leaderboard.verify.keys import KeyBook, KeyCheck
 from leaderboard.verify.sketches import SketchMaker
@@ -33,7 +35,6 @@ from schemas.documents.result import (
     Metric,
     Result,
     is_close,
-    key_of,
     metric_key,
     name_with_group,
     same_interval,
@@ -112,36 +113,31 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
             yield records
 
     measurement = measurement_of(folder, result, checked(), scores)
-    computed = measurement.metrics()
+    computed, deviations, by_part = Measured.of(measurement, signature)
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
     for difference in _differing_corrections(folder, result, parts):
         raise DataError(f"{folder / CORRECTIONS}: {difference}; rescore the run")
-    metrics = {metric_key(metric): metric for metric in computed}
-    benchmark = load_benchmark(signature.benchmark)
-    ranking = [metrics.get(key_of(ranking.metric, {})) for ranking in benchmark.rankings]
-    deviating = [metric.name for metric in ranking if metric is not None and metric.value is not None]
     versions = {(metric.name, metric.version) for metric in computed}
-    items_hash = joined_sha256(items)
-    return Entry(
+    entry = Entry(
         result=result,
         origin=root.origin,
         place=root.place(path),
-        metrics=metrics,
+        metrics={metric_key(metric): metric for metric in computed},
         n_recomputed=sum((metric.name, metric.version) in versions for metric in result.metrics),
-        deviations=measurement.deviations([*deviating, *benchmark.index_metrics(signature.task)]),
-        by_part=measurement.by_cluster([*benchmark.compared_over_sets]) if signature.parts else {},
+        deviations=deviations,
+        by_part=by_part,
         match=key_check.match,
-        items_sha256=items_hash,
+        items_sha256=joined_sha256(items),
         answers_sha256=joined_sha256(answers),
         sketch=sketch.sketch,
         earlier=earlier_metrics(result.metrics, computed),
         coverage=tally.coverage,
-        standing=_standing(folder, result, parts, items_hash, measurement, memory),
         rescored=rescored,
         folder=folder,
         examples=examples.chosen,
     )
+    return replace(entry, standing=_standing(entry, folder, parts, measurement, memory))
 
 
 def _groups_of(records: RecordColumns) -> Iterator[tuple[str, str]]:
@@ -180,27 +176,23 @@ def scored_again(
 
 
 def _standing(
-    folder: Path,
-    result: Result,
-    parts: Iterable[RecordColumns],
-    items_hash: str,
-    measurement: Measurement,
-    memory: Memory,
+    entry: Entry, folder: Path, parts: Iterable[RecordColumns], measurement: Measurement, memory: Memory
 ) -> Standing | None:
     """Return the standing of a model among the baselines; None without a gate or without right answers."""
-    signature, source = result.signature, measurement.source
+    result, signature, source = entry.result, entry.result.signature, measurement.source
     benchmark = load_benchmark(signature.benchmark)
     gate = benchmark.gate(signature.task)
-    if gate is None:
-        return None
-    # The gate's statistics are computed without scores of texts.
-    is_other = load_task(signature.task).reads_scores and result.withheld is None
-    items = None if brings_options(signature) else items_hash
-    check = GateCheck(benchmark, gate, signature, parts, None if is_other else source, items)
-    if not check.applies:
+    check = None
+    if gate is not None:
+        # The gate's statistics are computed without scores of texts.
+        is_other = load_task(signature.task).reads_scores and result.withheld is None
+        items = None if brings_options(signature) else entry.items_sha256
+        check = GateCheck(benchmark, gate, signature, parts, None if is_other else source, items)
+    if gate is None or check is None or not check.applies:
+        remember_rows(entry, parts, None, memory)
         return None
     if result.withheld is None:
-        return check.standing(check.references(memory))
+        return check.standing(gate_references(entry, parts, check, memory))
     rows = read_sums(folder, result.withheld.sums)
     return check.standing(stored_references(gate, rows, source.crossing, is_suite=bool(signature.parts)))
 

@@ -1,7 +1,7 @@
 """Lets baselines answer the items of a result, from its records alone, to compare its model with them.
 
 This takes no run: a baseline is a rule (``evaluators/baseline.py``), and the records hold the requests. Runs of
-baselines, with rows of their own on the board, are made by ``evaluators/backends/baseline.py``.
+baselines, with records that people can open, are made by ``evaluators/backends/baseline.py``.
 """
 
 from __future__ import annotations
@@ -83,24 +83,33 @@ class BaselineAnswers:
     parts: Iterable[RecordColumns]
     """The records of each part; the iterable can be read several times."""
 
-    @cached_property
-    def known_facts(self) -> frozenset[str]:
-        """The names of the facts that every record has.
+    def answering(self, baselines: Iterable[Baseline]) -> list[Baseline]:
+        """Return the baselines that can answer all of these items, as they could in a run."""
+        wanted = "generation" if self.prompt.scoring == "generation" else self.prompt.requires
+        known = frozenset.intersection(*self._named_facts) if self._named_facts else frozenset()
+        return [baseline for baseline in baselines if wanted in baseline.capabilities and baseline.facts <= known]
+
+    def check_facts(self) -> None:
+        """Check that all records have the same facts.
 
         Raises:
-            DataError: some records lack a fact that others have; a baseline would then be left out unseen.
+            DataError: some lack a fact that others have; a baseline would then be left out unseen.
         """
-        names = {
+        if len(self._named_facts) > 1:
+            lacking = frozenset.union(*self._named_facts) - frozenset.intersection(*self._named_facts)
+            raise DataError(
+                f"some records lack what baselines read ({', '.join(sorted(lacking))}) and others have it; run the "
+                "model again"
+            )
+
+    @cached_property
+    def _named_facts(self) -> set[frozenset[str]]:
+        """The names of the facts of each record, without repetitions."""
+        return {
             frozenset(facts)
             for number, part in enumerate(self.parts)
             for facts in (self._offers(number, part).facts if _offers_choices(part) else self._facts(part))
         }
-        if len(names) > 1:
-            lacking = ", ".join(sorted(frozenset.union(*names) - frozenset.intersection(*names)))
-            raise DataError(
-                f"some records lack what baselines read ({lacking}) and others have it; run the model again"
-            )
-        return names.pop() if names else frozenset()
 
     def of(self, baseline: Baseline) -> Iterator[RecordColumns]:
         """Yield the records of each part with the answers of a baseline."""
@@ -214,11 +223,13 @@ def _replaced(part: RecordColumns, reads: Sequence[Read], exchanges: Sequence[Ex
         reads: The reading of the answers to each of them.
         exchanges: All exchanges with their answers.
     """
+    are_cut = np.array([exchange.finish_reason == "length" for exchange in exchanges], dtype=np.bool_)
     return part.replaced(
         {
             "status": [read.status for read in reads],
             "reason": [read.reason for read in reads],
             "reading": [None if read.reading is None else _as_dict(read.reading) for read in reads],
+            "truncated": np.isin(np.arange(len(part)), part.owners[are_cut]).tolist(),
         },
         dict(zip(_ANSWER_FIELDS, zip(*map(_answer_of, exchanges), strict=True), strict=True)) if exchanges else {},
     )

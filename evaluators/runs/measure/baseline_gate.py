@@ -55,24 +55,21 @@ class Reference(NamedTuple):
     sums: FloatArray
     """Sum and number of the answers' values in each cluster or cell, shape (n_clusters, 2)."""
 
+    @property
+    def as_json(self) -> JsonValue:
+        """The form in which the memory of this machine holds it."""
+        return {"baseline": self.baseline, "metric": contract.plain(as_row(self.metric)), "sums": self.sums.tolist()}
+
+    @classmethod
+    def from_json(cls, stored: Any) -> Reference:
+        """Return what the memory holds in that form."""
+        metric = from_values(stored["metric"], Metric)
+        return cls(stored["baseline"], metric, np.array(stored["sums"], dtype=np.float64))
+
 
 _REFERENCES = "references"
 _KNOWN: dict[str, tuple[Reference, ...]] = {}
 """References computed in this process, by the hash of what they depend on."""
-
-
-def _as_json(answered: Sequence[Reference]) -> JsonValue:
-    return [
-        {"baseline": baseline, "metric": contract.plain(as_row(metric)), "sums": sums.tolist()}
-        for baseline, metric, sums in answered
-    ]
-
-
-def _from_json(stored: Any) -> list[Reference]:
-    return [
-        Reference(entry["baseline"], from_values(entry["metric"], Metric), np.array(entry["sums"], dtype=np.float64))
-        for entry in stored
-    ]
 
 
 class Lead(NamedTuple):
@@ -206,24 +203,26 @@ class GateCheck:
             # The key includes the requests, so that a result with other prompts cannot change another's baselines.
             stored = memory.get(_REFERENCES, parts)
             if isinstance(stored, list):
-                answered = _from_json(stored)
+                answered = [*map(Reference.from_json, stored)]
             else:
                 answered = self._computed_references()
-                memory.put(_REFERENCES, parts, _as_json(answered))
+                memory.put(_REFERENCES, parts, [reference.as_json for reference in answered])
             _KNOWN[key] = tuple(answered)
         return _KNOWN[key]
 
     def _computed_references(self) -> list[Reference]:
         prompt = prompt_of(self._task, self.signature.prompt)
-        wanted = "generation" if prompt.scoring == "generation" else prompt.requires
         answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
-        answered = []
-        for baseline in self.benchmark.baselines:
-            if wanted in baseline.capabilities and baseline.facts <= answers.known_facts:
-                source = self._source_of(answers.of(baseline))
-                sums = source.statistics(self._definition, {}).cluster_sums
-                answered.append(Reference(baseline.name, self._definition.compute(source, {}), sums))
-        return answered
+        answers.check_facts()
+        return [
+            self.reference(baseline.name, self._source_of(answers.of(baseline)))
+            for baseline in answers.answering(self.benchmark.baselines)
+        ]
+
+    def reference(self, baseline: str, source: StatisticsSource) -> Reference:
+        """Return the value of a baseline, given its name and the statistics of its answers to these items."""
+        sums = source.statistics(self._definition, {}).cluster_sums
+        return Reference(baseline, self._definition.compute(source, {}), sums)
 
     def standing(self, references: Sequence[Reference]) -> Standing:
         """Compare the model of these records with baselines."""

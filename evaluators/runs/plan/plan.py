@@ -291,6 +291,35 @@ def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisat
     return None
 
 
+def run_command(
+    signature: Signature,
+    backend: Backend,
+    *,
+    only: Sequence[str] = (),
+    task: str | None = None,
+    normalisation: Normalisation | None = None,
+    limit: int | None = None,
+) -> str:
+    """Return the command line of a run with a signature, without paths of this machine.
+
+    Args:
+        signature: The signature.
+        backend: The backend that answers.
+        only: The parts of a suite that the user chose.
+        task: The task that the user chose.
+        normalisation: The normalisation that the user chose.
+        limit: The largest number of items of each part that the user chose.
+    """
+    words = ["python -m evaluators run", f"--dataset out/datasets/{signature.dataset}"]
+    words += [f"--config {signature.config}", *(f"--part {part}" for part in only)]
+    words += [f"--split {split}" for split in signature.splits]
+    words += [f"--backend {backend.model.backend}", *backend.arguments]
+    words += [f"--task {task}"] if task is not None else []
+    words += [f"--prompt {signature.prompt}"]
+    optional = {"normalisation": normalisation, "limit": limit}
+    return " ".join([*words, *(f"--{name} {value}" for name, value in optional.items() if value is not None)])
+
+
 def run_folder(root: Path, signature: Signature, model: Model) -> Path:
     """Return the folder of a run, which depends on the signature and the model's identity.
 
