@@ -10,7 +10,7 @@ from leaderboard.pages.explorer import explored
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.news import News
 from leaderboard.pages.profile import TINTS, front_parts, front_table
-from leaderboard.pages.shown_findings import shown_findings
+from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.ranking.boards import Board
 
 _MOST_NEWS = 3
@@ -25,8 +25,8 @@ def make_blocks(
 ) -> dict[str, str]:
     """Return the blocks that replace the markers of hand-written pages, by name.
 
-    They are the table of the front page, findings, an example of each benchmark, the newest events, and a link to the
-    results that are set apart.
+    They are the table of the front page, who leads, findings, an example of each benchmark, the newest events, and a
+    link to the results that are set apart.
 
     Args:
         environment: Templates.
@@ -42,6 +42,7 @@ def make_blocks(
 
     return {
         "profile": block("profile.html.j2", table=front_table(board, parts, explored(models)), tints=TINTS),
+        "leaders": block("leaders.html.j2", leaders=leaders(parts)),
         "findings": block("findings.html.j2", findings=shown_findings(parts)),
         "examples": block("examples.html.j2", parts=parts),
         "news": block("lately.html.j2", news=news[:_MOST_NEWS]),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.model_facts import display_name, facts_of
@@ -125,7 +126,7 @@ def _portrait(board: Board, profiles: Sequence[Profile], page: str, model_id: st
         pages=pages,
         page=page,
         placing=_placing(board, profile, model_id, ranked),
-        sentences=(*_rank_sentences(pages.heading, model_id, ranked), *_share_sentences(profile, identity, measures)),
+        sentences=(*_rank_sentences(pages, model_id, ranked), *_share_sentences(profile, identity, measures)),
         measures=measures,
         results=tuple(dict.fromkeys([*ranking, *main])),
         others=tuple(link for link in links if link not in main),
@@ -165,16 +166,17 @@ def _placing(board: Board, profile: Profile, model_id: str, row: AnyRow | None) 
     return f"no rank: {reasons[0] if reasons else 'it has no result in the table that ranks'}"
 
 
-def _rank_sentences(heading: str, model_id: str, row: AnyRow | None) -> Iterator[str]:
+def _rank_sentences(pages: BenchmarkPages, model_id: str, row: AnyRow | None) -> Iterator[str]:
     """Yield where a model stands; numbers that explain a missing rank belong to the table, not to a quotation."""
-    subject = f"On {heading[:1].lower()}{heading[1:]}, {display_name(model_id)}"
+    subject = f"On {pages.heading[:1].lower()}{pages.heading[1:]}, {display_name(model_id)}"
     if row is None or row.rank is None:
-        why = (
-            "it is not shown to do better than a useless predictor"
-            if row is not None and row.is_below
-            else "see the table"
-        )
-        yield f"{subject} has no rank: {why}."
+        if row is None or not row.is_below:
+            yield f"{subject} has no rank: see the table."
+            return
+        parts = row.indices[0].definition.parts if isinstance(row, IndexRow) else ()
+        shut = [pages.label(part.metric) for part in parts if part.key in row.shut_parts]  # type: ignore[union-attr]
+        where = f" in {listed(shut, most=3)}" if shut else ""
+        yield f"{subject} has no rank: it is not shown to do better than a useless predictor{where}."
         return
     rank = row.rank
     if rank.n_ranked == 1:

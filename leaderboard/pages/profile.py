@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
-from evaluators.benchmark import Benchmark, load_benchmark
+from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.pages.addresses import index_anchor, model_page, permalink, result_page, row_anchor
 from leaderboard.pages.choice_keys import answers_link
@@ -202,6 +202,19 @@ class Part:
         newest = frozenset(self.models.values())
         return tuple(row for identity, row in self.profile.rows.items() if identity in newest)
 
+    @property
+    def best_by_skill(self) -> Mapping[str, frozenset[str]]:
+        """The ids of the models that no other is separably better than, by the label of each column that shows skill.
+
+        These are the columns of the metrics by which the benchmark's gates let models pass.
+        """
+        benchmark = load_benchmark(self.profile.benchmark)
+        return {
+            column.headline.label: frozenset(name for name, one in self.models.items() if tints.get(one) == "best")
+            for column, tints in zip(self.profile.columns, self._tints, strict=True)
+            if not column.ranks and _gate_of(column, benchmark) is not None
+        }
+
     def group(self) -> Group:
         """Return the headings of the columns."""
         benchmark = load_benchmark(self.profile.benchmark)
@@ -287,10 +300,15 @@ def _best_useless(column: ProfileColumn, benchmark: Benchmark) -> Named | None:
     return best_useless(benchmark, list(baselines_of(column.cells.values())) or _leads(column, benchmark))
 
 
-def _leads(column: ProfileColumn, benchmark: Benchmark) -> Iterator[Named]:
+def _gate_of(column: ProfileColumn, benchmark: Benchmark) -> Gate | None:
+    """Return the gate whose metric a column shows; None if it shows none."""
     gate = None if isinstance(column.table, IndexTable) else benchmark.gate(column.table.signature.task)
+    return gate if gate is not None and gate.metric == column.headline.name else None
+
+
+def _leads(column: ProfileColumn, benchmark: Benchmark) -> Iterator[Named]:
     metric = next(_metrics(column), None)
-    if metric is None or gate is None or gate.metric != column.headline.name:
+    if metric is None or _gate_of(column, benchmark) is None:
         return
     entries = (entry for row in column.table.rows for entry in entries_of(row))
     for lead in best_baselines(entries):

@@ -33,14 +33,14 @@ class ShownFinding(NamedTuple):
 def shown_findings(parts: Sequence[Part]) -> tuple[ShownFinding, ...]:
     """Return the findings that the front page shows.
 
-    They are who leads, the first of each benchmark, then the second of each, and so on, and who is below the line.
+    They are the first of each benchmark, then the second of each, and so on, and who is below the line.
 
     Args:
         parts: The benchmarks on the front page.
     """
     each = [list(_own(part)) for part in parts]
     in_turn = [shown for turn in zip_longest(*each) for shown in turn if shown is not None]
-    return (*_leaders(parts), *in_turn[:_MOST_OWN], *_below(parts))
+    return (*in_turn[:_MOST_OWN], *_below(parts))
 
 
 def _own(part: Part) -> Iterator[ShownFinding]:
@@ -52,20 +52,21 @@ def _own(part: Part) -> Iterator[ShownFinding]:
             yield _shown(finding, [part])
 
 
-def _leaders(parts: Sequence[Part]) -> Iterator[ShownFinding]:
-    """Yield which models no other is separably better than, of each benchmark on which any two can be told apart."""
-    found = [part for part in parts if any(pair.separable for pair in part.profile.table.comparisons)]
-    if found:
-        first = {part: tied_for_first(part.profile.table) for part in found}
-        entries = (entry for part in found for entry in part.entries if entry.result.model.id in first[part])
-        yield _shown(Finding(" ".join(map(_leading, found)), tuple(entries)), found)
+def leaders(parts: Sequence[Part]) -> tuple[ShownFinding, ...]:
+    """Return who leads, for each benchmark on which any two models can be told apart."""
+    return tuple(_leading(part) for part in parts if any(pair.separable for pair in part.profile.table.comparisons))
 
 
-def _leading(part: Part) -> str:
-    pairs = part.profile.table.comparisons
-    top = top_note([display_name(model_id) for model_id in tied_for_first(part.profile.table)])
-    n_apart = sum(pair.separable for pair in pairs)
-    return f"On “{part.pages.heading}”, {top}; {n_apart} of {len(pairs)} pairs can be told apart."
+def _leading(part: Part) -> ShownFinding:
+    first, pairs = tied_for_first(part.profile.table), part.profile.table.comparisons
+    top = top_note([*map(display_name, first)])
+    sentences = [f"On “{part.pages.heading}”, {top} (no other ranked model is separably better)."]
+    for label, best in part.best_by_skill.items():
+        able = ", ".join(display_name(model_id) for model_id in first if model_id in best)
+        sentences.append(f"At the top of “{label}” too: {able or 'none of these'}.")
+    sentences.append(f"{sum(pair.separable for pair in pairs)} of {len(pairs)} pairs can be told apart.")
+    entries = tuple(entry for entry in part.entries if entry.result.model.id in first)
+    return _shown(Finding(" ".join(sentences), entries), [part])
 
 
 def _below(parts: Sequence[Part]) -> Iterator[ShownFinding]:

@@ -356,11 +356,14 @@ class TableView(Generic[TableT]):
     def definitions(self) -> tuple[Definition, ...]:
         """What readers need to understand the columns of the page."""
         defined: dict[str, Definition] = {}
+        sentences = {headline.name: headline.sentence for headline in self.pages.headlines}
         for column in self.columns:
             # The parts of an index have short headings, and several may be one metric under several prompts.
             label = self.label(column.metric) if isinstance(self.table, IndexTable) else column.heading
             if column.example is not None:
-                defined.setdefault(label, define(label, column.example, column.text))
+                # The sentence of the front page first, then the exact words.
+                text = f"{sentences.get(column.metric, '')} {column.text}".strip()
+                defined.setdefault(label, define(label, column.example, text))
         return tuple(defined.values())
 
     def label(self, name: str) -> str:

@@ -178,13 +178,12 @@ def _made(entry: Entry, memory: Memory) -> list[dict[str, Any]]:
 def _row(baseline: Baseline, answers: BaselineAnswers, entry: Entry, check: GateCheck | None) -> dict[str, Any]:
     """Return the row of a baseline, in the form of the memory."""
     signature, task = entry.result.signature, answers.task
-    tally, hashes, requests = Tally(), list[str](), set[str | None]()
+    tally, hashes = Tally(), list[str]()
 
     def answered() -> Iterator[RecordColumns]:
         for records in answers.of(baseline):
             tally.add(records)
             hashes.append(answers_sha256(records))
-            requests.update(records.exchanges["request_sha256"].texts)
             yield records
 
     parts, inputs = answered(), NO_INPUTS
@@ -214,7 +213,6 @@ def _row(baseline: Baseline, answers: BaselineAnswers, entry: Entry, check: Gate
         "baseline": baseline.name,
         "entry": as_json(row),
         "counts": contract.plain(as_row(tally.counts)),
-        "n_requests": len(requests),
         "reference": check.reference(baseline.name, measurement.source).as_json if check and has_reference else None,
     }
 
@@ -242,7 +240,7 @@ def _entry(row: dict[str, Any], source: Entry) -> Entry:
         command=run_command(signature, backend, task=signature.task, normalisation=chosen),
         counts=from_values(row["counts"], Counts),
         usage=Usage(
-            n_requests=row["n_requests"],
+            n_requests=source.result.usage.n_requests,
             n_attempts=0,
             n_prompt_tokens=None,
             n_completion_tokens=None,
