@@ -30,7 +30,9 @@ class Baseline:
     facts: frozenset[str]
     """Names of the facts that each request must carry; a run without them is refused before it begins."""
     answer: Callable[[Request], Response]
-    """Function that answers one request; it may also read facts that only some items have."""
+    """Function that answers one request."""
+    optional_facts: frozenset[str] = frozenset()
+    """Names of facts that it reads too where items have them. A rule that reads no prompt is given no other facts."""
     capabilities: frozenset[Capability] = frozenset({*CHOOSING, "generation"})
     reads_no_prompt: bool = False
     """True if the answer to a choice depends only on its options, outcomes and facts, never on its prompt, so that

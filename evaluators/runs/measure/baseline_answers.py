@@ -63,14 +63,12 @@ class _Asked(NamedTuple):
 
 
 class _Offers(NamedTuple):
-    """The records of a part, grouped by everything that a baseline which reads no prompt can distinguish."""
+    """The records of a part, grouped by what a baseline can distinguish that reads certain facts and no prompt."""
 
     codes: IntArray
     """Index of each record's kind, shape (n,)."""
     asked: tuple[tuple[_Asked, ...], ...]
-    """The requests of one record of each kind, without their prompts."""
-    facts: tuple[Mapping[str, str], ...]
-    """The facts that baselines read, for each kind."""
+    """The requests of one record of each kind, without their prompts and with these facts only."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +103,7 @@ class BaselineAnswers:
     @cached_property
     def _named_facts(self) -> set[frozenset[str]]:
         """The names of the facts of each record, without repetitions."""
-        return {
-            frozenset(facts)
-            for number, part in enumerate(self.parts)
-            for facts in (self._offers(number, part).facts if _offers_choices(part) else self._facts(part))
-        }
+        return {frozenset(facts) for number, part in enumerate(self.parts) for facts in self._facts(number, part)}
 
     def of(self, baseline: Baseline) -> Iterator[RecordColumns]:
         """Yield the records of each part with the answers of a baseline."""
@@ -120,7 +114,7 @@ class BaselineAnswers:
 
     def _by_offer(self, baseline: Baseline, number: int, part: RecordColumns) -> RecordColumns:
         """Answer each kind of record once."""
-        offers = self._offers(number, part)
+        offers = self._offers(number, part, baseline.facts | baseline.optional_facts)
         answered = [[asked.answered(baseline.answer(asked.request)) for asked in of_kind] for of_kind in offers.asked]
         reads = [self.task.read(exchanges, self.normalisation) for exchanges in answered]
         codes = offers.codes.tolist()
@@ -141,7 +135,7 @@ class BaselineAnswers:
             self._known_requests.clear()
             self._known_requests[number] = [
                 [_Asked.of(exchange, self.prompt, facts) for exchange in record.exchanges]
-                for record, facts in zip(part, self._facts(part), strict=True)
+                for record, facts in zip(part, self._facts(number, part), strict=True)
             ]
         return self._known_requests[number]
 
@@ -150,29 +144,42 @@ class BaselineAnswers:
         return {}
 
     @cached_property
-    def _known_offers(self) -> dict[int, _Offers]:
+    def _known_offers(self) -> dict[tuple[int, frozenset[str]], _Offers]:
         return {}
 
-    def _offers(self, number: int, part: RecordColumns) -> _Offers:
-        """Return the kinds of records in a part; they are small and cached, since every baseline needs them."""
-        if number not in self._known_offers:
-            facts = self._facts(part)
+    def _offers(self, number: int, part: RecordColumns, read: frozenset[str]) -> _Offers:
+        """Return the kinds of records in a part for baselines that read certain facts; they are small and cached."""
+        if (number, read) not in self._known_offers:
+            # Frames make each record a kind of its own for a rule that may read everything. Few rules do.
+            facts = [{name: of_item[name] for name in read & of_item.keys()} for of_item in self._facts(number, part)]
             indices: dict[Any, int] = {}
             keys = zip((tuple(sorted(of_item.items())) for of_item in facts), _offered(part), strict=True)
             codes = np.array([indices.setdefault(key, len(indices)) for key in keys], dtype=np.int64)
             firsts = np.unique(codes, return_index=True)[1]
             # If every record is a kind of its own, a baseline that reads prompts needs the same objects again.
             rows = part if len(firsts) == len(part) else part.rows(firsts)
-            of_kinds = tuple(facts[index] for index in firsts.tolist())
             asked = tuple(
-                tuple(_Asked.of(replace(exchange, prompt=None), self.prompt, of_kind) for exchange in row.exchanges)
-                for row, of_kind in zip(rows, of_kinds, strict=True)
+                tuple(
+                    _Asked.of(replace(exchange, prompt=None), self.prompt, facts[index]) for exchange in row.exchanges
+                )
+                for row, index in zip(rows, firsts.tolist(), strict=True)
             )
-            self._known_offers[number] = _Offers(codes, asked, of_kinds)
-        return self._known_offers[number]
+            self._known_offers[number, read] = _Offers(codes, asked)
+        return self._known_offers[number, read]
 
-    def _facts(self, part: RecordColumns) -> Sequence[Mapping[str, str]]:
+    def _facts(self, number: int, part: RecordColumns) -> Sequence[Mapping[str, str]]:
         """Return the facts about each record of a part that baselines read."""
+        if number not in self._known_facts:
+            # As with requests, only one part's are cached.
+            self._known_facts.clear()
+            self._known_facts[number] = self._facts_in(part)
+        return self._known_facts[number]
+
+    @cached_property
+    def _known_facts(self) -> dict[int, Sequence[Mapping[str, str]]]:
+        return {}
+
+    def _facts_in(self, part: RecordColumns) -> Sequence[Mapping[str, str]]:
         targets, references = part.columns["target"].texts, part.columns["reference"].texts
         owners, keys, values = part.columns["groups"].entries
         groups: list[dict[str, str]] = [{} for _ in range(len(part))]

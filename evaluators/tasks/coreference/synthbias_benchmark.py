@@ -65,9 +65,16 @@ def _best_cue(requests: Mapping[str, Request]) -> Mapping[str, Response]:
     return {sha256: answers[predicted.get(sha256)](request) for sha256, request in requests.items()}
 
 
-def _preferring_baseline(name: str, description: str, preferred: Preference) -> Baseline:
+def _preferring_baseline(
+    name: str, description: str, preferred: Preference, optional: frozenset[str] = frozenset()
+) -> Baseline:
     return Baseline(
-        name=name, description=description, facts=_MENTIONED, answer=_preferring(preferred), reads_no_prompt=True
+        name=name,
+        description=description,
+        facts=_MENTIONED,
+        answer=_preferring(preferred),
+        optional_facts=optional,
+        reads_no_prompt=True,
     )
 
 
@@ -130,6 +137,7 @@ BENCHMARK = Benchmark(
             "always-wrong",
             "the occupation that the pronoun does not refer to; no preference if there is no right answer",
             _wrong,
+            optional=frozenset({"referent"}),
         ),
     ),
     baseline_with_parameter=_soft_stereotype,
