@@ -13,9 +13,10 @@ from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages.addresses import result_page, row_anchor
 from leaderboard.pages.markup import metric_number
 from leaderboard.pages.model_list import size_text
+from leaderboard.pages.profile import best_useless_of
 from leaderboard.pages.summaries import extremes, slices_by_group
 from leaderboard.pages.tables import AnyView
-from leaderboard.pages.useless_predictors import Named, baselines_of, best_useless
+from leaderboard.pages.useless_predictors import Named
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.profiles import AnyRow, Profile, ProfileCell, entries_of, profiles_of, scope_of
@@ -227,9 +228,12 @@ def _measures(profile: Profile, identity: str, rows: Sequence[_Placed]) -> Itera
             continue
         entry = entries_of(cell.row)[0]
         behind = (each for each in rows if each.view.table is column.table and entries_of(each.row)[0] is entry)
-        same = {one: other for one, other in column.cells.items() if _is_comparable(other, cell.metric)}
-        models = [other for one, other in same.items() if one != identity and not other.is_baseline]
-        useless = best_useless(load_benchmark(profile.benchmark), baselines_of(same.values()))
+        models = [
+            other
+            for one, other in column.cells.items()
+            if one != identity and not other.is_baseline and _is_comparable(other, cell.metric)
+        ]
+        useless = best_useless_of(column, load_benchmark(profile.benchmark))
         page = _link(*next(behind)).page
         yield Standing(column.headline, cell.metric, page, _nearest(models), useless)
 

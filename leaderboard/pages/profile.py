@@ -226,7 +226,7 @@ class Part:
                 _direction(column),
                 max((metric.drawn_maximum for metric in _metrics(column)), default=1.0),
                 f"about-{slug(self.profile.benchmark)}-{slug(column.headline.name)}",
-                _best_useless(column, benchmark),
+                best_useless_of(column, benchmark),
             )
             for column in self.profile.columns
         )
@@ -295,7 +295,7 @@ def _direction(column: ProfileColumn) -> str:
     return "lower is better" if metric.ideal == metric.minimum else f"ideal {metric.ideal:g}"
 
 
-def _best_useless(column: ProfileColumn, benchmark: Benchmark) -> Named | None:
+def best_useless_of(column: ProfileColumn, benchmark: Benchmark) -> Named | None:
     """Return the best baseline; without results of any, the gate's own value of them, if the column is its metric."""
     return best_useless(benchmark, list(baselines_of(column.cells.values())) or _leads(column, benchmark))
 

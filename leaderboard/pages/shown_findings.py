@@ -60,11 +60,14 @@ def leaders(parts: Sequence[Part]) -> tuple[ShownFinding, ...]:
 def _leading(part: Part) -> ShownFinding:
     first, pairs = tied_for_first(part.profile.table), part.profile.table.comparisons
     top = top_note([*map(display_name, first)])
-    sentences = [f"On “{part.pages.heading}”, {top} (no other ranked model is separably better)."]
+    n_apart = sum(pair.separable for pair in pairs)
+    sentences = [
+        f"On “{part.pages.heading}”, {top} (no other ranked model is separably better).",
+        f"{n_apart} of {len(pairs)} pairs can be told apart.",
+    ]
     for label, best in part.best_by_skill.items():
         able = ", ".join(display_name(model_id) for model_id in first if model_id in best)
         sentences.append(f"At the top of “{label}” too: {able or 'none of these'}.")
-    sentences.append(f"{sum(pair.separable for pair in pairs)} of {len(pairs)} pairs can be told apart.")
     entries = tuple(entry for entry in part.entries if entry.result.model.id in first)
     return _shown(Finding(" ".join(sentences), entries), [part])
 

@@ -269,7 +269,7 @@ def test_pictures_are_inert_even_when_they_are_opened_alone(built: Path, browser
 
 def test_no_cell_of_any_csv_file_is_a_formula(built: Path) -> None:
     files = sorted((built / "files").glob("*.csv"))
-    assert {"apart", "audit", "data", "datasets", "models", "news"} <= {path.stem for path in files}
+    assert {"audit", "data", "datasets", "models", "news"} <= {path.stem for path in files}
     cells = [
         cell for path in files for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))) for cell in row
     ]
