@@ -52,12 +52,20 @@ def _own(part: Part) -> Iterator[ShownFinding]:
             yield _shown(finding, [part])
 
 
-def leaders(parts: Sequence[Part]) -> tuple[ShownFinding, ...]:
+class Leaders(NamedTuple):
+    """Who leads on a benchmark."""
+
+    text: str
+    page: str
+    """Page of the benchmark, relative to the root of the site."""
+
+
+def leaders(parts: Sequence[Part]) -> tuple[Leaders, ...]:
     """Return who leads, for each benchmark on which any two models can be told apart."""
     return tuple(_leading(part) for part in parts if any(pair.separable for pair in part.profile.table.comparisons))
 
 
-def _leading(part: Part) -> ShownFinding:
+def _leading(part: Part) -> Leaders:
     first, pairs = tied_for_first(part.profile.table), part.profile.table.comparisons
     top = top_note([*map(display_name, first)])
     n_apart = sum(pair.separable for pair in pairs)
@@ -68,8 +76,7 @@ def _leading(part: Part) -> ShownFinding:
     for label, best in part.best_by_skill.items():
         able = ", ".join(display_name(model_id) for model_id in first if model_id in best)
         sentences.append(f"At the top of “{label}” too: {able or 'none of these'}.")
-    entries = tuple(entry for entry in part.entries if entry.result.model.id in first)
-    return _shown(Finding(" ".join(sentences), entries), [part])
+    return Leaders(" ".join(sentences), part.page)
 
 
 def _below(parts: Sequence[Part]) -> Iterator[ShownFinding]:

@@ -234,7 +234,7 @@ def _have_their_hash(records: RecordColumns, result: Result) -> BoolArray:
             are_theirs[index] = hashes[index] is not None or may_lack_hash
             continue
         if is_choice[index]:
-            if hashes[index] is None:
+            if hashes[index] is None:  # It follows from what is here, so that nothing can contradict it.
                 continue
             made = choice_sha256(text, cast(tuple[str, ...], tuple(offered[ends[index] : ends[index + 1]])))
         else:

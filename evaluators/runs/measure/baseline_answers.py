@@ -150,7 +150,7 @@ class BaselineAnswers:
     def _offers(self, number: int, part: RecordColumns, read: frozenset[str]) -> _Offers:
         """Return the kinds of records in a part for baselines that read certain facts; they are small and cached."""
         if (number, read) not in self._known_offers:
-            # Frames make each record a kind of its own for a rule that may read everything. Few rules do.
+            # A fact that differs in each record would make each a kind of its own, also for rules that never read it.
             facts = [{name: of_item[name] for name in read & of_item.keys()} for of_item in self._facts(number, part)]
             indices: dict[Any, int] = {}
             keys = zip((tuple(sorted(of_item.items())) for of_item in facts), _offered(part), strict=True)
