@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -76,8 +75,7 @@ class Facts(Protocol):
 def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Callable[[Request], Response]:
     """Return the ``answer`` function of a baseline that assigns probabilities to options.
 
-    A request for a text is answered with the letter of the most probable option; ties are broken by the request's
-    seed.
+    A request for a text is answered with the name of the most probable outcome; ties are broken by the request's seed.
 
     Args:
         probabilities: Function that returns one probability per option of a request, in their order, summing to 1.
@@ -85,7 +83,7 @@ def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Calla
 
     def answer(request: Request) -> Response:
         if isinstance(request, GenerateRequest):
-            return _letter(request, probabilities)
+            return _named(request, probabilities)
         values = probabilities(request)
         n_options = len(request.options)
         if len(values) != n_options:
@@ -102,14 +100,13 @@ def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Calla
     return answer
 
 
-def _letter(request: GenerateRequest, probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Response:
+def _named(request: GenerateRequest, probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Response:
     outcomes = request.outcomes
     if not outcomes:
         return Response(status="failed", error="a baseline that chooses among options writes no other text")
-    letters = string.ascii_uppercase[: len(outcomes)]
-    choice = ChoiceRequest(prompt=request.prompt, options=tuple(letters), outcomes=outcomes, facts=request.facts)
+    choice = ChoiceRequest(prompt=request.prompt, options=outcomes, outcomes=outcomes, facts=request.facts)
     values = probabilities(choice)
-    best = [letter for letter, value in zip(letters, values, strict=True) if value == max(values)]
+    best = [outcome for outcome, value in zip(outcomes, values, strict=True) if value == max(values)]
     return Response(status="answered", text=best[request.sampling_seed % len(best)], finish_reason="stop")
 
 

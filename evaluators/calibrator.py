@@ -54,6 +54,8 @@ class LabelAnswers(NamedTuple):
     """Mask of the items whose input or instruction was shortened, shape (n,)."""
     is_trained: BoolArray
     """Mask of the items that an adapter of the model was trained on, shape (n,)."""
+    in_words: bool = False
+    """True if the model answers with the name of a label, which then has all probability of its distribution."""
 
     @property
     def has_reading(self) -> BoolArray:

@@ -45,7 +45,7 @@ class Prompt:
     template: str
     """Text of the prompt, with named slots in braces."""
     options: tuple[str, ...] = ()
-    """Templates of the options in one order; empty if the answer is a text."""
+    """Templates of the options in one order; empty if the answer is a free text."""
     outcomes: tuple[str, ...] = ()
     """Outcomes that the options stand for, such as ``first`` and ``second`` occupation, or ``undetermined``; empty if
     each item has its own."""

@@ -61,7 +61,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "tasks": set(),
         "tasks.coreference": {".", "statistics", "tasks"},
         "tasks.pronouns": {".", "statistics", "tasks"},
-        "tasks.labels": {".", "statistics"},
+        "tasks.labels": {".", "statistics", "tasks"},
         "tasks.images": {".", "tasks.labels"},
         "tasks.instructions": {".", "tasks"},
         "models": {"."},

@@ -38,6 +38,16 @@ def answer_phrases() -> str:
     return f"(?:{'|'.join(_phrases()['answer'])})"
 
 
+def declines_to_answer(line: str) -> bool:
+    """Return True if the answer to a question with options begins with a phrase that declines."""
+    return _declining().match(line) is not None
+
+
+@cache
+def _declining() -> re.Pattern[str]:
+    return re.compile(rf"[\W_]*{answer_phrases()}", re.IGNORECASE)
+
+
 @cache
 def _patterns() -> _Patterns:
     data = _phrases()

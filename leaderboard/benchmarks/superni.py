@@ -18,7 +18,8 @@ from leaderboard.model_facts import display_name
 
 _LABELS = metric_headings()
 _COLUMNS = (
-    *("macro_f1", "accuracy", "rsd", "bias_score", "bias_score_floor", "gini", "cobias", "smallest_class_accuracy"),
+    *("macro_f1", "accuracy", "rsd", "bias_score", "bias_score_floor"),
+    *("bias_score_answers", "bias_score_answers_floor", "gini", "cobias", "smallest_class_accuracy"),
     *("rsd_paper", "rsd_paper_floor", "gini_paper", "gini_paper_floor", "cobias_paper", "cobias_paper_floor"),
     *("n_shown", "cut_rate"),
 )
@@ -33,10 +34,11 @@ def _index_label(measure: str, k: int, method: str = "", percent: int | None = N
 
 
 def _prompt_name(prompt: Prompt) -> str:
+    in_words = ", answered in words" if prompt.scoring == "generation" else ""
     if not prompt.n_examples:
-        return "no solved examples"
+        return f"no solved examples{in_words}"
     shares = [f", {percent} % of the first label" for percent in SHARES if prompt.example_rule == rule_of(percent)]
-    return f"{prompt.n_examples} solved examples{''.join(shares)}, set {prompt.example_set}"
+    return f"{prompt.n_examples} solved examples{''.join(shares)}, set {prompt.example_set}{in_words}"
 
 
 _CURVES = ("macro_f1", "rsd", "bias_score")
@@ -45,8 +47,13 @@ _CALIBRATED = {
     for measure in ("macro_f1", "bias_score", "gini")
 }
 """Names of the calibrations before and after which a measure is compared."""
+_ONCE = ("accuracy", "gini", "rsd_paper", "bias_score_answers")
+"""Measures with an index after the number of examples that ranks, and no other."""
 _INDEX_LABELS = {
-    **{f"{name}_k{_RANKING}": _index_label(name, _RANKING) for name in ("accuracy", "gini", "rsd_paper", *QUARTERS)},
+    **{
+        f"{name}_k{_RANKING}": _index_label(name, _RANKING)
+        for name in ("accuracy", "gini", "rsd_paper", "bias_score_answers", *QUARTERS)
+    },
     **{f"{name}_k{k}": _index_label(name, k) for name in _CURVES for k in N_EXAMPLES},
     **{
         f"{name}_k{N_BALANCED}_{rule_of(percent)}": _index_label(name, N_BALANCED, percent=percent)
@@ -194,7 +201,10 @@ PAGES = BenchmarkPages(
     },
     findings=(_lean_goes,),
     index_columns=(
-        *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "rsd_paper", "bias_score", "gini")),
+        *(
+            f"{name}_k{_RANKING}"
+            for name in ("accuracy", "rsd", "rsd_paper", "bias_score", "bias_score_answers", "gini")
+        ),
         *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in _CALIBRATED[name]),
         f"gini_gini_k{_RANKING}",
         "macro_f1_k0",

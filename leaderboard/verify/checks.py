@@ -252,7 +252,7 @@ def _have_their_hash(records: RecordColumns, result: Result) -> BoolArray:
 
 def brings_options(signature: Signature) -> bool:
     """Return True if each item brings its own options, so that the prompt does not determine their number."""
-    return signature.scoring == "option_logprob" and signature.n_outcomes is None
+    return signature.n_outcomes is None and bool(prompt_of(load_task(signature.task), signature.prompt).options)
 
 
 def _offer_their_outcomes(records: RecordColumns, result: Result) -> BoolArray:

@@ -57,6 +57,7 @@ class Row(NamedTuple):
     place: int | None
     n_shown: int
     is_cut: bool
+    in_words: bool
 
 
 def rows_of(path: Path) -> dict[str, list[Row]]:
@@ -75,6 +76,7 @@ def rows_of(path: Path) -> dict[str, list[Row]]:
             place=int(groups["shown_place"]) if "shown_place" in groups else None,
             n_shown=len(json.loads(groups.get("shown_labels", "[]"))),
             is_cut="cut" in groups,
+            in_words=row["exchanges"][0]["kind"] == "generate",
         )
         found.setdefault(one.config, []).append(one)
     return found
@@ -354,6 +356,9 @@ def measures(rows: Sequence[Row], weights: Shares | None = None) -> dict[str, fl
     labels = sorted({label for row in rows for label in row.offered})
     test = [row for row in rows if row.split == "test"]
     found = measured(rows, lambda row: row.p, labels, "")
+    answered = [(row, credits(row.p)) for row in rows if row.split == "bias" and row.target is not None and row.p]
+    of_answers = prior_measures(answered, labels)
+    found |= {f"bias_score_answers{end}": of_answers[f"bias_score{end}"] for end in ("", "_floor")}
     # Correlations are over the tasks of a suite.
     found |= dict.fromkeys(CORRELATIONS)
     found["n_shown"] = sum(row.n_shown for row in test) / len(test) if test else None
@@ -364,7 +369,12 @@ def measures(rows: Sequence[Row], weights: Shares | None = None) -> dict[str, fl
         found |= {key: own[key] for key in (f"{one}_{name}" for one in wanted)}
     correct = (lambda row: None) if weights is None else (lambda row: reweighted(row, weights))
     own = measured(rows, correct, labels, "_gini")
-    return found | {name: own[name] for name in (f"{one}_gini" for one in (*CLASS_MEASURES, *FOLD_MEASURES))}
+    found |= {name: own[name] for name in (f"{one}_gini" for one in (*CLASS_MEASURES, *FOLD_MEASURES))}
+    if any(row.in_words for row in rows):
+        known = {*CLASS_MEASURES, *CLASS_FLOORS, *FOLD_MEASURES, "n_shown", "cut_rate"}
+        known |= {name for name in found if name.startswith("bias_score_answers")}
+        return {name: value if name in known else None for name, value in found.items()}
+    return found
 
 
 def measured(rows: Sequence[Row], correct: Correct, labels: Sequence[str], ending: str) -> dict[str, float | None]:

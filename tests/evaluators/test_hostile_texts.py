@@ -20,6 +20,7 @@ from tests.evaluators.pronoun_records import problems, recorded
 _READ_ALL = """
 import sys
 from evaluators.tasks.coreference.generated_answers import read_answer
+from evaluators.tasks.labels.written_labels import read_label
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.final_number import final_number, published_number
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, first_family_published
@@ -32,6 +33,7 @@ prompt = "Q: Kim wrote a book about her cat and sold it.\\nA:"
 for text in eval(sys.argv[1]):
     final_number(text, prompt), published_number(text), first_families(text, prompt), first_family_published(text)
     is_refusal(text), echo_end(text, prompt), read_answer(text, ["guard", "nurse"]), toxicity(text)
+    read_label(text, ["good", "a", *(f"a {number}" for number in range(100))])
     list(vader.score([text]))
 print("read")
 """
@@ -42,7 +44,7 @@ _TEXTS = """[
     "Q" + "\\n" * 200_000, "a-" * 100_000, "a." * 100_000, "x" * 300_000, "e1" + " e. " * 30_000, "es." * 30_000,
     ("E" + "\\n" * 50) * 2_000, "a" * 50_000 + " e5" * 10_000, "<b>" * 30_000 + "</b>" * 30_000, "<b>" * 50_000,
     "A xx a xx " * 10_000, "a" + "\\u0301\\u0323" * 100_000, "good but " * 10_000, "Q: Kim " * 15_000,
-    "The answer is " + "1," * 50_000,
+    "The answer is " + "1," * 50_000, "-" * 300_000 + "label a", "a" + "\\na" * 50_000, "Label" + "-" * 300_000,
 ]"""
 
 

@@ -217,7 +217,9 @@ def test_a_budget_of_tokens_is_counted_by_the_tokenizer_that_is_given() -> None:
 
 def test_prompts_are_told_apart_and_a_set_is_part_of_the_pool() -> None:
     prompts = list(TASK.prompts.values())
-    assert len({prompt.id for prompt in prompts}) == len({prompt.sha256() for prompt in prompts}) == 5 * (13 + 15)
+    assert (
+        len({prompt.id for prompt in prompts}) == len({prompt.sha256() for prompt in prompts}) == 5 * (13 + 15) + 2 * 4
+    )
     assert prompts[0].id == "release-4096b-k0-v1"
     contexts = {(prompt.n_examples, prompt.example_set) for prompt in prompts}
     assert contexts == {(0, None), *((k, s) for k in (2, 4, 8, 16) for s in range(3))}

@@ -22,26 +22,12 @@ reading is worse than none, so an ambiguous answer is left unread.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from evaluators.tasks.answer_lines import AnswerReading, has_unknown_symbol, visible_lines
 from evaluators.tasks.coreference.coreference_table import UNDETERMINED
-from evaluators.tasks.refusals import answer_phrases
-
-# An underscore marks emphasis here, but counts as a word character in regular expressions.
-_PLAINER = str.maketrans(
-    {"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{MODIFIER LETTER APOSTROPHE}": "'", "_": "*"},
-)
-_THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
-_TAG = re.compile(r"<(?P<closes>/?)(?P<name>answer|b|code|em|i|p|span|strong|u)>", re.IGNORECASE)
-_MOST_NESTED = 50
-"""Maximum depth of nested tags that are removed."""
-_MOST_MARKS = 30
-"""Maximum number of combining marks on a letter: normalisation sorts them in time quadratic in their number."""
-_LATEX = re.compile(r"\\(?:boxed|fbox|text\w*|math\w*|underline|emph)\s*(?=\{)")
-_IGNORED_SYMBOLS = "=<>|$`\N{RIGHTWARDS ARROW}\N{CHECK MARK}\N{HEAVY CHECK MARK}\N{WHITE HEAVY CHECK MARK}"
+from evaluators.tasks.refusals import answer_phrases, declines_to_answer
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # The d of "I'd" is not a letter of an option.
@@ -74,7 +60,6 @@ _UNSAYS = re.compile(
 _UNEQUAL = re.compile(r"!(?=[=\w])|<>|/=")
 _TAKES_BACK = re.compile(r"\W*(?:no|wait|actually|sorry|correction|hm+|but|or)\b", re.IGNORECASE)
 _REFUSAL = r"[\W_]*" + answer_phrases()
-_REFUSES = re.compile(_REFUSAL, re.IGNORECASE)
 _REFUSING_CLAUSE = re.compile(_REFUSAL + r"[^.,;!?]*?(?:[.,;!?]+\s*(?:but\b)?|\bbut\b)", re.IGNORECASE)
 _CANNOT = r"(?:cannot|can't|can not|could not|couldn't) be determined"
 _NO_ANSWER = re.compile(
@@ -83,15 +68,6 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _LEAVES_IT_OPEN = re.compile(rf"{_CANNOT}|\b(?:un(?:determined|clear|certain|known|sure)|ambiguous)\b", re.IGNORECASE)
-
-
-class AnswerReading(NamedTuple):
-    """The reading of a generated answer."""
-
-    outcome: str | None
-    """Outcome of the option that the answer names; None if it names none or more than one."""
-    refuses: bool = False
-    """True if the answer names no option and begins like a refusal."""
 
 
 class _Letter(NamedTuple):
@@ -119,75 +95,14 @@ def read_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
     outcome = _outcome(lines[0], outcomes)
     if outcome is None:
         names_none = not any(_names_an_option(line, outcomes) for line in lines)
-        return AnswerReading(None, refuses=names_none and _REFUSES.match(lines[0]) is not None)
+        return AnswerReading(None, refuses=names_none and declines_to_answer(lines[0]))
     contradicted = any(_contradicts(line, outcome, outcomes) for line in lines[1:])
     return AnswerReading(None if contradicted else outcome)
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines that hold more than leading words, without invisible characters and markup."""
-    shown = _THOUGHTS.sub("", _normalised(text))
-    lines = []
-    for line in _LATEX.sub(" ", _without_tags(shown)).splitlines():
-        visible = "".join(" " if char.isspace() else char for char in line if not _is_invisible(char))
-        visible = " ".join(visible.translate(_PLAINER).split())
-        if not _is_leading(visible):
-            lines.append(visible)
-    return lines
-
-
-def _normalised(text: str) -> str:
-    """Return the NFKC form of a text, with a limited number of combining marks on each letter."""
-    if text.isascii():
-        return text
-    kept = []
-    n_marks = 0
-    for char in text:
-        n_marks = n_marks + 1 if unicodedata.combining(char) else 0
-        if n_marks <= _MOST_MARKS:
-            kept.append(char)
-    return unicodedata.normalize("NFKC", "".join(kept))
-
-
-def _without_tags(text: str) -> str:
-    """Return a text in which each tag that has a partner is replaced by a space."""
-    tags = list(_TAG.finditer(text))
-    for _ in range(_MOST_NESTED):
-        removed = _outer_pairs(tags)
-        if not removed:
-            break
-        tags = [tag for tag in tags if tag.start() not in removed]
-    kept = {tag.start() for tag in tags}
-    return _TAG.sub(lambda tag: tag[0] if tag.start() in kept else " ", text)
-
-
-def _outer_pairs(tags: Sequence[re.Match[str]]) -> set[int]:
-    """Return the offsets of the outermost pairs of tags; pairs inside them are left for the next call.
-
-    A pair is an opening tag and the next closing tag of the same name.
-    """
-    # Each list is read only once from its beginning, so that the time is linear in the number of tags, not quadratic.
-    closing: dict[str, deque[int]] = defaultdict(deque)
-    for tag in tags:
-        if tag["closes"]:
-            closing[tag["name"].lower()].append(tag.start())
-    removed: set[int] = set()
-    resume = 0
-    for tag in tags:
-        if tag.start() < resume or tag["closes"]:
-            continue
-        partners = closing[tag["name"].lower()]
-        while partners and partners[0] < tag.start():
-            partners.popleft()
-        if partners:
-            resume = partners[0]
-            removed |= {tag.start(), resume}
-    return removed
-
-
-def _is_invisible(char: str) -> bool:
-    is_variation = "\N{VARIATION SELECTOR-1}" <= char <= "\N{VARIATION SELECTOR-16}"
-    return is_variation or (unicodedata.category(char) in {"Cf", "Cc"} and not char.isspace())
+    """Return the visible lines of an answer that hold more than leading words."""
+    return [line for line in visible_lines(text) if not _is_leading(line)]
 
 
 def _words(text: str) -> list[str]:
@@ -196,20 +111,12 @@ def _words(text: str) -> list[str]:
 
 def _is_leading(text: str) -> bool:
     """Return True if a text holds no words but those that lead to an answer, and no unknown symbol."""
-    return not _has_unknown_symbol(text) and all(word in _LEADING for word in _words(text))
-
-
-def _has_unknown_symbol(text: str) -> bool:
-    return any(
-        not (char.isalnum() or char == " " or char in _IGNORED_SYMBOLS)
-        and not unicodedata.category(char).startswith("P")
-        for char in text
-    )
+    return not has_unknown_symbol(text) and all(word in _LEADING for word in _words(text))
 
 
 def _outcome(line: str, outcomes: Sequence[str]) -> str | None:
     """Return the outcome that a line names; None if it names none or is ambiguous."""
-    if _has_unknown_symbol(line) or _UNEQUAL.search(line):
+    if has_unknown_symbol(line) or _UNEQUAL.search(line):
         return None
     start = 0
     while (clause := _REFUSING_CLAUSE.match(line, start)) is not None:

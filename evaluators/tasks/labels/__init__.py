@@ -5,8 +5,9 @@ From items to metrics::
     item, examples of the split pool
         │  label_prompts: the examples, the frame around them, and the maximum length
         v
-    classification_task: one request, whose options are the labels
+    classification_task: one request, whose options are the labels, or for a text that names one
         │  label_reading: base class of tasks that read labels; the reading is the distribution
+        │  written_labels: which label a text names, which then has all probability
         v
     label_answers: all records of one task in one context as arrays, including what calibrations learn from
         │  label_tables: the distributions, uncalibrated and after each calibration, fitted or stored

@@ -5,6 +5,10 @@ the labels that it may get. Their paper normalises by length only where labels h
 default here (``token_mean_if_unequal``). Their code always takes the mean over the tokens and the end token
 (``token_mean_with_end``).
 
+A prompt of the style *words* is for models without log-probabilities: the answer is the name of a label, and the
+reading gives that label all probability. What is measured on probabilities, such as BiasScore and every calibration,
+is then undefined. Both kinds of results never share a table.
+
 Models are judged by the split *test*. The others support the measurement: *bias* holds items on which the prior of a
 model is measured, *pool* the examples, and *content_free* inputs without content, from which calibrations learn.
 """
@@ -14,7 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from evaluators.backend import ChoiceRequest, Request
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.baseline import Facts
 from evaluators.task import CountTokens, ItemFacts, Prompt
 from evaluators.tasks.labels.label_answers import CONTENT_FREE, CUT, POSITION, SHOWN
@@ -49,6 +53,17 @@ class ClassificationTask(LabelTask):
         """Return the one request about an input."""
         prompt_text = filled(item, prompt, examples, count_tokens)
         shown = {} if prompt.max_prompt_tokens is not None else {SHOWN: _labels(examples[: prompt_text.n_shown])}
+        if prompt.max_tokens is not None:
+            return [
+                GenerateRequest(
+                    prompt=prompt_text.text,
+                    max_tokens=prompt.max_tokens,
+                    temperature=prompt.temperature or 0.0,
+                    stop=prompt.stop or (),
+                    outcomes=item.labels,
+                    facts=shown,
+                )
+            ]
         return [
             ChoiceRequest(
                 prompt=prompt_text.text,

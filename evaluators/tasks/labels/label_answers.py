@@ -72,6 +72,7 @@ def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] 
         groups=_of_task(groups, shown, labels),
         is_cut=np.array([CUT in group for group in groups], dtype=np.bool_),
         is_trained=np.array([item_id in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_),
+        in_words=bool(records.exchanges["kind"].coded.is_one_of("generate").any()),
     )
 
 

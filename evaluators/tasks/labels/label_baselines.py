@@ -44,6 +44,7 @@ def _label_prior(probability: float, name: str) -> Baseline:
         description=f"the first label with probability {probability:g}, whatever the input is",
         facts=frozenset(),
         answer=choosing(probabilities),
+        # In words it would be the first label, which has a baseline of its own.
         capabilities=CHOOSING,
         reads_no_prompt=True,
     )
@@ -60,7 +61,6 @@ _FIRST_LABEL = Baseline(
     description="the first label of the task, in alphabetical order",
     facts=frozenset(),
     answer=choosing(_first_label),
-    capabilities=CHOOSING,
     reads_no_prompt=True,
 )
 _SHOWN_MAJORITY = Baseline(
@@ -68,7 +68,6 @@ _SHOWN_MAJORITY = Baseline(
     description="the label that most examples of the prompt have; any of them if several do, or without examples",
     facts=frozenset({SHOWN}),
     answer=choosing(_shown_majority),
-    capabilities=CHOOSING,
     reads_no_prompt=True,
 )
 _PRIOR_OF_FIRST = _label_prior(0.8, "label-prior-0.8")

@@ -506,6 +506,18 @@ PRIOR_MEASURES: Mapping[str, Measure] = {
         "BiasScore over the largest value that it can have.",
     ),
 }
+ANSWER_MEASURES: Mapping[str, Measure] = {
+    "bias_score_answers": Measure(
+        bias_score,
+        "BiasScore of answers",
+        1.0,
+        0.0,
+        _NO_ITEMS,
+        "BiasScore of which label is answered, not of its probability; also known for answers in words.",
+    ),
+}
+"""Measures of the prior that count which label is most probable, as if the model had only named it. A model that always
+gives one of two labels a probability of .6 has a BiasScore of .1, and .5 here."""
 CLASS_FLOORS: Mapping[str, Measure] = {
     "rsd_paper_floor": Measure(
         rsd_paper_floor,
@@ -542,6 +554,16 @@ PRIOR_FLOORS: Mapping[str, Measure] = {
         "BiasScore by chance, of an unbiased model whose distributions vary as much.",
     ),
 }
+ANSWER_FLOORS: Mapping[str, Measure] = {
+    "bias_score_answers_floor": Measure(
+        bias_score_floor,
+        "BiasScore of answers by chance",
+        None,
+        None,
+        _NO_PAIR,
+        "BiasScore of answers by chance, of an unbiased model whose answers vary as much.",
+    ),
+}
 CORRELATIONS: Mapping[str, Measure] = {
     "f1_rsd_correlation": Measure(
         correlation,
@@ -575,8 +597,10 @@ MEASURES: Mapping[str, Measure] = {
     **CLASS_MEASURES,
     **FOLD_MEASURES,
     **PRIOR_MEASURES,
+    **ANSWER_MEASURES,
     **CLASS_FLOORS,
     **PRIOR_FLOORS,
+    **ANSWER_FLOORS,
     **CORRELATIONS,
     **MEANS,
 }
@@ -595,7 +619,17 @@ def is_of_folds(measure: str) -> bool:
 
 def is_of_prior(measure: str) -> bool:
     """Return True if a measure is computed from :class:`PriorSums`."""
-    return measure in PRIOR_MEASURES or measure in PRIOR_FLOORS
+    return measure in PRIOR_MEASURES or measure in PRIOR_FLOORS or is_of_answers(measure)
+
+
+def is_of_answers(measure: str) -> bool:
+    """Return True if a measure is computed from :class:`PriorSums` of which label is most probable."""
+    return measure in ANSWER_MEASURES or measure in ANSWER_FLOORS
+
+
+def reads_probabilities(measure: str) -> bool:
+    """Return True if a measure depends on more than which label is most probable."""
+    return any(is_of_prior(name) and not is_of_answers(name) for name in MEASURES[measure].correlates or (measure,))
 
 
 def value_of(measure: str, sums: FloatArray) -> FloatArray:

@@ -6,6 +6,9 @@ with k = 0, 2, 4, 8 or 16 examples, and with three sets of them if k > 0. With k
 which a fixed share of the examples has the first label (§6.2 of the paper varies it for binary tasks; here it is the
 first label of any task, and the other labels are as in the pool).
 
+A third style, *words*, is our own. It names the labels and is answered with one of them in words, for models without
+log-probabilities of options. It is used with k = 0 and 8.
+
 A prompt has a maximum length. Examples are added in order until the next one does not fit. If the input does not fit
 either, its middle is cut out, and then the end of the instruction; the end of the prompt is always kept. Lengths are
 counted in bytes, so that all models get the same prompts. The prompts of the release count tokens of the model instead.
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -33,8 +37,12 @@ _MAX_BYTES = (4096, 1024)
 _MAX_TOKENS = 2000
 """Maximum number of tokens in the release; the paper says 1,024."""
 _GAP = " ... "
+_WORDS_CONTEXTS = (0, N_BALANCED)
+"""Numbers of examples in prompts that are answered in words: those that are asked by default."""
+_WORDS_TOKENS = 32
+"""Largest number of tokens of an answer in words: the longest label of the 279 tasks has 30 characters."""
 
-Style: TypeAlias = Literal["release", "paper"]
+Style: TypeAlias = Literal["release", "paper", "words"]
 Cut: TypeAlias = Literal["input", "instruction"]
 
 
@@ -53,7 +61,8 @@ class _Frame(NamedTuple):
 
     head: Callable[[str], str]
     example: Callable[[int, str, str], str]
-    query: Callable[[str], str]
+    query: Callable[[str, Sequence[str]], str]
+    """Function of the input and its labels."""
 
 
 def _closed(text: str) -> str:
@@ -67,14 +76,24 @@ _FRAMES: Mapping[Style, _Frame] = {
     "release": _Frame(
         head=lambda instruction: f"{_closed(instruction)}\n\n" if instruction else "",
         example=lambda number, text, label: f"{_closed(f'Input: {text}')}\n{_closed(f' Output: {label}')}\n\n",
-        query=lambda text: f"{_closed(f'Input: {text}')}\n\nOutput:",
+        query=lambda text, labels: f"{_closed(f'Input: {text}')}\n\nOutput:",
     ),
     "paper": _Frame(
         head=lambda instruction: f"{_closed(f'Definition: {instruction}')}\n\n" if instruction else "",
         example=lambda number, text, label: (
             f" Positive Example {number} -\n{_closed(f'Input: {text}')}\n{_closed(f' Output: {label}')}\n\n"
         ),
-        query=lambda text: f"Now complete the following example -\n{_closed(f'Input: {text}')}\nOutput:",
+        query=lambda text, labels: f"Now complete the following example -\n{_closed(f'Input: {text}')}\nOutput:",
+    ),
+    "words": _Frame(
+        head=lambda instruction: f"{_closed(instruction)}\n\n" if instruction else "",
+        example=lambda number, text, label: f"Input: {text}\nLabel: {label}\n\n",
+        # One label a line: some contain commas, slashes or quotation marks.
+        query=lambda text, labels: (
+            f"Input: {text}\n\nLabels:\n"
+            + "".join(f"- {label}\n" for label in labels)
+            + "Answer with one label only.\nLabel:"
+        ),
     ),
 }
 
@@ -96,7 +115,7 @@ _PROTOCOLS: Mapping[str, _Protocol] = {
 
 def label_prompts() -> dict[str, Prompt]:
     """Return all prompts by id, with the default one first."""
-    prompts = (_prompt(name, context) for name in _PROTOCOLS for context in _contexts())
+    prompts = (_prompt(name, context) for name in _PROTOCOLS for context in _contexts(_PROTOCOLS[name].style))
     return {prompt.id: prompt for prompt in prompts}
 
 
@@ -119,27 +138,32 @@ class _Shown(NamedTuple):
         return f"{self.n_examples} examples{share}, set {self.number}"
 
 
-def _contexts() -> Iterator[_Shown]:
+def _contexts(style: Style) -> Iterator[_Shown]:
     """Yield each number of examples with each set, then each share with each set; without examples there is one set."""
-    for k in N_EXAMPLES:
+    for k in _WORDS_CONTEXTS if style == "words" else N_EXAMPLES:
         yield from (_Shown(k, number) for number in (range(N_SETS) if k else (None,)))
-    yield from (_Shown(N_BALANCED, number, percent) for percent in SHARES for number in range(N_SETS))
+    if style != "words":
+        yield from (_Shown(N_BALANCED, number, percent) for percent in SHARES for number in range(N_SETS))
 
 
 def _prompt(protocol: str, shown: _Shown) -> Prompt:
     style, max_bytes, max_tokens = _PROTOCOLS[protocol]
     room = f"{max_bytes} bytes" if max_tokens is None else f"{max_tokens} tokens of the model"
-    where = "the release" if style == "release" else "Tk-Instruct, which the paper names"
+    origin = {
+        "release": "Prompt of the release",
+        "paper": "Prompt of Tk-Instruct, which the paper names",
+        "words": "Prompt that names the labels and is answered with one in words",
+    }
     frame = _FRAMES[style]
-    return Prompt(
+    prompt = Prompt(
         id=f"{protocol}-{shown.name}-v1",
-        template=frame.head("{instruction}") + "{examples}" + frame.query("{text}"),
+        template=frame.head("{instruction}") + "{examples}" + frame.query("{text}", ("{label}",)),
         options=(" {label}",),
         outcome_texts=(frame.example(1, "{text}", "{label}"),) if shown.n_examples else (),
         orders=((0,),),
         scoring="option_logprob",
         requires="option_logprobs",
-        description=f"Prompt of {where}, in at most {room}, with {shown}.",
+        description=f"{origin[style]}, in at most {room}, with {shown}.",
         protocol=protocol,
         n_examples=shown.n_examples,
         example_set=shown.number,
@@ -147,6 +171,19 @@ def _prompt(protocol: str, shown: _Shown) -> Prompt:
         max_prompt_bytes=max_bytes,
         max_prompt_tokens=max_tokens,
         normalisation="token_mean_if_unequal",
+    )
+    if style != "words":
+        return prompt
+    return replace(
+        prompt,
+        options=("{label}",),
+        scoring="generation",
+        requires="generation",
+        normalisation=None,
+        max_tokens=_WORDS_TOKENS,
+        temperature=0.0,
+        # Models that only continue texts go on with further inputs.
+        stop=("\nInput:",),
     )
 
 
@@ -164,7 +201,11 @@ def filled(
     """
     frame = _FRAMES[_PROTOCOLS[prompt.protocol or ""].style]
     limit, size = _room(prompt, count_tokens)
-    head, query = frame.head(item.instruction.strip()), frame.query(item.text.strip())
+
+    def query_of(text: str) -> str:
+        return frame.query(text, item.labels)
+
+    head, query = frame.head(item.instruction.strip()), query_of(item.text.strip())
     shown: list[str] = []
     for number, example in enumerate(examples, start=1):
         text = frame.example(number, example.text.strip(), (example.target or "").strip())
@@ -174,7 +215,7 @@ def filled(
         shown.append(text)
     if shown or size(f"{head}{query}") <= limit:
         return Filled(f"{head}{''.join(shown)}{query}", len(shown), None)
-    return _shortened(head, item.text.strip(), frame.query, limit, size)
+    return _shortened(head, item.text.strip(), query_of, limit, size)
 
 
 def _room(prompt: Prompt, count_tokens: CountTokens | None) -> tuple[float, Callable[[str], int]]:

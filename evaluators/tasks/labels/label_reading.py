@@ -1,6 +1,7 @@
 """The base class of tasks with one request per item, whose reading is a distribution over labels.
 
-It reads answers, builds tables, and reports how a model uses the labels of one part of a suite.
+An answer in words gives all probability to the label that it names. The class reads answers, builds tables, and reports
+how a model uses the labels of one part of a suite.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from evaluators.calibrator import LabelAnswers
 from evaluators.metric import MetricInputs
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.option_scores import are_certain_choices, option_probabilities
-from evaluators.task import LabelUse, PartReport, Read, Task, unanswered
+from evaluators.task import LabelUse, PartReport, Read, Task, quoted, unanswered
 from evaluators.tasks.labels.label_answers import BIAS, TEST, label_answers
-from evaluators.tasks.labels.label_tables import ConfigTable, SuiteTable, corrections_of
+from evaluators.tasks.labels.label_tables import IN_WORDS, ConfigTable, SuiteTable, corrections_of
 from evaluators.tasks.labels.metric_variants import LabelTable
+from evaluators.tasks.labels.written_labels import read_label
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.documents.run_files import FittedCorrection
@@ -31,10 +33,12 @@ class LabelTask(Task):
 
     # certain_readings() computes the same on columns: option_probabilities() and are_certain_choices() must agree.
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
-        """Read the distribution over the labels."""
+        """Read the distribution over the labels, or the label that an answer in words names."""
         (exchange,) = exchanges
         if exchange.status != "answered":
             return unanswered(exchange)
+        if exchange.kind == "generate":
+            return _read_words(exchange)
         probabilities = option_probabilities(exchange, normalisation or "sum")
         if isinstance(probabilities, str):
             return Read(status="failed", reading=None, reason=probabilities)
@@ -43,7 +47,9 @@ class LabelTask(Task):
 
     def certain_readings(self, records: Sequence[Record], normalisation: Normalisation | None) -> BoolArray:
         """Return the mask of the records whose distribution follows from the log-probabilities of their options."""
-        return are_certain_choices(RecordColumns.of(records), normalisation or "sum")
+        if normalisation is None:  # Answers in words are read one by one.
+            return np.zeros(len(records), dtype=np.bool_)
+        return are_certain_choices(RecordColumns.of(records), normalisation)
 
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where the right label is the most probable one, False where it is not, None where it ties."""
@@ -83,6 +89,16 @@ class LabelTask(Task):
         return part_report(label_answers(records))
 
 
+def _read_words(exchange: Exchange) -> Read:
+    answer = read_label(exchange.text or "", exchange.outcomes, is_cut=exchange.finish_reason == "length")
+    if answer.outcome is None:
+        reason = f"the answer {'declines' if answer.refuses else 'names no one label'}: {quoted(exchange.text)}"
+        return Read(status="refused" if answer.refuses else "unparsed", reading=None, reason=reason)
+    shares = tuple(float(label == answer.outcome) for label in exchange.outcomes)
+    reading = Reading(outcomes=exchange.outcomes, probabilities=shares, answers=(answer.outcome,))
+    return Read(status="scored", reading=reading, reason=None)
+
+
 def part_report(answers: LabelAnswers) -> PartReport:
     """Return for each label its number of items, its share of the answers, and its prior under the model.
 
@@ -109,7 +125,11 @@ def part_report(answers: LabelAnswers) -> PartReport:
         ),
         are_same=bool(answers.offered.all()),
         why_no_share=None if shares is not None else f"no item of split {TEST} has a reading",
-        why_no_prior=None if prior is not None else f"no item of split {BIAS} has a reading",
+        why_no_prior=None
+        if prior is not None
+        else IN_WORDS
+        if answers.in_words
+        else f"no item of split {BIAS} has a reading",
     )
 
 
@@ -123,9 +143,9 @@ def _shares(answers: LabelAnswers) -> FloatArray | None:
 
 
 def _prior(answers: LabelAnswers) -> FloatArray | None:
-    """Return the mean over right labels of the mean distribution on their items, shape (k,); None without answers."""
+    """Return the mean over right labels of the mean distribution on their items, shape (k,); None if unknown."""
     used = answers.of_split(BIAS) & (answers.targets >= 0)
-    if not used.any():
+    if answers.in_words or not used.any():
         return None
     targets = answers.targets[used]
     means = [answers.probabilities[used][targets == target].mean(axis=0) for target in np.unique(targets)]

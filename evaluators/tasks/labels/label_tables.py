@@ -21,6 +21,7 @@ from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import DataError
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration, calibrations
 from evaluators.metric import NO_INPUTS, MetricInputs
+from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.evenness import deal
 from evaluators.statistics.record_tables import MeasureTable, Statistics
 from evaluators.tasks.labels.label_answers import BALANCE, BIAS, OF_TASK, TEST
@@ -31,6 +32,7 @@ from evaluators.tasks.labels.label_measures import (
     N_CLASS,
     class_columns,
     fold_columns,
+    is_of_answers,
     is_of_classes,
     is_of_folds,
     is_of_prior,
@@ -42,12 +44,15 @@ from schemas.documents.run_files import FittedCorrection
 
 _OF_TASK = (*OF_TASK, BALANCE)
 """Groups of a task by which results are sliced, in addition to its number of labels."""
+IN_WORDS = "the answers are words, and it is of probabilities"
+"""Reason why there is no value for a model whose answers name a label."""
 _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MOST_CROSSED = 64
 """Maximum number of labels for sums by pair of labels to fit into memory: 64 labels have 20,480 columns per item."""
 
-_ColumnsKey: TypeAlias = tuple[bool, bool, str, bool]
-"""True for sums by class, True for sums by fold, the calibration, and True for its softmax."""
+_ColumnsKey: TypeAlias = tuple[bool, bool, bool, str, bool]
+"""True for sums by class, True for sums by fold, True for answers without their probabilities, the calibration, and
+True for its softmax."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +87,9 @@ class ConfigTable:
             if calibration.name not in used:
                 continue
             fitted: Correction | str
-            if isinstance(calibration, StoredCalibration):
+            if answers.in_words:
+                fitted = IN_WORDS
+            elif isinstance(calibration, StoredCalibration):
                 fitted, correction = stored_correction(calibration, answers, inputs)
                 stored += [] if correction is None else [correction]
             else:
@@ -101,6 +108,8 @@ class ConfigTable:
 
     def undefined(self, variant: Variant) -> str | None:
         """Return why a variant has no value on a single task; None if it may have one."""
+        if self.answers.in_words and variant.reads_probabilities:
+            return IN_WORDS
         if is_of_prior(variant.measure) and len(self.answers.labels) > _MOST_CROSSED:
             return f"it compares each label with each other one, for at most {_MOST_CROSSED} labels"
         return _ONE_TASK if variant.measure in CORRELATIONS else self.reasons.get(variant.calibration)
@@ -153,14 +162,15 @@ class ConfigTable:
 
     def _columns(self, variant: Variant, used: BoolArray) -> FloatArray:
         """Return the columns of a measure, one row per item; zeros for items that it is not computed from."""
-        key = is_class, is_fold, *_ = self._key(variant)
+        key = is_class, is_fold, is_answered, *_ = self._key(variant)
         if key not in self._columns_of_measures:
-            shares, targets = self.probabilities[key[2:]][used], self.answers.targets[used]
+            shares, targets = self.probabilities[key[3:]][used], self.answers.targets[used]
             if is_class:
                 columns = class_columns(shares, targets)
             elif is_fold:
                 columns = fold_columns(shares, targets, self._folds[used])
             else:
+                shares = predicted_share(shares) if is_answered else shares
                 columns = prior_columns(shares, targets, self.answers.evenly[used])
             # Measures of the same sums share one array: the metrics of 16,006 answers with 100 labels then need 0.7
             # GB in all.
@@ -190,6 +200,7 @@ class ConfigTable:
         return (
             is_of_classes(variant.measure),
             is_of_folds(variant.measure),
+            is_of_answers(variant.measure),
             variant.calibration,
             variant.is_softmax,
         )
@@ -210,6 +221,8 @@ class SuiteTable:
     """Reason why no task has a calibration, by its name."""
     corrections: tuple[FittedCorrection, ...] = ()
     """Corrections that are stored, of all tasks."""
+    in_words: bool = False
+    """True if the answers to some task are words."""
     crossing: ClassVar[None] = None
 
     @classmethod
@@ -234,10 +247,12 @@ class SuiteTable:
         groups: dict[str, list[str]] = {name: [] for name in (*_OF_TASK, "n_labels")}
         reasons: list[Mapping[str, str]] = []
         corrections: list[FittedCorrection] = []
+        in_words = False
         # Only the values of each task are kept, since the records of a whole suite may not fit into memory.
         for answers in parts:
             table = ConfigTable.of(answers, measured, inputs)
             corrections += table.corrections
+            in_words |= answers.in_words
             for name, value in table.values(wanted).items():
                 values[name].append(value)
             for name in _OF_TASK:
@@ -249,14 +264,16 @@ class SuiteTable:
             {name: np.array(of_tasks) for name, of_tasks in values.items()},
             {name: np.array(of_tasks, dtype=np.str_) for name, of_tasks in groups.items()},
         )
-        return cls(table_of_means, everywhere, tuple(corrections))
+        return cls(table_of_means, everywhere, tuple(corrections), in_words)
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the values of a group of tasks that occur, sorted."""
         return self.measures.group_values(key)
 
     def undefined(self, variant: Variant) -> str | None:
-        """Return why a calibration could not be fitted on any task; None if it could."""
+        """Return why a variant has no value on any task; None if it may have one."""
+        if self.in_words and variant.reads_probabilities:
+            return IN_WORDS
         return self.reasons.get(variant.calibration)
 
     def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
@@ -280,7 +297,7 @@ def n_labels_group(n_labels: int) -> str:
 def corrections_of(answers: LabelAnswers, inputs: MetricInputs) -> Iterator[FittedCorrection]:
     """Yield the corrections of one task that a run stores."""
     for calibration in calibrations():
-        if isinstance(calibration, StoredCalibration):
+        if isinstance(calibration, StoredCalibration) and not answers.in_words:
             correction = stored_correction(calibration, answers, inputs)[1]
             if correction is not None:
                 yield correction

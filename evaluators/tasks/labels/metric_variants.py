@@ -16,6 +16,7 @@ from evaluators.statistics.jackknife import STUDENT, WILSON
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.labels.label_answers import BALANCE, BIAS
 from evaluators.tasks.labels.label_measures import (
+    ANSWER_FLOORS,
     CLASS_FLOORS,
     CLASS_MEASURES,
     CORRELATIONS,
@@ -26,6 +27,7 @@ from evaluators.tasks.labels.label_measures import (
     UNCOUNTED,
     Measure,
     is_of_folds,
+    reads_probabilities,
     value_of,
 )
 
@@ -52,7 +54,12 @@ class Variant(NamedTuple):
     @property
     def is_floor(self) -> bool:
         """True if it is the value that chance alone would give."""
-        return self.measure in CLASS_FLOORS or self.measure in PRIOR_FLOORS
+        return self.measure in {*CLASS_FLOORS, *PRIOR_FLOORS, *ANSWER_FLOORS}
+
+    @property
+    def reads_probabilities(self) -> bool:
+        """True if it depends on more than which label is most probable, as every calibration does."""
+        return bool(self.calibration) or reads_probabilities(self.measure)
 
     @property
     def name(self) -> str:

@@ -1,0 +1,194 @@
+"""The task *classification* answered in words: by a chat server whose every answer is known, and by baselines."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tokenizers import Tokenizer
+
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
+from evaluators.tasks.labels.classification_task import TASK
+from evaluators.tasks.labels.label_prompts import filled
+from evaluators.tasks.labels.label_tables import IN_WORDS
+from schemas.folders.dataset_folder import read_manifest
+from schemas.items.label import LabelItem
+from tests.commands import output_of
+from tests.evaluators import label_oracle
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
+from tests.evaluators.label_data import made_dataset, made_items
+from tests.suites.commands import told
+
+pytestmark = pytest.mark.slow
+
+PROTOCOL = "words-1024b"
+SETS = tuple(f"{PROTOCOL}-k8-set{number}-v1" for number in range(3))
+PROMPTS = (f"{PROTOCOL}-k0-v1", *SETS)
+CONFIGS = ("two", "three", "six")
+RIGHT = ("{}", "Label: {}", "**{}**", '"{}".', "{}\n\nThe text says so.", "The answer is {}.")
+
+
+def test_a_prompt_names_the_labels_of_the_item_and_asks_for_one_of_them() -> None:
+    prompt = TASK.prompts["words-4096b-k8-set0-v1"]
+    item, shown = made_items("three", "test")[0], made_items("three", "pool")[:2]
+    labels = "".join(f"- {label}\n" for label in ("positive", "neutral", "negative"))
+    examples = "".join(f"Input: {one.text.strip()}\nLabel: {one.target}\n\n" for one in shown)
+    (request,) = TASK.requests_with(item, prompt, shown)
+    assert request.prompt == (
+        f"Label the text of three: positive, neutral, negative.\n\n{examples}Input: {item.text.strip()}\n\n"
+        f"Labels:\n{labels}Answer with one label only.\nLabel:"
+    )
+    assert request.outcomes == item.labels
+    assert (prompt.scoring, prompt.requires, prompt.temperature, prompt.chat) == ("generation", "generation", 0, True)
+
+
+def test_a_long_input_is_cut_and_the_labels_stay() -> None:
+    prompt = TASK.prompts[PROMPTS[0]]
+    item = made_items("three", "test")[0]
+    long = LabelItem(**{name: getattr(item, name) for name in item.__slots__} | {"text": "word " * 900})
+    found = filled(long, prompt, ())
+    assert (found.cut, len(found.text.encode()) <= 1024) == ("input", True)
+    assert found.text.endswith("- positive\n- neutral\n- negative\nAnswer with one label only.\nLabel:")
+
+
+class Said(NamedTuple):
+    """What the server did with an item."""
+
+    status: str
+    label: str | None
+
+
+def behaviour(prompt: str, item: LabelItem) -> tuple[str, Said]:
+    """The answer to a prompt, and what must be read from it: right in half of the cases."""
+    draw = zlib.crc32(prompt.encode())
+    wrong = next(label for label in reversed(item.labels) if label != item.target)
+    kind, shape = draw % 20, RIGHT[draw // 20 % len(RIGHT)]
+    if kind < 10 and item.target is not None:
+        return shape.format(item.target), Said("scored", item.target)
+    if kind < 14:
+        return shape.format(wrong), Said("scored", wrong)
+    if kind < 17:
+        return "I'm sorry, but I can't help with that.", Said("refused", None)
+    if kind < 18:
+        return "It depends on who reads it.", Said("unparsed", None)
+    if kind < 19:
+        return f"{item.labels[0]} or {item.labels[1]}", Said("unparsed", None)
+    return f"{item.labels[0]}? No, rather {wrong}", Said("unparsed", None)
+
+
+class World(NamedTuple):
+    """A dataset, the runs of the server on it, and what it said about each item under each prompt."""
+
+    dataset: Path
+    runs: Path
+    said: dict[str, dict[tuple[str, str], tuple[LabelItem, Said]]]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    pytest.importorskip("openai", reason="the extra openai is not installed")
+    folder = tmp_path_factory.mktemp("words")
+    dataset = made_dataset(folder / "datasets" / "tasks", CONFIGS)
+    answers: dict[str, str] = {}
+    said: dict[str, dict[tuple[str, str], tuple[LabelItem, Said]]] = {}
+    for prompt in PROMPTS:
+        plan = Plan(select(dataset, read_manifest(dataset), "tasks"), TASK, TASK.prompts[prompt])
+        said[prompt] = {}
+        for part in plan.parts:
+            for (split, item), (request,) in zip(part.items, part.requests, strict=True):
+                assert isinstance(item, LabelItem)
+                answers[request.prompt], one = behaviour(request.prompt, item)
+                said[prompt][split, item.item_id] = (item, one)
+
+    def alter(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+        # What is not among them is a request that finds out what the server can do.
+        text = answers.get(received.body["messages"][0]["content"], "Good day")
+        answer["choices"][0]["message"]["content"] = text
+        return answer
+
+    tokenizer = Tokenizer.from_file(str(save_tokenizer(folder / "tokenizer") / "tokenizer.json"))
+    with FakeEndpoint(tokenizer, serves=frozenset({"chat", "models"}), alter=alter) as endpoint:
+        output_of(
+            *("-m", "evaluators", "run", "--dataset", dataset, "--out", folder / "runs", "--limit", "0"),
+            *("--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--prompt", PROTOCOL),
+        )
+    return World(dataset, folder / "runs", said)
+
+
+def results(root: Path) -> dict[str, Path]:
+    return {told(path)["signature"]["prompt"]: path.parent for path in root.rglob("result.json")}
+
+
+def metrics(folder: Path) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in told(folder / "result.json")["metrics"] if not one["group"]}
+
+
+def test_every_answer_is_read_as_it_was_meant_or_counted_as_none(world: World) -> None:
+    assert results(world.runs).keys() == {*PROMPTS}
+    for prompt, folder in results(world.runs).items():
+        said = world.said[prompt].values()
+        counts = told(folder / "result.json")["counts"]
+        expected = Counter(one.status for _, one in said)
+        assert {name: counts[name] for name in ("scored", "refused", "unparsed")} == expected
+        assert counts["failed"] == 0
+        rows = [row for of_config in label_oracle.rows_of(folder / "records.parquet").values() for row in of_config]
+        read = [None if row.p is None else max(row.p, key=lambda label, p=row.p: p[label]) for row in rows]  # type: ignore[misc]
+        assert sorted(map(str, read)) == sorted(str(one.label) for _, one in said)
+
+
+def test_metrics_are_those_that_plain_loops_find_and_the_others_say_why_not(world: World) -> None:
+    for folder in results(world.runs).values():
+        parts = [label_oracle.measures(own) for own in label_oracle.rows_of(folder / "records.parquet").values()]
+        assert len(parts) == len(CONFIGS)
+        expected = label_oracle.shown({name: label_oracle.mean_over(parts, name) for name in parts[0]})
+        expected["f1_rsd_correlation"] = label_oracle.correlation(parts, "f1_rsd_correlation")
+        found = metrics(folder)
+        assert {name: one["value"] for name, one in found.items()} == pytest.approx(expected, abs=1e-9)
+        nulls = {name for name, value in expected.items() if value is None}
+        assert {"bias_score", "bias_score_floor", "macro_f1_cc", "gini_gini", "f1_bias_score_correlation"} <= nulls
+        assert not nulls & {"accuracy", "macro_f1", "rsd", "rsd_paper", "gini", "bias_score_answers"}
+        assert {found[name]["reason"] for name in nulls} == {IN_WORDS}
+        assert not (folder / "corrections.json").exists()
+
+
+def test_the_accuracy_is_what_the_server_meant(world: World) -> None:
+    for prompt, folder in results(world.runs).items():
+        shares = []
+        for config in CONFIGS:
+            asked = [
+                pair
+                for (split, name), pair in world.said[prompt].items()
+                if split == "test" and name.startswith(config + "-")
+            ]
+            read = [(item.target, one.label) for item, one in asked if one.label is not None]
+            shares.append(sum(target == label for target, label in read) / len(read))
+        assert metrics(folder)["accuracy"]["value"] == pytest.approx(sum(shares) / len(shares))
+
+
+def test_results_in_words_are_verified(world: World, tmp_path: Path) -> None:
+    datasets = world.dataset.parent
+    said = output_of("-m", "leaderboard", "verify", world.runs, "--datasets", datasets, "--keys", tmp_path, status=2)
+    assert said.count("accepted with warnings: ") == len(PROMPTS)
+
+
+def test_baselines_answer_in_words_with_the_values_that_they_are_known_for(world: World, tmp_path: Path) -> None:
+    asked = ("-m", "evaluators", "run", "--dataset", world.dataset, "--out", tmp_path, "--limit", "0")
+    for name in ("first-label", "shown-majority", "uniform"):
+        output_of(*asked, "--backend", "baseline", "--model", name, "--prompt", PROMPTS[1], "--config", "six")
+    found = {path.parent.parent.name: metrics(path.parent) for path in tmp_path.rglob("result.json")}
+    gold = [item.target for item in made_items("six", "test")]
+    first = gold.count("surprise") / len(gold)
+    constant = found["baseline__first-label"]
+    assert constant["accuracy"]["value"] == pytest.approx(first)
+    assert constant["macro_f1"]["value"] == pytest.approx(2 * first / (1 + first) / len({*gold}))
+    assert constant["bias_score_answers"]["value"] == pytest.approx(1 - 1 / 6)
+    assert constant["smallest_class_accuracy"]["value"] == 0
+    # Its answers are drawn with the same chance for each label.
+    assert found["baseline__uniform"]["bias_score_answers"]["value"] < 0.5
+    assert found["baseline__uniform"]["accuracy"]["n_excluded"] == 0
+    said = output_of(*asked, "--backend", "baseline", "--model", "label-prior-0.8", "--prompt", PROMPTS[0], status=1)
+    assert "cannot do generation" in said
