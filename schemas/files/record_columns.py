@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -19,6 +19,8 @@ from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Counts, SplitCounts
 from schemas.files.arrow_files import MOST_BYTES, arrow_schema
 
+# As objects, records take ten times the memory that their columns take.
+_AT_A_TIME = 1024
 D = TypeVar("D", bound=Document)
 T = TypeVar("T")
 
@@ -49,6 +51,16 @@ class RecordColumns(Sequence[Record]):
         # The rows exist already: put them into the cache of the property.
         vars(columns)["_rows"] = list(records)
         return columns
+
+    @classmethod
+    def of_stream(cls, records: Iterable[Record]) -> RecordColumns:
+        """Return records as columns, without ever holding more than a few of them as objects."""
+        stream, schema = iter(records), arrow_schema(Record)
+        tables = [schema.empty_table()]
+        while rows := [as_row(record) for record in islice(stream, _AT_A_TIME)]:
+            tables.append(pa.Table.from_pylist(rows, schema=schema))
+        # In one piece, for a file has the same bytes then, whatever the pieces were.
+        return cls(pa.concat_tables(tables).combine_chunks())
 
     @classmethod
     def joined(cls, parts: Iterable[RecordColumns]) -> RecordColumns:

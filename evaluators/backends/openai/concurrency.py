@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -100,6 +101,12 @@ class _Arrived(NamedTuple):
     """Set once the response has been stored."""
 
 
+def _go_on(arrived: Sequence[_Arrived]) -> None:
+    """Let the workers go on whose responses have been stored."""
+    for _, _, stored in arrived:
+        stored.set()
+
+
 _Outbox: TypeAlias = SimpleQueue[_Arrived | None]
 """Responses as they arrive; None after the last one."""
 
@@ -135,8 +142,7 @@ class ConcurrentRun:
                     now = time.perf_counter()
                     yield Answers({index: response for index, response, _ in arrived}, now - since)
                     since = now
-                    for _, _, stored in arrived:
-                        thread.call(stored.set)
+                    thread.call(partial(_go_on, arrived))
         thread.result.result()
 
     async def _work(self, requests: Sequence[Request], indices: Sequence[int], pacer: Pacer, outbox: _Outbox) -> None:

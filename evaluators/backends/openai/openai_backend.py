@@ -182,12 +182,17 @@ class OpenAIBackend(Backend):
         if form.is_used:
             settings["json_schema"] = form.kind
         settings["concurrency"] = str(self.connection.concurrency)
-        packages = {"openai": importlib.metadata.version("openai")}
         return Runtime(
-            packages=packages | (self.tokenizer.packages if self.tokenizer else {}),
+            packages=self._packages,
             settings={name: self.connection.address.clean(value) for name, value in settings.items()},
             obstacles={name: self.connection.address.clean(reason) for name, reason in self.probed.reasons.items()},
         )
+
+    # Kept, because the runtime is asked for with every group of answers, and finding a version reads files.
+    @cached_property
+    def _packages(self) -> dict[str, str]:
+        own = {"openai": importlib.metadata.version("openai")}
+        return own | (self.tokenizer.packages if self.tokenizer else {})
 
     @override
     def sends_messages(self) -> bool:
@@ -195,7 +200,9 @@ class OpenAIBackend(Backend):
 
     def surely_sends_messages(self) -> bool:
         """Return True if the options or the address leave nothing but a chat."""
-        return all(possible.api == "chat" for possible in self._possible())
+        # With a template of its own, the tokenizer makes messages of prompts that go through completions.
+        has_template = self.tokenizer is not None and self.tokenizer.chat_template_sha256 is not None
+        return has_template or all(possible.api == "chat" for possible in self._possible())
 
     def completion_options(self) -> Sequence[str]:
         """Return ``--api completions`` if the user chose chat, and completions return log-probabilities of options."""

@@ -48,7 +48,7 @@ def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Impor
     """
     (part,) = plan.parts
     answers = importer.read(file, [item for _, item in part.items], plan.prompt, plan.selection.manifest.name)
-    return Imported(file, plan, answers, records_of(plan, part, answers.requests, answers.responses, chat=False))
+    return Imported(file, plan, answers, list(records_of(plan, part, answers.requests, answers.responses, chat=False)))
 
 
 def imported_model(
@@ -158,7 +158,7 @@ def match_log(log: HarnessLog, plan: Plan, count: CountOptionTokens | None) -> t
                 else:
                     _check_asked(logged, request, log)
         # ``chat`` affects scored options only, and harnesses that send messages score none.
-        parts.append(records_of(plan, part, part.requests, _responses(part, of_part, count), chat=False))
+        parts.append(list(records_of(plan, part, part.requests, _responses(part, of_part, count), chat=False)))
     if answers:
         other = next(iter(answers.values()))
         raise DataError(

@@ -178,7 +178,7 @@ class _Asking:
             responses = self._responses(asked, advance)
             for part, keys in asked:
                 answers = [[responses[key] for key in of_item] for of_item in keys]
-                records = RecordColumns.of(records_of(self.plan, part, part.requests, answers, chat=chat))
+                records = RecordColumns.of_stream(records_of(self.plan, part, part.requests, answers, chat=chat))
                 self.failures.add(records)
                 yield records
         self.failures.check(self.options.max_failure_rate)

@@ -95,7 +95,7 @@ def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
     """Yield the records of each part without answers."""
     for part in plan.parts:
         responses = [[_UNASKED] * len(asked) for asked in part.requests]
-        yield RecordColumns.of(records_of(plan, part, part.requests, responses, chat=False))
+        yield RecordColumns.of_stream(records_of(plan, part, part.requests, responses, chat=False))
 
 
 def key_of_parts(

@@ -26,6 +26,8 @@ from schemas.files.record_columns import RecordColumns
 
 _ANSWER_FIELDS = tuple(field.name for field in fields(Response) if field.name in Exchange.__dataclass_fields__)
 _OTHER_FIELDS = tuple(field.name for field in fields(Exchange) if field.name not in _ANSWER_FIELDS)
+# As objects, records take ten times the memory that their columns take.
+_RECORDS_AT_A_TIME = 1024
 _answer_of, _others_of = attrgetter(*_ANSWER_FIELDS), attrgetter(*_OTHER_FIELDS)
 
 
@@ -122,25 +124,48 @@ class BaselineAnswers:
         return _replaced(part, [reads[code] for code in codes], list(exchanges_of_all))
 
     def _record_by_record(self, baseline: Baseline, number: int, part: RecordColumns) -> RecordColumns:
-        of_records = self._asked(number, part)
-        answers = baseline.answers({asked.sha256: asked.request for of_record in of_records for asked in of_record})
+        pieces = [
+            range(len(part))[start : start + _RECORDS_AT_A_TIME] for start in range(0, len(part), _RECORDS_AT_A_TIME)
+        ]
+        requests = [self._requests(number, part, rows) for rows in pieces if baseline.answer_together is not None]
+        together = baseline.answers(dict(chain.from_iterable(requests))) if requests else None
+        return RecordColumns.joined(self._answered(baseline, number, part, rows, together) for rows in pieces)
+
+    def _requests(self, number: int, part: RecordColumns, rows: range) -> list[tuple[str, Request]]:
+        """Return the requests of consecutive records of a part by their hashes."""
+        return [(asked.sha256, asked.request) for asked in chain.from_iterable(self._asked(number, part, rows))]
+
+    def _answered(
+        self,
+        baseline: Baseline,
+        number: int,
+        part: RecordColumns,
+        rows: range,
+        together: Mapping[str, Response] | None,
+    ) -> RecordColumns:
+        """Answer consecutive records of a part one by one, unless all were answered together."""
+        answers = baseline.answers(dict(self._requests(number, part, rows))) if together is None else together
+        of_records = self._asked(number, part, rows)
         answered = [[asked.answered(answers[asked.sha256]) for asked in of_record] for of_record in of_records]
         reads = [self.task.read(exchanges, self.normalisation) for exchanges in answered]
-        return _replaced(part, reads, list(chain.from_iterable(answered)))
+        records = RecordColumns(part.table.slice(rows.start, len(rows)))
+        return _replaced(records, reads, list(chain.from_iterable(answered)))
 
-    def _asked(self, number: int, part: RecordColumns) -> Sequence[Sequence[_Asked]]:
-        """Return the requests of each record of a part."""
-        if number not in self._known_requests:
-            # Every baseline needs them. Only one part's are cached, since a suite can have 300,000 items.
+    def _asked(self, number: int, part: RecordColumns, rows: range) -> Sequence[Sequence[_Asked]]:
+        """Return the requests of consecutive records of a part."""
+        if (number, rows) not in self._known_requests:
+            # Every baseline needs them. Only those of some records are cached, since a suite can have 300,000 items.
             self._known_requests.clear()
-            self._known_requests[number] = [
-                [_Asked.of(exchange, self.prompt, facts) for exchange in record.exchanges]
-                for record, facts in zip(part, self._facts(number, part), strict=True)
+            facts = self._facts(number, part)[rows.start : rows.stop]
+            records = RecordColumns(part.table.slice(rows.start, len(rows)))
+            self._known_requests[number, rows] = [
+                [_Asked.of(exchange, self.prompt, of_item) for exchange in record.exchanges]
+                for record, of_item in zip(records, facts, strict=True)
             ]
-        return self._known_requests[number]
+        return self._known_requests[number, rows]
 
     @cached_property
-    def _known_requests(self) -> dict[int, Sequence[Sequence[_Asked]]]:
+    def _known_requests(self) -> dict[tuple[int, range], Sequence[Sequence[_Asked]]]:
         return {}
 
     @cached_property

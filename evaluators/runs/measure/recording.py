@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,8 +21,8 @@ def records_of(
     responses: Sequence[Sequence[Response]],
     *,
     chat: bool,
-) -> list[Record]:
-    """Return one record per item of a part from requests and responses.
+) -> Iterator[Record]:
+    """Yield one record per item of a part from requests and responses.
 
     The requests may differ from the plan's: imported answers may belong to other requests.
 
@@ -35,31 +35,27 @@ def records_of(
     """
     task = plan.task
     show = plan.selection.manifest.redistributable
-    records = []
     for (split, item), facts, asked, answers in zip(part.items, part.facts, requests, responses, strict=True):
         exchanges = tuple(
             exchange_of(request, answer, show_prompt=show, chat=chat)
             for request, answer in zip(asked, answers, strict=True)
         )
         read = task.read(exchanges, plan.normalisation)
-        records.append(
-            Record(
-                item_id=item.item_id,
-                config=part.config,
-                split=split,
-                status=read.status,
-                truncated=any(exchange.finish_reason == "length" for exchange in exchanges),
-                reason=read.reason,
-                cluster=facts.cluster,
-                pair_id=facts.pair_id,
-                target=facts.target,
-                reference=facts.reference,
-                groups=dict(facts.groups),
-                exchanges=exchanges,
-                reading=read.reading,
-            )
+        yield Record(
+            item_id=item.item_id,
+            config=part.config,
+            split=split,
+            status=read.status,
+            truncated=any(exchange.finish_reason == "length" for exchange in exchanges),
+            reason=read.reason,
+            cluster=facts.cluster,
+            pair_id=facts.pair_id,
+            target=facts.target,
+            reference=facts.reference,
+            groups=dict(facts.groups),
+            exchanges=exchanges,
+            reading=read.reading,
         )
-    return records
 
 
 def whole(response: Response) -> Response:
