@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import email.utils
+import re
+import threading
 import time
 import tracemalloc
 
@@ -67,6 +69,39 @@ def test_an_endpoint_that_stays_silent_ends_the_run(tokenizer: Tokenizer) -> Non
             asked.of(backend, made(50))
         # Those in flight when the run ended may not have reached the endpoint.
         assert 0 <= asked.n_attempts - endpoint.n_received <= endpoint.most_at_a_time
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_is_told_of_with_its_first_words(
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = threading.Event()
+
+    def before(received: Received) -> Fault | None:
+        if number_in(received) < 20:
+            return None
+        said.set()
+        return Fault(500, {}, error("EngineDeadError: see the stack trace above"))
+
+    raised: list[RunError] = []
+
+    def ask() -> None:
+        with pytest.raises(RunError) as caught:
+            asked.of(backend, made(50))
+        raised.append(caught.value)
+
+    asked, patience = Asked(), Patience(n_tries=1000, outage_seconds=1.5, longest_pause=0.05, fault_seconds=0.5)
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, patience, concurrency=4)
+        endpoint.before = before
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert said.wait(30)
+    thread.join()
+    assert asked.statuses() == {"answered": 20}
+    both = r"connection re\w+; the first was HTTP 500: EngineDeadError: see the stack trace above"
+    assert re.search(f"last fault: {both}. Answers are kept", str(raised[0]))
+    assert re.search(f"no answer from .*: {both}; 30 requests wait", capsys.readouterr().err)
 
 
 @pytest.mark.slow

@@ -94,8 +94,9 @@ class Pacer:
         """Time of the first fault since the last reply, or the end of the last wait that the endpoint asked for."""
         self.faults_since: float | None = None
         """Start of the first attempt that failed since the last answer, in the event loop's time; None if none did."""
-        self.last_fault = ""
-        """Reason of the last fault."""
+        self._first_fault = ""
+        """Reason of the first fault since the last answer."""
+        self._last_fault = ""
         self.waiting_since: float | None = None
         """Time of the event loop since which nothing has come back; None if no call is under way."""
         self.longest_wait = 0.0
@@ -160,7 +161,8 @@ class Pacer:
         if self._failing_since is None:
             self._failing_since = now
             self.faults_since = max(began, self._answered_at)
-        self.last_fault = fault.reason
+            self._first_fault = fault.reason
+        self._last_fault = fault.reason
         self.waiting_since = now
         if fault.retry_after is not None:
             self._hold(fault.retry_after, fault.reason)
@@ -169,7 +171,7 @@ class Pacer:
         if now - self._failing_since > self.patience.outage_seconds:
             raise RunError(
                 f"the endpoint has answered nothing for {self.patience.outage_seconds:g} s; last fault: "
-                f"{fault.reason}. Answers are kept: run the same command again when it is back"
+                f"{self.described(fault.reason)}. Answers are kept: run the same command again when it is back"
             )
         if not fault.overload:
             return
@@ -184,6 +186,16 @@ class Pacer:
             self._hold(self.pause(self._n_holds), fault.reason)
             self._n_holds += 1
             self._held_at = now
+
+    def described(self, last: str | None = None) -> str:
+        """Describe the faults since the last answer by the last of them, and by the first, which may tell the cause.
+
+        Args:
+            last: Reason of the last fault of a single call; None for that of all calls.
+        """
+        # A server that dies says why once; from then on, connections to it are refused.
+        last, first = last or self._last_fault, self._first_fault
+        return last if self._failing_since is None or first == last else f"{last}; the first was {first}"
 
     def pause(self, n_tries: int) -> float:
         """Draw the seconds to wait before another try, uniformly up to a bound that doubles with every try."""
@@ -242,7 +254,7 @@ class Watch:
             self._line_at, self._outage_since = now, self._outage_since or since
             soon = pacer.open_at - now
             note(
-                f"no answer from {host} for {now - since:.0f} s: {pacer.last_fault}; {waiting}; "
+                f"no answer from {host} for {now - since:.0f} s: {pacer.described()}; {waiting}; "
                 f"tried again {f'in {soon:.0f} s' if soon >= 1 else 'now'}, given up after "
                 f"{pacer.patience.outage_seconds:g} s; Ctrl-C keeps the answers"
             )
@@ -293,7 +305,8 @@ class Caller:
                     or (n_tries >= patience.n_tries and is_tried_enough)
                 ):
                     if n_tries > 1:
-                        fault.reason = f"gave up after {n_tries} tries; the last: {fault.reason}"
+                        last = self.pacer.described(fault.reason)
+                        fault.reason = f"gave up after {n_tries} tries; the last: {last}"
                     raise
             await asyncio.sleep(self.pacer.pause(n_tries))
 
