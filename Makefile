@@ -14,6 +14,8 @@ INSTALL := $(VENV)/bin/uv pip install --quiet --python $(RUN) $(if $(CONSTRAINTS
 VENV_STAMP := $(VENV)/.made
 CORE_STAMP := $(VENV)/.core-installed
 HF_STAMP := $(VENV)/.hf-installed
+OPENAI_STAMP := $(VENV)/.openai-installed
+RAY_STAMP := $(VENV)/.ray-installed
 SCORERS_STAMP := $(VENV)/.scorers-installed
 DEV_STAMP := $(VENV)/.dev-installed
 BROWSER_STAMP := $(VENV)/.browser-looked-for
@@ -25,7 +27,7 @@ VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
 BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test test-all coverage test-vllm lint reference schemas constraints serve bench bench-choice clean
+.PHONY: help setup setup-hf setup-openai setup-ray setup-scorers setup-dev setup-browser setup-vllm demo test test-all coverage test-vllm lint reference schemas constraints serve bench bench-choice clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -47,6 +49,16 @@ $(HF_STAMP): $(CORE_STAMP) .ci/install-torch .ci/torch.txt
 	@.ci/install-torch $(RUN)
 	@echo "Installing the extra 'hf' ..."
 	@$(INSTALL) --editable '.[hf,site]'
+	@touch $@
+
+$(OPENAI_STAMP): $(CORE_STAMP)
+	@echo "Installing the extra 'openai' ..."
+	@$(INSTALL) --editable '.[openai,site]'
+	@touch $@
+
+$(RAY_STAMP): $(HF_STAMP)
+	@echo "Installing the extra 'ray' ..."
+	@$(INSTALL) --editable '.[hf,ray,site]'
 	@touch $@
 
 $(SCORERS_STAMP): $(HF_STAMP)
@@ -77,6 +89,10 @@ $(BENCH_STAMP): $(VLLM_STAMP)
 setup: $(CORE_STAMP) ## make .venv with the core and the site generator, without torch
 
 setup-hf: $(HF_STAMP) ## add torch and transformers, to score models of the Hub or of a folder
+
+setup-openai: $(OPENAI_STAMP) ## add the client that asks OpenAI-compatible endpoints; no torch
+
+setup-ray: $(RAY_STAMP) ## add ray, torch and transformers, to spread the requests of a run over a cluster
 
 setup-scorers: $(SCORERS_STAMP) ## add what scores generated texts: VADER, sentence-transformers and MiniLM
 
