@@ -6,8 +6,8 @@ Each file in ``evaluators/backends`` is a backend. It holds
 * ``SUMMARY``, one line for ``python -m evaluators list``;
 * ``EXTRA``, the name of the extra that installs its library, or None;
 * ``MODELS``, the model ids that it knows by name (empty if it accepts any id);
-* ``CAPABILITIES``, the abilities that its models may have; only for those that most backends lack, so that messages
-  can name this one.
+* ``CAPABILITIES``, the abilities of all its models, so that messages can name it; left out if they depend on the model
+  or the endpoint.
 
 A backend raises the errors of :mod:`biasboard.ground.errors`: a ``ConfigError`` before the first request if the
 model or an option cannot work, and a ``RunError`` if no further request could succeed. If a single request goes wrong,
@@ -43,6 +43,8 @@ from schemas.documents.result import Model
 Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "import"]
 """Abilities of a backend: to score options that continue a text, to generate a text, and to score options that describe
 an image. No backend has ``import``: it marks answers imported from elsewhere."""
+OF_LANGUAGE_MODELS: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
+"""Abilities of a language model whose every logit a backend sees."""
 _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 BACKENDS = PlugIns("backends", "evaluators.backends", word="backend", defines="open_backend")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from biasboard.ground.errors import ConfigError
 from evaluators.commands.shared_options import ItemChoice, normalisation_named, opened_scorers
@@ -22,7 +22,7 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
         ConfigError: an option cannot be used, or a named prompt or config fits no plan, probably by mistake.
     """
     normalisation = normalisation_named(choice.normalisation)
-    plans = []
+    selected: list[tuple[Selection, Task]] = []
     for dataset in dict.fromkeys(choice.datasets):
         manifest = read_manifest(dataset)
         for name in choice.configs or _whole_names(manifest, choice.parts):
@@ -37,7 +37,13 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
                 limit=task.default_limit if choice.limit is None else choice.limit or None,
                 support=task.support_splits,
             )
-            plans += _plans_of_config(selection, task, choice, normalisation)
+            selected.append((selection, task))
+    of_tasks = {name for _, task in selected for name in (*task.prompts, *_protocols(task))}
+    plans = [
+        plan
+        for selection, task in selected
+        for plan in _plans_of_config(selection, task, choice, normalisation, of_tasks)
+    ]
     used = {
         name
         for plan in plans
@@ -90,17 +96,29 @@ def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
 
 
 def _plans_of_config(
-    selection: Selection, task: Task, choice: ItemChoice, normalisation: Normalisation | None
+    selection: Selection,
+    task: Task,
+    choice: ItemChoice,
+    normalisation: Normalisation | None,
+    of_tasks: Collection[str | None],
 ) -> list[Plan]:
     """Return a plan for each chosen prompt that the task has, or for its default ones if none is chosen.
 
     ``CONFIG=PROMPT`` chooses a prompt for one config, which is then asked with no other.
+
+    Args:
+        selection: The items of the config.
+        task: The task that asks about them.
+        choice: The options of the user.
+        normalisation: The normalisation that the user chose.
+        of_tasks: Prompts and protocols of all tasks of the run.
     """
     chosen = list(dict.fromkeys(choice.prompts))
     own = [name.partition("=")[2] for name in chosen if name.partition("=")[0] == selection.config and "=" in name]
     general = [name for name in chosen if "=" not in name]
-    # If the task has none of them, the first stays, to be refused with the names of those that exist.
-    wanted = own or [name for name in general if name in {*task.prompts, *_protocols(task)}] or general[:1]
+    # A prompt that no task has stays, to be refused with the names of those that exist.
+    known = {*task.prompts, *_protocols(task)}
+    wanted = own or [name for name in general if name in known or name not in of_tasks]
     plans = [Plan(selection, task, prompt, normalisation) for prompt in _prompts(task, wanted, choice.contexts)]
     for plan in plans:
         _ = plan.normalisation  # Raises before a model is loaded if the prompt cannot have it.

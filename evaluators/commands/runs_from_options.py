@@ -93,7 +93,9 @@ def ask_all(choice: RunChoice, options: BackendOptions) -> Iterator[Finished]:
                 scorers=scorers,
                 keep_scores=not choice.scorers,
             )
-            yield run(plan, backend, run_options)
+            finished = run(plan, backend, run_options)
+            plan.forget()
+            yield finished
 
 
 def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
@@ -107,7 +109,7 @@ def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
     estimates = []
     for backend, of_backend in _opened(plans, choice, options):
         # A dry run sends nothing to an endpoint, not even a probe.
-        check_context(of_backend, backend, stores, choice.max_failure_rate, probe=not backend.is_remote)
+        check_context(of_backend, backend, stores, choice.max_failure_rate, probe=False)
         estimates += [estimate(plan, backend, stores, model_name) for plan in of_backend]
     return estimates
 

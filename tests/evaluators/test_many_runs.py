@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from evaluators.task import load_task
+from evaluators.task import load_task, prompt_of
 from tests import commands
+from tests.evaluators import word_problems
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 
@@ -57,6 +58,30 @@ def test_a_prompt_may_be_for_one_config_alone(one: Path, tmp_path: Path) -> None
     ):
         refused = run(tmp_path / "runs", "--dataset", one, "--prompt", wrong)
         assert (refused.exit_code, said in refused.stderr) == (1, True), refused.stderr
+
+
+@pytest.mark.slow
+def test_a_prompt_that_only_one_task_has_leaves_the_others_with_their_own(one: Path, tmp_path: Path) -> None:
+    datasets = ("--dataset", one, "--dataset", word_problems.build(tmp_path / "texts"))
+    unsent = (
+        "--backend",
+        "openai",
+        "--model",
+        "made/model",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--dry-run",
+        "--json",
+    )
+    done = evaluators("run", *datasets, *unsent, "--prompt", "mcq2-generate-v1")
+    prompts = {config: prompt for _, config, prompt in asked(done)}
+    assert {prompts.pop(config) for config in ("type1", "type2")} == {"mcq2-generate-v1"}
+    assert prompts == {
+        name: prompt_of(load_task("word_problem" if name == "math" else name), None).id
+        for name in ("recognition", "continuation", "assignment", "math")
+    }
+    refused = evaluators("run", *datasets, *unsent, "--prompt", "cot")
+    assert (refused.exit_code, "prompt 'cot' does not exist" in refused.stderr) == (1, True), refused.stderr
 
 
 @pytest.mark.slow

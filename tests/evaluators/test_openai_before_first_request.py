@@ -15,7 +15,7 @@ from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.openai_backend import OpenAIBackend, open_backend
 from schemas.folders.run_folder import read_run
-from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
 
 TEMPLATE_TOKENS = 60
@@ -50,6 +50,7 @@ def test_an_endpoint_of_texts_names_the_prompts_that_work_there(dataset: Path, t
     assert result.stderr.count("\n") == 1
     assert "prompt 'mcq2-v1' needs" in result.stderr
     assert "mcq2-generate-v1, mcq3-generate-v1" in result.stderr
+    assert {"transformers", "vllm"} <= {*result.stderr.strip().rpartition("backends that can: ")[2].split(", ")}
     assert "--api completions" not in result.stderr
 
 
@@ -153,6 +154,29 @@ def test_a_dry_run_refuses_what_no_chat_can_be_asked_and_asks_nothing(dataset: P
     assert refused.exit_code == 1
     for part in ("prompt 'intrinsic-v1' is a text to continue", "mcq2-v1", "or --api completions"):
         assert part in refused.stderr
+    # Refused before a word is counted, also of a dataset before it.
+    assert "items" not in refused.output
     # Without a word about the interface, only the endpoint can tell.
     assert unknown.exit_code == 0
     assert "the endpoint was not probed" in unknown.stdout
+
+
+def test_a_tokenizer_with_a_template_sends_messages_whatever_the_interface(dataset: Path, tmp_path: Path) -> None:
+    template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    chat = ("--tokenizer", str(save_tokenizer(tmp_path / "chat", template=template)), "--chat", "--dry-run")
+    nobody = (
+        "run",
+        "--dataset",
+        str(dataset),
+        "--backend",
+        "openai",
+        "--model",
+        MODEL,
+        "--base-url",
+        "http://[::1]:9/v1",
+    )
+    refused = CliRunner().invoke(app, [*nobody, *chat, "--prompt", "intrinsic-v1"])
+    assert refused.exit_code == 1
+    assert "prompt 'intrinsic-v1' is a text to continue" in refused.stderr
+    taken = CliRunner().invoke(app, [*nobody, *chat, "--prompt", "mcq2-v1"])
+    assert taken.exit_code == 0, taken.output

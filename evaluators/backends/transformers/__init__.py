@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evaluators.backend import OF_LANGUAGE_MODELS
 from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
 EXTRA = "hf"
+CAPABILITIES = OF_LANGUAGE_MODELS
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:

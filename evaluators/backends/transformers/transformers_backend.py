@@ -19,6 +19,7 @@ from typing_extensions import override
 from biasboard.ground.errors import ConfigError
 from evaluators.adapter_set import AdapterSet
 from evaluators.backend import (
+    OF_LANGUAGE_MODELS,
     Backend,
     BlockLimits,
     Capability,
@@ -67,7 +68,7 @@ class TransformersBackend(Backend):
     scoring: str | None = None
     """The user's choice of ``packed`` or ``plain`` scoring; None for packed if both give the same values."""
     arguments: tuple[str, ...] = ()
-    capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
+    capabilities: frozenset[Capability] = OF_LANGUAGE_MODELS
     settings: dict[str, str] = field(default_factory=dict)
     block_limits: BlockLimits = _BLOCK
     """Limits on the requests that are tokenised and planned at a time."""

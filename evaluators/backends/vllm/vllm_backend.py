@@ -21,6 +21,7 @@ from typing_extensions import override
 from biasboard.ground.errors import ConfigError
 from evaluators.adapter_set import AdapterSet
 from evaluators.backend import (
+    OF_LANGUAGE_MODELS,
     Answers,
     Backend,
     BlockLimits,
@@ -99,7 +100,7 @@ class VllmBackend(Backend):
     with_end: bool = False
     """True if the end token is scored after every option, at the cost of about one more request per option."""
     arguments: tuple[str, ...] = ()
-    capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
+    capabilities: frozenset[Capability] = OF_LANGUAGE_MODELS
     chunk_texts: int = _CHUNK_TEXTS
     """Maximum number of options and generations that are computed together."""
     adapters: AdapterSet | None = None

@@ -97,8 +97,8 @@ def check_context(
         RunError: the store of a run, or the cache, cannot be read.
     """
     refusals = []
-    for plan in plans if probe else ():
-        plan.check(backend)
+    for plan in plans:
+        plan.check(backend, probe=probe)
     if backend.context_tokens is None:
         return
     ruler = Ruler(backend, backend.context_tokens)

@@ -13,7 +13,7 @@ from rich.table import Table
 from biasboard.ground import strict_json
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
 from evaluators.runs.plan.earlier_answers import AnswerStores, pace_of, unanswered
-from evaluators.runs.plan.plan import Plan, PlannedPart, check_unprobed
+from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.stores.read_only import Pace
 from evaluators.stores.store import Heads, request_bytes
 
@@ -87,10 +87,7 @@ def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> E
         RunError: the store of an earlier run, or the cache, cannot be read.
     """
     selection = plan.selection
-    if backend.is_remote:
-        check_unprobed(plan.task, plan.prompt, backend)
-    else:
-        plan.check(backend)
+    plan.check(backend, probe=False)
     groups = [_group(plan, parts, backend, stores) for parts in plan.groups()]
     tokens = _token_sum([group.tokens for group in groups])
     bound = _token_sum([group.bound for group in groups])

@@ -70,10 +70,10 @@ class PlannedPart:
             for split, item in self.items
         ]
 
-    @cached_property
-    def facts(self) -> Sequence[ItemFacts]:
+    @property
+    def facts(self) -> Iterator[ItemFacts]:
         """The facts that the record of each item keeps."""
-        return [self.task.facts_with(item, self.prompt, *self._shown(split, item)) for split, item in self.items]
+        return (self.task.facts_with(item, self.prompt, *self._shown(split, item)) for split, item in self.items)
 
     def _shown(self, split: str, item: Item) -> tuple[tuple[Item, ...], int | None]:
         """Return the examples shown with an item, and its position among them if it is one and is left out itself."""
@@ -224,6 +224,10 @@ class Plan:
     def _kept_parts(self) -> dict[int, PlannedPart]:
         return {}
 
+    def forget(self) -> None:
+        """Free the memory of the requests, which are made again if they are needed."""
+        self._kept_parts.clear()
+
     def groups(self, *, alone: bool = False) -> Iterator[Sequence[PlannedPart]]:
         """Yield groups of parts to ask together: small parts share a group, so that a backend gets large batches.
 
@@ -247,13 +251,20 @@ class Plan:
         if group:
             yield group
 
-    def check(self, backend: Backend) -> None:
+    def check(self, backend: Backend, *, probe: bool = True) -> None:
         """Check before the first request that the backend can ask what the plan needs.
+
+        Args:
+            backend: The model that would answer.
+            probe: False if a remote backend must not be probed; only what is known without that is then checked.
 
         Raises:
             ConfigError: the backend lacks a capability, the prompt makes no sense in a chat, or the items lack facts
                 that a baseline needs.
         """
+        if backend.is_remote and not probe:
+            check_unprobed(self.task, self.prompt, backend)
+            return
         check_capability(self.task, self.prompt, backend)
         if backend.needed_facts:
             self._check_facts(backend.model.id, backend.needed_facts)
@@ -388,7 +399,7 @@ def check_unprobed(task: Task, prompt: Prompt, backend: Backend) -> None:
     check_askable(prompt)
     if backend.surely_sends_messages() and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat and other.requires != "import"]
-        raise _no_message(prompt, others, "; or --api completions where the endpoint has it")
+        raise _no_message(prompt, others, "; or --api completions without --chat, where the endpoint has it")
 
 
 def _no_message(prompt: Prompt, others: Sequence[str], other_remedies: str) -> ConfigError:
