@@ -2,7 +2,6 @@ PYTHON ?= python3
 MODEL ?=
 ARGS ?=
 PICTURE ?=
-DATASET ?= out/datasets/synthbias
 PORT ?= 8000
 WORKERS ?= auto
 CONSTRAINTS ?= constraints.txt
@@ -33,7 +32,7 @@ BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 help: ## show this list
 	@echo "Targets:"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), DATASET, ARGS (for pytest), WORKERS (processes of the tests), CONSTRAINTS (empty for the newest versions), PORT."
+	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), ARGS (for pytest), WORKERS (processes of the tests), CONSTRAINTS (empty for the newest versions), PORT."
 	@echo "Example: make demo MODEL=out/my-model"
 
 $(VENV_STAMP):
@@ -102,15 +101,13 @@ setup-vllm: $(VLLM_STAMP) ## make .venv-vllm with the CPU build of vLLM, for its
 
 setup-browser: $(BROWSER_STAMP) ## look for Chromium, which some tests drive; install it where that is possible
 
-demo: $(if $(MODEL),$(HF_STAMP),$(CORE_STAMP)) ## build the embedded datasets, score MODEL=... if it is given, render the board
-	$(RUN) -m builders.gifi --out out/datasets/gifi --overwrite
-	$(RUN) -m builders.superni --out out/datasets/superni --overwrite
-	$(RUN) -m builders.synthbias --out $(DATASET) --overwrite
+demo: $(if $(MODEL),$(HF_STAMP),$(CORE_STAMP)) ## build the embedded datasets and the board; with MODEL=..., score it too
+	$(RUN) -m biasboard demo
 ifneq ($(MODEL),)
-	$(RUN) -m evaluators run --dataset $(DATASET) --backend transformers --model '$(MODEL)'
+	$(RUN) -m evaluators run --dataset out/datasets/synthbias --backend transformers --model '$(MODEL)'
 	$(RUN) -m evaluators run --dataset out/datasets/superni --backend transformers --model '$(MODEL)' --prompt release-1024b
-endif
 	$(RUN) -m leaderboard build
+endif
 ifneq ($(PICTURE),)
 	.ci/take-picture site/_build '$(PICTURE)'
 endif
@@ -152,5 +149,5 @@ bench-choice: $(BENCH_STAMP) ## compare option scoring with lm-eval's (ARGS='--i
 	$(VLLM_VENV)/bin/python -m tests.bench.choice $(ARGS)
 
 clean: ## remove what was built, rendered and cached; .venv, .venv-vllm and scored runs stay
-	rm -rf site/_build site/.board-* out/datasets build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf site/_build out/datasets build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -not -path './$(VENV)/*' -not -path './$(VLLM_VENV)/*' -prune -exec rm -rf {} +

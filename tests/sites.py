@@ -14,7 +14,7 @@ from tests.commands import REPOSITORY
 
 def copy_site(folder: Path) -> Path:
     """Copy the settings and the hand-written pages to ``site`` in a folder, and return it."""
-    return shutil.copytree(REPOSITORY / "site", folder / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
+    return shutil.copytree(REPOSITORY / "site", folder / "site", ignore=shutil.ignore_patterns("_build"))
 
 
 def table_rows(view: View, stem: str) -> list[Line]:

@@ -115,7 +115,7 @@ def test_the_makefile_calls_commands_that_are_understood(target: str) -> None:
         ["make", "--dry-run", target, "MODEL=org/name"], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     commands = list(python_commands(done.stdout.splitlines()))
-    assert len(commands) == {"demo": 6, "serve": 1}[target]
+    assert len(commands) == {"demo": 4, "serve": 1}[target]
     assert [said for line in commands if (said := complaint(line)) is not None] == []
 
 

@@ -1,8 +1,9 @@
-"""What a wheel holds: every file of the packages, with its types."""
+"""What a wheel holds: every file of the packages, with its types, and everything that a board is built from."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import tomllib
 import zipfile
 from pathlib import Path
@@ -12,25 +13,35 @@ import pytest
 from tests.commands import REPOSITORY, run
 
 NEEDED_TO_BUILD = ("pyproject.toml", "README.md", "LICENSE")
+MOST_BYTES = 30_000_000
+"""Maximum size of a wheel; PyPI takes files of 100 MB."""
 
 
 @pytest.mark.slow
-def test_a_built_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
-    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    packages = sorted({name.partition(".")[0] for name in settings["tool"]["setuptools"]["packages"]})
+def test_a_built_wheel_holds_every_file_of_the_packages_and_of_the_board(tmp_path: Path) -> None:
+    setuptools = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    packages = {name.partition(".")[0] for name in setuptools["packages"]}
+    installed_as = {folder: name.replace(".", "/") for name, folder in setuptools["package-dir"].items()}
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *packages, *installed_as],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    files = [name for name in listed.stdout.split("\0") if (REPOSITORY / name).is_file()]
     # Building writes beside the sources, so it works on a copy.
-    copy = tmp_path / "copy"
-    for package in packages:
-        shutil.copytree(REPOSITORY / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in NEEDED_TO_BUILD:
-        shutil.copy(REPOSITORY / name, copy)
-    files = {
-        str(path.relative_to(copy)) for package in packages for path in (copy / package).rglob("*") if path.is_file()
-    }
-    run("-c", "from setuptools.build_meta import build_wheel; build_wheel('dist')", cwd=copy, status=0, fresh=True)
-    (wheel,) = (copy / "dist").glob("*.whl")
-    held = set(zipfile.ZipFile(wheel).namelist())
+    for name in (*files, *NEEDED_TO_BUILD):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    run("-c", "from setuptools.build_meta import build_wheel; build_wheel('dist')", cwd=tmp_path, status=0, fresh=True)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    assert wheel.stat().st_size < MOST_BYTES
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert {f"{package}/py.typed" for package in packages} <= held
-    # Results and requests are data of the board, not of the program.
-    data = ("leaderboard/results/", "leaderboard/queue/", "leaderboard/keys/")
-    assert sorted(name for name in files - held if not name.startswith(data)) == []
+    folders = [(name.partition("/")[0], name) for name in files]
+    assert held == {name.replace(top, installed_as.get(top, top), 1) for top, name in folders}
+    for folder in ("leaderboard/keys", "leaderboard/results", installed_as["site"]):
+        assert any(name.startswith(f"{folder}/") for name in held)
+    # An installed package of this name would hide a module of the standard library.
+    assert {name.partition("/")[0] for name in held} == packages

@@ -15,6 +15,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
+from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import why_insufficient
 from leaderboard.verify.submissions import acceptances, place_for, read_register, why_not_owner, write_register
 from schemas.documents.base import from_values
@@ -39,7 +40,7 @@ def accept(
             "or --scores names was compared."
         ),
     ] = None,
-    results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
+    results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = RESULTS,
 ) -> None:
     """Enter results into the register, with the date, the owner of the model and the decision.
 

@@ -16,8 +16,9 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
+from leaderboard.commands.folder_options import KeysFolder
 from leaderboard.commands.key_secret_option import KeySecretFile
-from leaderboard.commands.results_option import DEFAULT_RESULTS, RESULTS_HELP, accepted_results
+from leaderboard.commands.results_option import RESULTS_HELP, accepted_results
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import built_datasets, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE
@@ -25,6 +26,7 @@ from leaderboard.pages.rendering import copies, generate, make_view, parquet_fil
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.duplicates import with_own_identities
 from leaderboard.verify.baselines import with_baselines
+from leaderboard.verify.board_files import CONFIG, SITE, keys_folder, site_folder
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import Loaded, load
@@ -33,17 +35,24 @@ from leaderboard.verify.submissions import read_register
 
 @one_line_errors("stopped; the site was not changed")
 def build(
-    results: Annotated[list[str], typer.Option(help=f"Accepted results: {RESULTS_HELP}")] = [*DEFAULT_RESULTS],  # noqa: B006
+    results: Annotated[list[str] | None, typer.Option(help=f"Accepted results: {RESULTS_HELP}")] = None,
     runs: Annotated[Path, typer.Option(help="Folder of local runs; may be absent.")] = Path("out/runs"),
     datasets: Annotated[
         Path, typer.Option(help="Folder of built datasets, to which results are compared; may be absent.")
     ] = Path("out/datasets"),
-    keys: Annotated[Path, typer.Option(help="Folder of answer keys, by which results are checked.")] = Path(
-        "leaderboard/keys"
-    ),
+    keys: KeysFolder = None,
     key_secret: KeySecretFile = None,
-    site: Annotated[Path, typer.Option(help="Folder of mkdocs.yml and the hand-written pages.")] = Path("site"),
-    out: Annotated[Path | None, typer.Option(help="Folder of the finished site; _build in --site by default.")] = None,
+    site: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"Folder of {CONFIG} and the hand-written pages. Default: {SITE} of the working folder if it has a "
+            f"{CONFIG}, or else what biasboard brings."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help=f"Folder of the finished site. Default: _build in --site, or {DEFAULT_SITE} without it."),
+    ] = None,
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="List invalid results on the audit page instead of failing.")
     ] = False,
@@ -56,8 +65,10 @@ def build(
     The site has every table as CSV and Parquet files too, and a page for each dataset in --datasets, with results or
     without.
     """
+    publishing.check_generator()
     check_plug_ins()
-    target = out or site / "_build"
+    target = out or (DEFAULT_SITE if site is None else site / DEFAULT_SITE.name)
+    keys, site = keys or keys_folder(), site or site_folder()
     publishing.check_target(target)
     handwritten = publishing.handwritten_pages(site)
     address = publishing.site_address(site)
@@ -83,7 +94,7 @@ def build(
         _refuse_unsound(loaded, skip_invalid=skip_invalid)
         if not loaded.entries:
             raise DataError(
-                f"no result in {', '.join(results)} or {runs}; make one first, for example: "
+                f"no result in {', '.join(results or [str(folder)])} or {runs}; make one first, for example: "
                 "biasboard run --dataset FOLDER --backend baseline --model all"
             )
         with steps("ranking models") as step:

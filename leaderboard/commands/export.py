@@ -17,9 +17,11 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins, load_pages
+from leaderboard.commands.folder_options import KeysFolder, ResultsFolder
 from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.pages.addresses import permalink
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
+from leaderboard.verify.board_files import keys_folder, results_folder
 from leaderboard.verify.entries import Entry, Root, why_withheld
 from leaderboard.verify.intake import results_at
 from leaderboard.verify.keys import KeyBook, open_book
@@ -58,12 +60,12 @@ def export(
     dataset_revision: Annotated[
         str | None, typer.Option(help="Commit of that repository with the version of the dataset that was asked.")
     ] = None,
-    keys: Annotated[Path, typer.Option(help="Folder of answer keys.")] = Path("leaderboard/keys"),
+    keys: KeysFolder = None,
     key_secret: KeySecretFile = None,
     datasets: Annotated[
         Path, typer.Option(help="Folder of built datasets, whose manifests say which texts may go out; may be absent.")
     ] = Path("out/datasets"),
-    results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
+    results: ResultsFolder = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
     ] = False,
@@ -79,8 +81,8 @@ def export(
     check_plug_ins()
     chosen = load_format(name)
     chosen.check(addresses)
-    book, memory = open_book(keys, datasets, key_secret), machine_memory(is_fresh=fresh)
-    told = list(_verified(path, results, datasets, book, memory))
+    book, memory = open_book(keys or keys_folder(), datasets, key_secret), machine_memory(is_fresh=fresh)
+    told = list(_verified(path, results or results_folder(), datasets, book, memory))
     sound = [one for one in told if isinstance(one, VerifiedResult)]
     _check_one_dataset(sound, addresses)
     refused = chosen.refused(sound)

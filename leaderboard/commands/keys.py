@@ -15,6 +15,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.plan.selection import shape_listed
 from evaluators.task import Prompt, load_task, tasks_for
+from leaderboard.verify.board_files import KEYS
 from leaderboard.verify.keys import dataset_name, secret_keys, write_key
 from schemas.documents.dataset import Manifest
 from schemas.files.key_secret import read_key_secret
@@ -30,7 +31,7 @@ def keys(
     config: Annotated[
         list[str] | None, typer.Option(help="Config or suite; may be repeated. By default all of them.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of all answer keys.")] = Path("leaderboard/keys"),
+    out: Annotated[Path, typer.Option(help="Folder of all answer keys.")] = KEYS,
     secret_file: Annotated[
         Path | None,
         typer.Option(help="File of a secret, for held-out datasets: without it, nobody can confirm a guessed answer."),

@@ -15,6 +15,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import printable
+from leaderboard.verify.board_files import RESULTS
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import ScoringRequest
 from schemas.files import contract
@@ -116,7 +117,7 @@ def done_command(
         list[str] | None, typer.Option(help="Folder of a result, relative to that of all accepted results.")
     ] = None,
     declined: Annotated[str | None, typer.Option(help="Reason why the model is not scored.")] = None,
-    results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
+    results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = RESULTS,
     queue: _Folder = _QUEUE,
 ) -> None:
     """Close a request: with the places of its results, or with the reason why there are none."""

@@ -15,22 +15,26 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.hub import hub_obstacle
 from biasboard.ground.plain_text import one_line
 from biasboard.ground.progress import working
+from leaderboard.commands.folder_options import BY_DEFAULT
+from leaderboard.verify.board_files import RESULTS, results_folder
 from leaderboard.verify.intake import FILES_OF_RESULTS
 from leaderboard.verify.submissions import read_register, write_register
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import Acceptance, Register
 from schemas.folders.run_folder import REGISTER
 
-RESULTS_HELP = "a folder, or a dataset of the Hugging Face Hub as hf://datasets/ORG/NAME@REVISION. Repeatable."
-DEFAULT_RESULTS = ("leaderboard/results",)
+RESULTS_HELP = (
+    "a folder, or a dataset of the Hugging Face Hub as hf://datasets/ORG/NAME@REVISION. Repeatable. "
+    f"Default: {RESULTS} {BY_DEFAULT}"
+)
 _ON_HUB = re.compile(r"hf://datasets/(?P<id>[^/@]+/[^/@]+?)(?:@(?P<revision>[^@]+?))?/?")
 # In every repository of the Hub, so that one without a register can be seen to be in the cache too.
 _ALWAYS = ".gitattributes"
 
 
 @contextmanager
-def accepted_results(given: Sequence[str]) -> Iterator[Path]:
-    """Yield one folder with all accepted results that a user names.
+def accepted_results(given: Sequence[str] | None) -> Iterator[Path]:
+    """Yield one folder with all accepted results that a user names, or those of the board if none are named.
 
     A single folder is yielded as it is. Everything else is brought together in a temporary folder: a cache of the Hub
     consists of links, which a board does not follow, and a result at the same place must not stand for two.
@@ -44,6 +48,9 @@ def accepted_results(given: Sequence[str]) -> Iterator[Path]:
         DataError: a dataset cannot be downloaded and is not in the cache, two folders hold different files at the same
             place, or two registers decide differently about a result.
     """
+    if not given:
+        yield results_folder()
+        return
     if len(given) == 1 and "://" not in given[0]:
         yield Path(given[0])
         return

@@ -18,13 +18,16 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
+from leaderboard.commands.folder_options import KeysFolder
 from leaderboard.commands.key_secret_option import KeySecretFile
+from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.submissions import Prepared, Statement, prepare, write_prepared
 from leaderboard.verify.verdicts import judge
 from schemas.folders.run_folder import finished_runs
 
 PullRequest: TypeAlias = Literal["hub", "git"]
+_OUTBOX = Path("out/submitted")
 
 
 @one_line_errors("stopped; nothing was submitted")
@@ -35,8 +38,15 @@ def submit(
     train_data_disclosure: Annotated[
         str | None, typer.Option(help="Statement on whether the model was trained on items of the benchmark.")
     ] = None,
-    results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
-    keys: Annotated[Path, typer.Option(help="Folder of answer keys.")] = Path("leaderboard/keys"),
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"Folder of accepted results, to which the result is added. Default: {RESULTS} of the working folder; "
+            "where it has neither results nor keys, the result is compared with those that biasboard brings, and goes "
+            f"into {_OUTBOX}."
+        ),
+    ] = None,
+    keys: KeysFolder = None,
     key_secret: KeySecretFile = None,
     datasets: Annotated[
         Path, typer.Option(help="Folder of built datasets, for results without a key; may be absent.")
@@ -66,9 +76,16 @@ def submit(
     """
     if (pr == "hub") != (repo is not None):
         raise ConfigError("--pr hub needs --repo, the dataset repository that takes results, and no other option does")
+    board = results or (RESULTS if holds_results() else None)
+    if pr == "git" and board is None:
+        raise ConfigError(
+            f"--pr git: no {RESULTS} here; run in a clone of the board's repository, name the folder there with "
+            "--results, or open a pull request with --pr hub"
+        )
+    target = board or _OUTBOX
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
-    _verify(runs, open_book(keys, datasets, key_secret), results)
+    _verify(runs, open_book(keys or keys_folder(), datasets, key_secret), results or results_folder())
     statement = Statement(contact, model_card, train_data_disclosure)
     version = metadata.version("biasboard")
     today = datetime.date.today()
@@ -83,11 +100,13 @@ def submit(
             print("nothing was written, as --dry-run asks")
             return
         for one in prepared:
-            print(f"wrote {write_prepared(one, results)}")
+            print(f"wrote {write_prepared(one, target)}")
     if pr == "git":
-        print("\n".join(_git_commands(prepared, results)))
+        print("\n".join(_git_commands(prepared, target)))
     elif pr == "hub":
-        print(f"opened {_open_on_hub(prepared, results, repo or '')}")
+        print(f"opened {_open_on_hub(prepared, target, repo or '')}")
+    elif board is None:
+        print(f"next: copy it into {RESULTS} of a clone of the board's repository, or the same command with --pr hub")
     else:
         print("next: biasboard board, or the same command with --pr git or --pr hub")
 

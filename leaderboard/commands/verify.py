@@ -24,8 +24,10 @@ from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
+from leaderboard.commands.folder_options import KeysFolder
 from leaderboard.commands.key_secret_option import KeySecretFile
-from leaderboard.commands.results_option import DEFAULT_RESULTS, RESULTS_HELP, accepted_results
+from leaderboard.commands.results_option import RESULTS_HELP, accepted_results
+from leaderboard.verify.board_files import keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import is_reproduced
@@ -45,7 +47,7 @@ EXIT_ACCEPTED, EXIT_REJECTED, EXIT_WARNED = 0, 1, 2
 def verify(
     *,
     path: Annotated[list[Path], typer.Argument(help="Folders of results, or folders that contain them at any depth.")],
-    keys: Annotated[Path, typer.Option(help="Folder of answer keys.")] = Path("leaderboard/keys"),
+    keys: KeysFolder = None,
     key_secret: KeySecretFile = None,
     datasets: Annotated[
         Path, typer.Option(help="Folder of built datasets, for results without a key; may be absent.")
@@ -54,9 +56,9 @@ def verify(
         str | None, typer.Option(help="Account that hands the results in; refused if a model belongs to another one.")
     ] = None,
     results: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(help=f"Accepted results to compare with, whose register names owners: {RESULTS_HELP}"),
-    ] = [*DEFAULT_RESULTS],  # noqa: B006
+    ] = None,
     since: Annotated[
         Path | None,
         typer.Option(
@@ -103,6 +105,7 @@ def verify(
     """
     if since is not None and len(path) > 1:
         raise ConfigError("--since compares one folder with its earlier state; name a single path")
+    keys = keys or keys_folder()
     if not keys.is_dir():
         raise ConfigError(f"{keys}: no such folder of answer keys; name the one of the board with --keys")
     check_plug_ins()

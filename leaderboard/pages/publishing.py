@@ -24,15 +24,14 @@ from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.stores.store import STORE
 from leaderboard.pages import compare, explorer
+from leaderboard.verify.board_files import CONFIG, SITE
 
-DEFAULT_SITE = Path("site/_build")
+DEFAULT_SITE = SITE / "_build"
 """Folder of the built site, unless another is named."""
-CONFIG = "mkdocs.yml"
 HANDWRITTEN = "docs"
 _SITE, _BUILD = "site", "build"
 # The file may hold tags that only the site generator knows, so that it is not read as a whole.
 _ADDRESS = re.compile(r"^site_url:[ \t]+([^\s#]+)", re.MULTILINE)
-_SCRATCH = ".board-"
 _UNSAFE = re.compile(r"[\s<>\"'`()\[\]{}\\]")
 _BLANK = re.compile(r"\s*\n\s*")
 _PACKED = (f"{compare.FOLDER}/", f"{explorer.FOLDER}/")
@@ -49,7 +48,9 @@ def handwritten_pages(site: Path) -> dict[str, str]:
     """
     for name in (CONFIG, HANDWRITTEN):
         if not (site / name).exists():
-            raise ConfigError(f"{site}: no {name} here; run in the repository, or name its site folder with --site")
+            raise ConfigError(
+                f"{site}: no {name} here; name the folder of the settings and hand-written pages with --site"
+            )
     folder = site / HANDWRITTEN
     return {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.md"))
@@ -133,7 +134,7 @@ class LastBuild:
 def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, Path]) -> Iterator[Path]:
     """Yield a folder of its own with everything that MkDocs reads: its configuration and, in ``docs``, all pages.
 
-    The folder is next to ``mkdocs.yml`` and removed at the end. Concurrent builds do not share it.
+    The folder is temporary: that of the settings may be one of an installation, where nothing is written.
 
     Args:
         site: Folder that contains ``mkdocs.yml``.
@@ -141,9 +142,10 @@ def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, 
             has such a name is packed.
         copies: File to copy by the path of the copy.
     """
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=site) as name:
+    with tempfile.TemporaryDirectory(prefix="biasboard-site-") as name:
         folder = Path(name)
-        (folder / CONFIG).write_text(f"INHERIT: ../{CONFIG}\ndocs_dir: {HANDWRITTEN}\n", encoding="utf-8")
+        inherited = json.dumps(str((site / CONFIG).absolute()))
+        (folder / CONFIG).write_text(f"INHERIT: {inherited}\ndocs_dir: {HANDWRITTEN}\n", encoding="utf-8")
         docs = folder / HANDWRITTEN
         shutil.copytree(site / HANDWRITTEN, docs, ignore=shutil.ignore_patterns("*.md", ".*"))
         for path, content in files.items():
@@ -158,6 +160,16 @@ def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, 
             (docs / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, docs / path)
         yield folder
+
+
+def check_generator() -> None:
+    """Check before the build that the site generator is installed.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    import_extra("mkdocs", "site")
+    import_extra("material", "site")
 
 
 def check_target(out: Path) -> None:
@@ -185,7 +197,6 @@ def render(site: Path, folder: Path, out: Path, memory: Memory) -> bool:
         True if the site was made; False if it is there already, made from the same pages and not changed since.
 
     Raises:
-        MissingExtraError: MkDocs is not installed.
         ConfigError: MkDocs found an error in its configuration or in a page.
     """
     made_from: dict[str, JsonValue] = {
@@ -195,8 +206,6 @@ def render(site: Path, folder: Path, out: Path, memory: Memory) -> bool:
     }
     if out.is_dir() and memory.get(_SITE, made_from) == _state(out):
         return False
-    import_extra("mkdocs", "site")
-    import_extra("material", "site")
     with replacing_folder(out) as finished:
         # No --quiet: it would hide the warnings from --strict too.
         command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(folder / CONFIG)]
@@ -239,15 +248,14 @@ def _contents(folder: Path, out: Path | None = None) -> str:
 
     Args:
         folder: The folder; an absent one has no files.
-        out: Folder of the finished site, which is passed over. So are unfinished sites, and stores of answers, which no
-            board reads.
+        out: Folder of the finished site, which is passed over. So are stores of answers, which no board reads.
 
     Raises:
         OSError: a file cannot be read, or the folder holds a link or a pipe.
     """
     digest = hashlib.sha256()
     for below, folders, files in os.walk(folder, onerror=_raise_unless_absent):
-        folders[:] = sorted(name for name in folders if Path(below, name) != out and not name.startswith(_SCRATCH))
+        folders[:] = sorted(name for name in folders if Path(below, name) != out)
         for path in (Path(below, name) for name in sorted([*folders, *files]) if not name.startswith(STORE)):
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode):

@@ -23,4 +23,6 @@ What people decide about results: *submissions* prepares them, finds what a pull
 what, and holds what maintainers accepted; *verdicts* accepts or rejects them, and compares them with those that are
 there. *comparisons* asks a model again, scores texts again, and makes results without their texts again from the runs
 that have them.
+
+*board_files* says where results, keys and the settings of the site lie, in a repository and elsewhere.
 """

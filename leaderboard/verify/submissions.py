@@ -18,6 +18,7 @@ from biasboard.ground.files import replacing_folder, sha256_file
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.stored_results import write_without_texts
 from evaluators.runs.plan.plan import run_folder
+from leaderboard.verify.board_files import KEYS, RESULTS
 from leaderboard.verify.intake import Searched, check_own_file, files_of, results_in
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import Acceptance, Register, Submission
@@ -206,9 +207,7 @@ def _model_folder(place: str) -> str:
     return place.split("/")[:2][-1]
 
 
-RESULTS = PurePosixPath("leaderboard/results")
-"""Folder of accepted results in a checkout."""
-DECIDING = (".github/", ".ci/", "leaderboard/keys/")
+DECIDING = (".github/", ".ci/", f"{KEYS}/")
 """Paths in a checkout that decide how results are verified. A pull request that changes one may have written its own
 verdicts: a workflow that a pull request starts runs in the form that the pull request gives it."""
 _MOST_NAMED = 20
@@ -259,7 +258,7 @@ def _files_of(checkout: Path) -> Mapping[str, str]:
 
 def _is_of_result(path: PurePosixPath, files: set[str]) -> bool:
     """Return True for the register, which is compared below, and for a file beside a result that is searched."""
-    if path == RESULTS / REGISTER:
+    if path == PurePosixPath(RESULTS / REGISTER):
         return True
     is_hidden = any(part.startswith(".") for part in path.parts)
     return path.is_relative_to(RESULTS) and not is_hidden and str(path.parent / RESULT) in files

@@ -13,12 +13,13 @@ from typing import Literal, TypeAlias
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
+from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, claimed_identity, label_of, model_label
 from leaderboard.verify.intake import FAULTS, Searched, read_untrusted, results_at, strange_files
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import Outcome, verified_apart
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
-from leaderboard.verify.submissions import RESULTS, appearance, changes, place_for, read_submission
+from leaderboard.verify.submissions import appearance, changes, place_for, read_submission
 from schemas.documents.board import Rerun
 from schemas.documents.result import Result, metric_key
 from schemas.folders.run_folder import RESULT, find_runs, read_parts

@@ -140,7 +140,7 @@ def bench_board(tmp_path: Path) -> None:
             for checkout, home in homes.items():
                 round_of = home / f"round-{number}"
                 if kind == "first":
-                    ignored = shutil.ignore_patterns(".board-*", "_build")
+                    ignored = shutil.ignore_patterns("_build")
                     shutil.copytree(checkout / "site", round_of / "site", ignore=ignored)
                 if kind == "third":
                     seconds(checkout, __file__, home, str(n_models + number), str(n_models + number + 1))

@@ -81,7 +81,6 @@ def test_other_options_and_other_code_are_built_anew(root: Path, monkeypatch: py
 def test_what_no_board_reads_may_change(root: Path) -> None:
     last_build(root).remember(TOLD)
     (root / "runs/acme/responses.sqlite").write_text("more answers")
-    add(root / "site/.board-unfinished/docs/index.md")
     assert last_build(root).told == TOLD
 
 

@@ -70,6 +70,13 @@ def test_a_run_is_handed_in_without_what_does_not_belong(places: Places) -> None
     assert "no problems" in run("-m", "schemas.validate", places.results, status=0).stderr
 
 
+def test_a_branch_of_git_needs_a_clone(places: Places, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    done = run("-m", "leaderboard", "submit", places.run, *TOLD, "--pr", "git", cwd=elsewhere, status=1)
+    assert done.stderr.startswith("error: --pr git: no leaderboard/results here; run in a clone of the board")
+    assert list(elsewhere.iterdir()) == []
+
+
 @pytest.mark.slow
 def test_what_would_be_rejected_is_not_handed_in(places: Places) -> None:
     result = json.loads((places.run / "result.json").read_text())

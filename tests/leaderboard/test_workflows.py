@@ -225,7 +225,7 @@ def test_the_published_site_has_its_address_and_a_link_to_the_source(tmp_path: P
     workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "pages.yml").read_text(encoding="utf-8"))
     (step,) = (step for step in workflow["jobs"]["build"]["steps"] if "mkdocs.yml" in step.get("run", ""))
     site = tmp_path / "site"
-    shutil.copytree(REPOSITORY / "site", site, ignore=shutil.ignore_patterns("_build", ".board-*"))
+    shutil.copytree(REPOSITORY / "site", site, ignore=shutil.ignore_patterns("_build"))
     addresses = {"SITE": "https://lab.test/board", "REPOSITORY": "https://code.test/lab/board"}
     assert {*addresses} == {*step["env"]}
     subprocess.run(step["run"], shell=True, cwd=tmp_path, env={**os.environ, **addresses}, check=True)

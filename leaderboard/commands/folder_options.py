@@ -1,0 +1,19 @@
+"""The options ``--keys`` and ``--results`` with one folder, which several commands of the board take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from leaderboard.verify.board_files import KEYS, RESULTS
+
+BY_DEFAULT = "of the working folder if it has keys or results, or else those that biasboard brings."
+KeysFolder: TypeAlias = Annotated[
+    Path | None, typer.Option("--keys", help=f"Folder of answer keys. Default: {KEYS} {BY_DEFAULT}")
+]
+ResultsFolder: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--results", help=f"Folder of accepted results. Default: {RESULTS} {BY_DEFAULT}"),
+]
