@@ -19,8 +19,8 @@ from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Counts, SplitCounts
 from schemas.files.arrow_files import MOST_BYTES, arrow_schema
 
-# As objects, records take ten times the memory that their columns take.
-_AT_A_TIME = 1024
+AT_A_TIME = 1024
+"""Number of records that are objects at a time: as such they take ten times the memory that their columns take."""
 D = TypeVar("D", bound=Document)
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class RecordColumns(Sequence[Record]):
         """Return records as columns, without ever holding more than a few of them as objects."""
         stream, schema = iter(records), arrow_schema(Record)
         tables = [schema.empty_table()]
-        while rows := [as_row(record) for record in islice(stream, _AT_A_TIME)]:
+        while rows := [as_row(record) for record in islice(stream, AT_A_TIME)]:
             tables.append(pa.Table.from_pylist(rows, schema=schema))
         # In one piece, for a file has the same bytes then, whatever the pieces were.
         return cls(pa.concat_tables(tables).combine_chunks())

@@ -22,12 +22,10 @@ from evaluators.baseline import Baseline
 from evaluators.task import Prompt, Read, Task
 from schemas.documents.record import Exchange, Reading
 from schemas.documents.result import Normalisation
-from schemas.files.record_columns import RecordColumns
+from schemas.files.record_columns import AT_A_TIME, RecordColumns
 
 _ANSWER_FIELDS = tuple(field.name for field in fields(Response) if field.name in Exchange.__dataclass_fields__)
 _OTHER_FIELDS = tuple(field.name for field in fields(Exchange) if field.name not in _ANSWER_FIELDS)
-# As objects, records take ten times the memory that their columns take.
-_RECORDS_AT_A_TIME = 1024
 _answer_of, _others_of = attrgetter(*_ANSWER_FIELDS), attrgetter(*_OTHER_FIELDS)
 
 
@@ -124,9 +122,7 @@ class BaselineAnswers:
         return _replaced(part, [reads[code] for code in codes], list(exchanges_of_all))
 
     def _record_by_record(self, baseline: Baseline, number: int, part: RecordColumns) -> RecordColumns:
-        pieces = [
-            range(len(part))[start : start + _RECORDS_AT_A_TIME] for start in range(0, len(part), _RECORDS_AT_A_TIME)
-        ]
+        pieces = [range(len(part))[start : start + AT_A_TIME] for start in range(0, len(part), AT_A_TIME)]
         requests = [self._requests(number, part, rows) for rows in pieces if baseline.answer_together is not None]
         together = baseline.answers(dict(chain.from_iterable(requests))) if requests else None
         return RecordColumns.joined(self._answered(baseline, number, part, rows, together) for rows in pieces)
