@@ -6,8 +6,9 @@ reading is worse than none, so an ambiguous answer is left unread.
 1. An answer that is a label, letter by letter, is that label.
 2. Otherwise thoughts, markup and invisible characters are removed (evaluators/tasks/answer_lines.py), and case and
    punctuation are ignored. Labels that then look alike are never told apart.
-3. The label must be the first words of the answer, or follow ``Answer:``, ``The correct label is`` and the like. After
-   it the line ends, or a punctuation mark follows: *positive reviews* does not name the label *positive*.
+3. The label must be the first words of the answer, or follow ``The correct label is`` and the like or one word with a
+   colon (``Sentiment:``). After it the line ends, or a punctuation mark follows: *positive reviews* does not name the
+   label *positive*.
 4. The longest such label is taken: *not hateful* is not *not*.
 5. The answer is unread if its rest names another label, takes the answer back (``no``, ``or``, ``wait``, ``wrong``) or
    declines to answer, or if a line holds an unknown symbol (an emoji, a struck-out letter).
@@ -33,6 +34,8 @@ _LEAD = re.compile(
     r"(?:answer|label|output|category|class|classification|choice|option)(?:\W+(?:is|would be|should be)\b)?\W*",
     re.IGNORECASE,
 )
+# "Sentiment: positive". What takes a label back is no such name: "Wrong: positive".
+_NAME = re.compile(r"\W*[^\W\d_]+\W*?:\W*")
 # A full stop, comma or colon inside a number or a word ends nothing: "1.5" does not name the label 1. An underscore is
 # an asterisk here, and marks emphasis only at the end of a word.
 _ENDS = re.compile(
@@ -92,7 +95,7 @@ def read_label(text: str, labels: Sequence[str], *, is_cut: bool = False) -> Ans
 
 def _leading_label(line: str, labels: Sequence[str]) -> tuple[str | None, int]:
     """Return the label at the beginning of a line, behind leading words or not, and the offset of its end."""
-    lead = _LEAD.match(line)
+    lead = _LEAD.match(line) or (None if _TAKES_BACK.match(line) else _NAME.match(line))
     for start in (0,) if lead is None else (0, lead.end()):
         words = _words_of(line, start)
         found = {label: n for label in labels if (n := len(_words(label))) and _texts(words[:n]) == _words(label)}
