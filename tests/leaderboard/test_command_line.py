@@ -217,7 +217,7 @@ def build_and_score(dataset: list[str | Path], folder: Path) -> subprocess.Compl
         ["evaluators", "run", "--dataset", made, "--backend", "baseline", "--model", "stereotype-0.7"],
     ):
         run(*arguments, cwd=folder, status=0)
-    return run("leaderboard", "build", cwd=folder)
+    return run("leaderboard", "build", "--results", folder / "none", cwd=folder)
 
 
 def check_baselines(done: subprocess.CompletedProcess[str], folder: Path, *leaning: tuple[str, str]) -> None:
