@@ -206,21 +206,6 @@ def test_every_supported_python_is_tested() -> None:
     assert [job["python"] for job in checked["jobs"]["check"]["strategy"]["matrix"]["include"]] == named
 
 
-@pytest.mark.slow
-def test_the_datasets_are_rebuilt_byte_by_byte() -> None:
-    done = subprocess.run(
-        [REPOSITORY / ".ci" / "rebuild-datasets", sys.executable],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("the datasets are those of .ci/embedded-datasets\n")
-
-
 def test_the_published_site_has_its_address_and_a_link_to_the_source(tmp_path: Path) -> None:
     workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "pages.yml").read_text(encoding="utf-8"))
     (step,) = (step for step in workflow["jobs"]["build"]["steps"] if "mkdocs.yml" in step.get("run", ""))
