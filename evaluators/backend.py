@@ -7,7 +7,9 @@ Each file in ``evaluators/backends`` is a backend. It holds
 * ``EXTRA``, the name of the extra that installs its library, or None;
 * ``MODELS``, the model ids that it knows by name (empty if it accepts any id);
 * ``CAPABILITIES``, the abilities of all its models, so that messages can name it; left out if they depend on the model
-  or the endpoint.
+  or the endpoint;
+* ``open_outline(model, options)``, only where opening a model takes long: a :class:`Backend` that can count the tokens
+  of requests, but not ask them.
 
 A backend raises the errors of :mod:`biasboard.ground.errors`: a ``ConfigError`` before the first request if the
 model or an option cannot work, and a ``RunError`` if no further request could succeed. If a single request goes wrong,
@@ -285,11 +287,15 @@ class Backend(ABC):
             """The limits of the blocks within which the backend plans its batches; None if it plans none."""
 
         @property
+        def scores_first_token_only(self) -> bool:
+            """True if the log-probability of an option is that of its first token, so that options must be letters."""
+
+        @property
         def context_tokens(self) -> int | None:
             """The largest number of tokens in a prompt and its answer; None if it is unknown, perhaps only for now."""
 
     else:
-        reads_facts, is_remote = False, False
+        reads_facts, is_remote, scores_first_token_only = False, False, False
         needed_facts, adapters, block_limits, context_tokens = frozenset(), None, None, None
 
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
@@ -418,4 +424,16 @@ def open_backend(name: str, model: str, options: BackendOptions) -> Backend:
         MissingExtraError: the library of the backend is not installed.
     """
     backend: Backend = BACKENDS.get(name)(model, options)
+    return backend
+
+
+def open_outline(name: str, model: str, options: BackendOptions) -> Backend:
+    """Open what planning needs of a model, without its weights where there are any.
+
+    Raises:
+        ConfigError: there is no such backend or model.
+    """
+    module = BACKENDS.load(name)
+    opener = getattr(module, "open_outline", module.open_backend)
+    backend: Backend = opener(model, options)
     return backend

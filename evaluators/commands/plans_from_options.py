@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 
 from biasboard.ground.errors import ConfigError
 from evaluators.commands.shared_options import ItemChoice, normalisation_named, opened_scorers
@@ -55,6 +56,24 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
             asked = ", ".join(dict.fromkeys(f"{plan.selection.config} with {plan.prompt.id}" for plan in plans))
             raise ConfigError(f"--prompt {name} is not used; the run would ask {asked}; leave it out")
     return plans
+
+
+def prompt_groups(task: Task, contexts: str | None = None) -> list[Sequence[Prompt]]:
+    """Return the prompts that are asked together if the user names none: the default ones, then those in their place.
+
+    A prompt stands alone, unless the task shows examples: then all of its protocol in the chosen contexts are asked.
+    """
+    names = dict.fromkeys(
+        (prompt.protocol if task.examples_split is not None else None) or prompt.id
+        for prompt in task.prompts.values()
+        if prompt.requires != "import"
+    )
+    groups: list[Sequence[Prompt]] = []
+    for name in names:
+        # A protocol need not have prompts in every context.
+        with suppress(ConfigError):
+            groups.append(_prompts(task, [name], contexts))
+    return groups
 
 
 def _names(plan: Plan, *, with_contexts: bool) -> set[str | None]:

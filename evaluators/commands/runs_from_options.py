@@ -5,21 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, groupby
 from pathlib import Path
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.progress import working
+from biasboard.ground.progress import note, working
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import Backend, check_model_id, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.commands.plans_from_options import plans_of, scorers_of
+from evaluators.commands.plans_from_options import plans_of, prompt_groups, scorers_of
 from evaluators.commands.printed_results import print_next, report, report_many
 from evaluators.commands.shared_options import RunChoice
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.pipeline import Finished, run
+from evaluators.runs.ask.prompt_choice import choose_prompts, group_name
 from evaluators.runs.measure.unread_answers import check_read, is_unreadable
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import Estimate, estimate, estimates_as_json, print_estimates
@@ -107,7 +109,7 @@ def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
     plans = _checked_plans(choice, options)
     stores, model_name = AnswerStores(root=choice.out, cache=choice.cache), options.name or choice.model
     estimates = []
-    for backend, of_backend in _opened(plans, choice, options):
+    for backend, of_backend in _opened(plans, choice, options, probe=False):
         # A dry run sends nothing to an endpoint, not even a probe.
         check_context(of_backend, backend, stores, choice.max_failure_rate, probe=False)
         estimates += [estimate(plan, backend, stores, model_name) for plan in of_backend]
@@ -126,11 +128,12 @@ def _checked_plans(choice: RunChoice, options: BackendOptions) -> list[Plan]:
 
 
 def _opened(
-    plans: Sequence[Plan], choice: RunChoice, options: BackendOptions
+    plans: Sequence[Plan], choice: RunChoice, options: BackendOptions, *, probe: bool = True
 ) -> Iterator[tuple[Backend, Sequence[Plan]]]:
     """Open one model after the other, and yield each with its plans.
 
-    The models are the named one, or all baselines of each plan's benchmark.
+    The models are the named one, or all baselines of each plan's benchmark. If the user names no prompt, those that fit
+    the model are taken; for a remote one that must not be probed, the default ones.
     """
     listed = {name: [choice.model] for name in dict.fromkeys(plan.selection.manifest.benchmark for plan in plans)}
     if choice.backend == "baseline" and choice.model == _ALL:
@@ -139,7 +142,30 @@ def _opened(
         with working(f"opening {options.name or model}"):
             backend = open_backend(choice.backend, model, options)
         of_model = [plan for plan in plans if model in listed[plan.selection.manifest.benchmark]]
-        yield backend, [plan.for_backend(backend) for plan in of_model]
+        fitting = of_model if choice.prompts else _fitting(of_model, backend, choice, probe=probe)
+        yield backend, [plan.for_backend(backend) for plan in fitting]
+
+
+def _fitting(plans: Sequence[Plan], backend: Backend, choice: RunChoice, *, probe: bool) -> list[Plan]:
+    """Return the plans with the prompts that fit the model, where the default ones do not, and say so."""
+    if backend.adapters is not None or (backend.is_remote and not probe):
+        return list(plans)  # Adapters are trained for certain prompts.
+    fitting: list[Plan] = []
+    for _, of_config in groupby(plans, lambda plan: (plan.selection.manifest.name, plan.selection.config)):
+        group = list(of_config)
+        first = group[0]
+        groups = prompt_groups(first.task, choice.contexts)
+        chosen = choose_prompts(first, groups, backend, choice.max_failure_rate)
+        # If no prompt fits, the default ones stay, to be refused with the reason.
+        if chosen.prompts and chosen.passed_over:
+            group = [replace(first, prompt=prompt) for prompt in chosen.prompts]
+            default = chosen.passed_over[0]
+            note(
+                f"config '{first.selection.config}': prompt {group_name(chosen.prompts)} in place of {default.name}, "
+                f"which {default.why}"
+            )
+        fitting += group
+    return fitting
 
 
 def _baselines(name: str) -> list[str]:

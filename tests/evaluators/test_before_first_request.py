@@ -77,15 +77,18 @@ def questions(endpoint: FakeEndpoint) -> Counter[str]:
 def test_prompts_longer_than_the_context_are_refused_with_the_prompts_that_fit(
     problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path
 ) -> None:
-    told = evaluators(*command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--limit", "22"))
+    fits = command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--limit", "22")
+    told = evaluators(*fits, "--prompt", "sampled-v1")
     assert told.exit_code == 1, told.stderr
     (error,) = [line for line in told.stderr.splitlines() if line.startswith("error")]
     assert "22 of 22 items of config 'math' are too long for the model with prompt 'sampled-v1'" in error
     assert "its context has 512; take --prompt math=zero-shot-sampled-v1 or math=zero-shot-greedy-v1" in error
     assert not questions(endpoint)
     assert not (tmp_path / "runs").exists()
-    fits = command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--limit", "22")
-    assert evaluators(*fits, "--prompt", "zero-shot-sampled-v1").exit_code == 0
+    # Without a prompt of the user's, the first one that fits is taken.
+    told = evaluators(*fits)
+    assert told.exit_code == 0, told.stderr
+    assert "config 'math': prompt zero-shot-sampled-v1 in place of sampled-v1, which needs up to" in told.stderr
     assert sum(questions(endpoint).values()) == 22
 
 
@@ -133,7 +136,7 @@ def test_a_local_model_is_measured_by_its_own_tokenizer(problems: Path, tmp_path
     model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
     asked = ("run", "--dataset", problems, "--backend", "transformers", "--model", model, "--out", tmp_path / "runs")
     for more in ((), ("--dry-run",)):
-        told = evaluators(*asked, *more)
+        told = evaluators(*asked, "--prompt", "sampled-v1", *more)
         assert told.exit_code == 1
         (error,) = [line for line in told.stderr.splitlines() if line.startswith("error")]
         assert f"{N_ITEMS} of {N_ITEMS} items of config 'math' are too long" in error

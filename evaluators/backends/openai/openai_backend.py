@@ -40,7 +40,7 @@ from evaluators.backends.openai.methods import Generation, Methods
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probe
 from evaluators.backends.openai.protocol import AnswerError, Call
-from evaluators.backends.openai.scoring import scoring_methods
+from evaluators.backends.openai.scoring import FirstToken, scoring_methods
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
 from schemas.documents.result import Model
 
@@ -145,6 +145,11 @@ class OpenAIBackend(Backend):
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities of the endpoint, which is probed on first access."""
         return frozenset({"generation", "option_logprobs"} if self.probed.choice else {"generation"})
+
+    @property
+    def scores_first_token_only(self) -> bool:
+        """True if options are scored by the alternatives for the first token of an answer; probes on first access."""
+        return isinstance(self.probed.choice, FirstToken)
 
     @property
     def _tokenizer_name(self) -> str | None:

@@ -6,5 +6,6 @@
           ^                    │                      │                    │
           └────────────────────┴──────────────────────┴────────────────────┘  every answer is copied here
 
-*context_limit* finds prompts that are too long before any is sent; *finetuning* trains adapters for later runs.
+*context_limit* finds prompts that are too long before any is sent, and *prompt_choice* those that fit a model;
+*finetuning* trains adapters for later runs.
 """

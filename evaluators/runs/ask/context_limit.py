@@ -23,7 +23,7 @@ SPARE_TOKENS = 32
 """Tokens added to the bound of every text, for special tokens at its ends."""
 
 
-class _Short(NamedTuple):
+class Shortfall(NamedTuple):
     """Counts of the requests of a plan that the model's context does not hold."""
 
     n_items: int
@@ -36,8 +36,12 @@ class _Short(NamedTuple):
     n_distinct: int
     """Number of distinct requests, whether they fit or not."""
 
+    def exceeds(self, max_failure_rate: float) -> bool:
+        """Return True if more requests do not fit than may fail: the run would end without a result."""
+        return self.n_requests > round(max_failure_rate * self.n_distinct)
+
     @classmethod
-    def joined(cls, parts: Sequence[_Short]) -> _Short:
+    def joined(cls, parts: Sequence[Shortfall]) -> Shortfall:
         """Return the sums over parts, and the longest of their requests."""
         sums = {name: sum(getattr(part, name) for part in parts) for name in cls._fields}
         return cls(**sums | {"longest": max(part.longest for part in parts)})
@@ -107,10 +111,9 @@ def check_context(
         for part in plan.parts:
             missing = unanswered(plan, [part], backend, stores).requests.values()
             wanted = frozenset(request.sha256 for request in missing)
-            of_parts.append(_short(part.requests, ruler.for_part(part), wanted))
-        short = _Short.joined(of_parts)
-        # The run itself applies this limit: with more failures it would end without a result.
-        if short.n_requests > round(max_failure_rate * short.n_distinct):
+            of_parts.append(shortfall(part.requests, ruler.for_part(part), wanted))
+        short = Shortfall.joined(of_parts)
+        if short.exceeds(max_failure_rate):
             refusals.append(_refusal(plan, backend, ruler, short, max_failure_rate))
         elif short.n_requests or short.n_cut:
             print(_warning(plan, short, ruler.room), file=sys.stderr)
@@ -145,14 +148,16 @@ def other_prompts(
     fitting = []
     for prompt in askable:
         with suppress(ConfigError):  # A prompt that needs more examples than there are is of no help.
-            parts = [_short(part.requests, ruler.for_part(part), None) for part in replace(plan, prompt=prompt).parts]
-            total = _Short.joined(parts)
-            if total.n_requests <= round(max_failure_rate * total.n_distinct):
+            parts = [
+                shortfall(part.requests, ruler.for_part(part), None) for part in replace(plan, prompt=prompt).parts
+            ]
+            total = Shortfall.joined(parts)
+            if not total.exceeds(max_failure_rate):
                 fitting.append(prompt)
     return fitting
 
 
-def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozenset[str] | None) -> _Short:
+def shortfall(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozenset[str] | None = None) -> Shortfall:
     """Compare requests with the context: those whose hash is in ``wanted``, or all if it is None."""
     asked = {
         request.sha256: request
@@ -161,7 +166,7 @@ def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozense
     }
     needs = dict(zip(asked, ruler.needs(list(asked.values())), strict=True))
     long = {sha256 for sha256, n_tokens in needs.items() if n_tokens > ruler.room}
-    return _Short(
+    return Shortfall(
         n_items=sum(any(request.sha256 in long for request in of_item) for of_item in requests),
         n_requests=len(long),
         longest=max((needs[sha256] for sha256 in long), default=0),
@@ -174,7 +179,7 @@ def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozense
     )
 
 
-def _refusal(plan: Plan, backend: Backend, ruler: Ruler, short: _Short, max_failure_rate: float) -> str:
+def _refusal(plan: Plan, backend: Backend, ruler: Ruler, short: Shortfall, max_failure_rate: float) -> str:
     config = plan.selection.config
     # CONFIG=PROMPT changes the prompt of this config only.
     alike = other_prompts(plan, backend, max_failure_rate, ruler, with_examples=True)
@@ -195,7 +200,7 @@ def _examples(prompt: Prompt) -> tuple[int | None, int | None, str | None]:
     return prompt.n_examples, prompt.example_set, prompt.example_rule
 
 
-def _warning(plan: Plan, short: _Short, room: int) -> str:
+def _warning(plan: Plan, short: Shortfall, room: int) -> str:
     parts = []
     if short.n_items:
         parts.append(

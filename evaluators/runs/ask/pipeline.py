@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -71,7 +71,8 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         # on the remaining items, it could differ and change last digits within one run.
         backend.begin(RunContext(folder / _STATE, spent, store.choices(), store.keep_choice))
         asking = _Asking(plan, backend, _Stores(store, shared), options)
-        with progress(folder.name, plan.selection.n_items) as advance:
+        shared_bar = None if options.advance is None else nullcontext(options.advance)
+        with shared_bar or progress(folder.name, plan.selection.n_items) as advance:
             # Lazy: the model is asked about each part just before the part's records are written.
             answered_parts = asking.records(advance)
             written = write_parts(folder, answered_parts)

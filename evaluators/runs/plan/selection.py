@@ -15,7 +15,7 @@ from biasboard.ground.progress import steps
 from schemas.documents.dataset import Manifest, SplitEntry
 from schemas.documents.item_shape import Item, item_shapes
 from schemas.files import row_files
-from schemas.folders.dataset_folder import read_split
+from schemas.folders.dataset_folder import read_some, read_split
 
 SplitItem: TypeAlias = tuple[str, Item]
 """An item and the split that it comes from."""
@@ -42,6 +42,8 @@ class SelectedPart:
     """True if the config is asked as a part of a suite."""
     kept: tuple[SplitItem, ...] | None = field(default=None, repr=False)
     """The selected items; None to read them from the files each time."""
+    _whole: dict[str, Sequence[Item]] = field(default_factory=dict, repr=False, compare=False)
+    """Whole splits that were read before, if the selected items are kept too."""
 
     @property
     def items(self) -> tuple[SplitItem, ...]:
@@ -87,7 +89,11 @@ class SelectedPart:
         entry = next((entry for entry in self.entries if entry.split == split), None)
         if entry is None:
             raise ConfigError(f"config '{self.config}' has no split '{split}', whose items its prompts show")
-        return read_split(self.folder, entry)
+        if self.kept is None:
+            return read_split(self.folder, entry)
+        if split not in self._whole:
+            self._whole[split] = read_split(self.folder, entry)
+        return self._whole[split]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,19 +165,7 @@ def select(
         DataError: the data files are damaged.
     """
     item_shape = shape_listed(manifest, name)
-    of_configs = []
-    for config in _configs(manifest, name, parts):
-        entries = tuple(entry for entry in manifest.splits if entry.config == config)
-        part = SelectedPart(
-            config=config,
-            folder=folder,
-            entries=entries,
-            splits=frozenset(entry.split for entry in entries if not splits or entry.split in splits),
-            limit=limit,
-            support=support,
-            is_of_suite=bool(manifest.parts(name)),
-        )
-        of_configs.append(part)
+    of_configs = _parts(folder, manifest, name, splits=splits, parts=parts, limit=limit, support=support)
     have = dict.fromkeys(entry.split for part in of_configs for entry in part.entries)
     for split in splits:
         if split not in have:
@@ -198,6 +192,73 @@ def select(
         n_items=n_items,
         items_sha256=digest.hexdigest(),
     )
+
+
+def sampled(selection: Selection, n_items: int) -> Selection:
+    """Return a selection with about so many of its items, evenly spaced, and at least one of each part."""
+    step = max(1, sum(len(part.items) for part in selection.parts) // n_items)
+    return replace(selection, parts=tuple(replace(part, kept=part.items[::step]) for part in selection.parts))
+
+
+def estimated_selection(
+    folder: Path,
+    manifest: Manifest,
+    name: str,
+    *,
+    splits: Sequence[str] = (),
+    limit: int | None = None,
+    support: frozenset[str] = frozenset(),
+    n_items: int,
+) -> Selection:
+    """Select about so many items of a config or suite, evenly spaced, without reading the others.
+
+    The number of items is an upper bound, and there is no hash of the items: the selection serves for estimates alone.
+    The arguments are those of :func:`select`.
+    """
+    parts = []
+    for part in _parts(folder, manifest, name, splits=splits, limit=limit, support=support):
+        wanted = [entry for entry in part.entries if entry.split in part.splits]
+        step = max(1, sum(entry.n_items for entry in wanted) * len(_configs(manifest, name, ())) // n_items)
+        kept = tuple((entry.split, item) for entry in wanted for item in read_some(folder, entry, step))
+        parts.append(replace(part, kept=kept))
+    return Selection(
+        manifest=manifest,
+        config=name,
+        item_shape=shape_listed(manifest, name),
+        splits=tuple(dict.fromkeys(split for part in parts for split in part.splits)),
+        parts=tuple(parts),
+        is_suite=bool(manifest.parts(name)),
+        n_items=sum(part.max_items for part in parts),
+        items_sha256="",
+    )
+
+
+def _parts(
+    folder: Path,
+    manifest: Manifest,
+    name: str,
+    *,
+    splits: Sequence[str],
+    parts: Sequence[str] = (),
+    limit: int | None,
+    support: frozenset[str],
+) -> list[SelectedPart]:
+    """Return the selected configs of a config or suite, without their items."""
+    of_configs = []
+    for config in _configs(manifest, name, parts):
+        entries = tuple(entry for entry in manifest.splits if entry.config == config)
+        of_configs.append(
+            SelectedPart(
+                config=config,
+                folder=folder,
+                entries=entries,
+                splits=frozenset(entry.split for entry in entries if not splits or entry.split in splits),
+                limit=limit,
+                support=support,
+                is_of_suite=bool(manifest.parts(name)),
+            )
+        )
+    return of_configs
 
 
 def _configs(manifest: Manifest, name: str, parts: Sequence[str]) -> Sequence[str]:

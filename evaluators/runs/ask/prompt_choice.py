@@ -1,0 +1,89 @@
+"""Chooses the prompts of a config that fit a model: the first that its backend can ask and its context holds.
+
+Whether prompts are too long is judged by a sample of the items, so that the choice takes no longer for many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from biasboard.ground.errors import ConfigError
+from evaluators.backend import Backend
+from evaluators.runs.ask.context_limit import Ruler, Shortfall, shortfall
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
+from evaluators.runs.plan.selection import sampled
+from evaluators.task import Prompt
+
+_N_SAMPLED = 64
+"""Number of items by which prompts are judged to be too long."""
+
+
+class PassedOver(NamedTuple):
+    """Prompts that a task prefers and that do not fit the model."""
+
+    name: str
+    why: str
+    """Continues the name: ``needs up to 1,284 tokens, and the model's context has 512``."""
+
+
+class PromptChoice(NamedTuple):
+    """The prompts to ask a config with, and those before them that do not fit."""
+
+    prompts: tuple[Prompt, ...]
+    """Prompts that are asked together; empty if none fits."""
+    passed_over: tuple[PassedOver, ...]
+
+
+def choose_prompts(
+    plan: Plan, groups: Sequence[Sequence[Prompt]], backend: Backend, max_failure_rate: float = MAX_FAILURE_RATE
+) -> PromptChoice:
+    """Choose the first group of prompts that a model can be asked with.
+
+    Args:
+        plan: The items; its own prompt does not matter.
+        groups: Prompts that are asked together, the preferred ones first.
+        backend: The model. A remote one is probed.
+        max_failure_rate: Share of requests that may be too long.
+    """
+    sample = replace(plan, selection=sampled(plan.selection, _N_SAMPLED))
+    passed_over: list[PassedOver] = []
+    for group in groups:
+        obstacles = (_obstacle(replace(sample, prompt=prompt), backend, max_failure_rate) for prompt in group)
+        why = next(filter(None, obstacles), None)
+        if why is None:
+            return PromptChoice(tuple(group), tuple(passed_over))
+        passed_over.append(PassedOver(group_name(group), why))
+    return PromptChoice((), tuple(passed_over))
+
+
+def group_name(group: Sequence[Prompt]) -> str:
+    """Return the name of prompts that are asked together: that of a single one, or the protocol of several."""
+    return group[0].id if len(group) == 1 or group[0].protocol is None else group[0].protocol
+
+
+def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | None:
+    """Return why a model cannot be asked with the prompt of a plan; None if it can."""
+    prompt = plan.prompt
+    if prompt.requires not in backend.capabilities:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in backend.runtime.obstacles.items())
+        return f"needs {prompt.requires}" + (f" ({reasons})" if reasons else "")
+    in_chat = backend.model.chat_template_sha256 is not None or backend.sends_messages()
+    if in_chat and not prompt.chat:
+        return "is a text to continue, and the model is sent messages of a chat"
+    has_whole_options = any("{" in option for option in prompt.options)
+    if prompt.requires == "option_logprobs" and has_whole_options and backend.scores_first_token_only:
+        return "needs log-probabilities of whole options, and the endpoint gives those of first tokens"
+    try:
+        plan = plan.for_backend(backend)
+    except ConfigError as error:
+        return f"cannot be asked: {error}"
+    if backend.context_tokens is None:
+        return None
+    ruler = Ruler(backend, backend.context_tokens)
+    total = Shortfall.joined([shortfall(part.requests, ruler) for part in plan.parts])
+    if total.exceeds(max_failure_rate):
+        return f"needs up to {total.longest:,} tokens, and the model's context has {ruler.room:,}"
+    return None
