@@ -13,6 +13,10 @@ app = command_group(
         "build": LazyCommand(
             "biasboard.building:app", "Build a dataset; without a name, list the builders and their sources."
         ),
+        "score": LazyCommand(
+            "biasboard.scoring:score_command",
+            "Score a model on every benchmark with the prompts that fit it, and compare it with the board.",
+        ),
         "publish": LazyCommand(
             "builders.publish.__main__:app",
             "Publish a dataset on the Hugging Face Hub: one commit, and a tag of its version.",

@@ -1,4 +1,4 @@
-"""Four functions for Python: build a dataset, evaluate a model on it, load a result, rank models by any scores."""
+"""Functions for Python: score a model, build a dataset, evaluate a model on it, load a result, rank by any scores."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
 if TYPE_CHECKING:
     import pandas as pd
 
+    from biasboard.scoring import Score
     from evaluators.backend_options import BackendOptions
     from evaluators.commands.shared_options import RunChoice
     from evaluators.runs.ask.pipeline import Finished
@@ -193,6 +194,55 @@ def evaluate(
                     f"warning: none of the answers in {run.folder} could be read; {run.advice or 'try another prompt'}"
                 )
     return finished
+
+
+def score(
+    model: str,
+    *,
+    backend: str | None = None,
+    benchmarks: str | Sequence[str] | None = None,
+    quick: bool = False,
+    against: str | None = None,
+    out: PathLike = "out/runs",
+    datasets: PathLike = "out/datasets",
+    **options: Unpack[BackendChoices],
+) -> Score:
+    """Score a model on every benchmark with the prompts that fit it, as the command ``biasboard score`` does.
+
+    Repeating a call continues where the last one stopped, without asking anything again.
+
+    Args:
+        model: Hub id or folder of the model, or its name at an endpoint.
+        backend: Backend that calls the model; None for ``openai`` with ``base_url``, and ``transformers`` without.
+        benchmarks: Names of benchmarks; None for all that need no data of yours.
+        quick: True to ask a few items of each config, which gives no rank.
+        against: Id of a model on the board, or of a run in ``out``, to compare with.
+        out: Folder of all runs.
+        datasets: Folder of built datasets; missing ones are built there.
+        **options: Options of the backend, as on the command line.
+
+    Returns:
+        The ``runs`` and the ``report``, with ``summary()``, ``to_frame()`` and ``to_markdown()``.
+
+    Raises:
+        ConfigError: an option cannot be used; nothing was asked.
+        MissingExtraError: a library that the backend needs is not installed.
+        RunError: a run ended early; its answers, and the runs before it, are kept.
+    """
+    from biasboard.ground.command_line import hide_foreign_bars
+    from biasboard.scoring import ScoreChoice, score_model
+    from evaluators.backend_options import BackendOptions
+
+    hide_foreign_bars()
+    names = None if benchmarks is None else ",".join(_all(benchmarks))
+    choice = ScoreChoice(
+        backend=backend, benchmarks=names, quick=quick, against=against, out=Path(out), datasets=Path(datasets)
+    )
+    backend_options = BackendOptions(**options)
+    _check_ranges(backend_options)
+    # A function should not write the command's messages to standard output.
+    with redirect_stdout(sys.stderr):
+        return score_model(model, choice, backend_options)
 
 
 def load_result(path: PathLike) -> Result:

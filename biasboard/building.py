@@ -8,10 +8,11 @@ from pathlib import Path
 
 import typer
 
-from biasboard.ground.command_line import LazyCommand, command_group, one_line_errors
+from biasboard.ground.command_line import LazyCommand, call, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
 from builders.__main__ import list_builders
-from builders.description import BUILDERS
+from builders.description import BUILDERS, Builder, BuilderSource
+from schemas.folders.dataset_folder import MANIFEST
 
 _NO_BUILDERS = ("publish",)
 """Commands of the package that build nothing; each is a command of biasboard itself."""
@@ -31,6 +32,18 @@ def builder_application(name: str) -> typer.Typer:
         raise ConfigError(f"builder '{name}' defines no typer application 'app'; run it with python -m {module}")
     application: typer.Typer = getattr(importlib.import_module(module), attribute)
     return application
+
+
+def build_if_missing(builder: Builder, source: BuilderSource, folder: Path) -> bool:
+    """Build a dataset from a source without input, unless it is in the folder already; return True if it was not.
+
+    Raises:
+        DataError: the folder holds something else.
+    """
+    if (folder / MANIFEST).is_file():
+        return False
+    call(builder_application(builder.name), [f"--out={folder}", f"--source={source.name}"])
+    return True
 
 
 def _commands() -> dict[str, LazyCommand]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from biasboard.api import build
+from biasboard.building import build_if_missing
 from biasboard.ground.command_line import one_line_errors
 from builders.description import all_builders
 from leaderboard.commands.build import build as build_board
-from schemas.folders.dataset_folder import MANIFEST, read_manifest
+from schemas.folders.dataset_folder import read_manifest
 
 
 @one_line_errors("stopped; the same command continues")
@@ -19,7 +19,7 @@ def demo() -> None:
     for builder in all_builders():
         source = builder.sources[0]
         if source.input is None:
-            kept = (source.default_out / MANIFEST).is_file()
-            folder = source.default_out if kept else build(builder.name)
-            print(f"{'kept' if kept else 'built'} {folder}, version {read_manifest(folder).version}")
+            folder = source.default_out
+            is_new = build_if_missing(builder, source, folder)
+            print(f"{'built' if is_new else 'kept'} {folder}, version {read_manifest(folder).version}")
     build_board()

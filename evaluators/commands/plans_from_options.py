@@ -135,9 +135,9 @@ def _plans_of_config(
     chosen = list(dict.fromkeys(choice.prompts))
     own = [name.partition("=")[2] for name in chosen if name.partition("=")[0] == selection.config and "=" in name]
     general = [name for name in chosen if "=" not in name]
+    known = [name for name in general if name in {*task.prompts, *_protocols(task)}]
     # A prompt that no task has stays, to be refused with the names of those that exist.
-    known = {*task.prompts, *_protocols(task)}
-    wanted = own or [name for name in general if name in known or name not in of_tasks]
+    wanted = own or known or [name for name in general[:1] if name not in of_tasks]
     plans = [Plan(selection, task, prompt, normalisation) for prompt in _prompts(task, wanted, choice.contexts)]
     for plan in plans:
         _ = plan.normalisation  # Raises before a model is loaded if the prompt cannot have it.

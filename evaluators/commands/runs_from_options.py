@@ -142,7 +142,7 @@ def _opened(
         with working(f"opening {options.name or model}"):
             backend = open_backend(choice.backend, model, options)
         of_model = [plan for plan in plans if model in listed[plan.selection.manifest.benchmark]]
-        fitting = of_model if choice.prompts else _fitting(of_model, backend, choice, probe=probe)
+        fitting = _fitting(of_model, backend, choice, probe=probe)
         yield backend, [plan.for_backend(backend) for plan in fitting]
 
 
@@ -154,6 +154,9 @@ def _fitting(plans: Sequence[Plan], backend: Backend, choice: RunChoice, *, prob
     for _, of_config in groupby(plans, lambda plan: (plan.selection.manifest.name, plan.selection.config)):
         group = list(of_config)
         first = group[0]
+        if _is_named(group, choice.prompts):
+            fitting += group
+            continue
         groups = prompt_groups(first.task, choice.contexts)
         chosen = choose_prompts(first, groups, backend, choice.max_failure_rate)
         # If no prompt fits, the default ones stay, to be refused with the reason.
@@ -166,6 +169,14 @@ def _fitting(plans: Sequence[Plan], backend: Backend, choice: RunChoice, *, prob
             )
         fitting += group
     return fitting
+
+
+def _is_named(plans: Sequence[Plan], prompts: Sequence[str]) -> bool:
+    """Return True if the user named the prompts of a config."""
+    tasks = {name for plan in plans for prompt in plan.task.prompts.values() for name in (prompt.id, prompt.protocol)}
+    return any(
+        name in tasks or name.partition("=")[0] == plans[0].selection.config for name in prompts if name is not None
+    )
 
 
 def _baselines(name: str) -> list[str]:

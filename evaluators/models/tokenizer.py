@@ -252,8 +252,16 @@ def unknown_token(texts: Sequence[Sequence[int]], n_tokens: int) -> str | None:
     return f"token {highest} is not among the model's {n_tokens}; name the tokenizer that it was trained with"
 
 
-def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False) -> ModelTokenizer:
+def load_tokenizer(
+    name: str, revision: str | None = None, *, chat: bool = False, loader: str = "AutoTokenizer"
+) -> ModelTokenizer:
     """Load a tokenizer from the Hub or from a folder, without its model.
+
+    Args:
+        name: Hub id, or path of a folder.
+        revision: Commit, tag or branch on the Hub; None for its main branch or for a folder.
+        chat: True to wrap prompts in its chat template.
+        loader: Class of transformers that loads it.
 
     Raises:
         ConfigError: the tokenizer cannot be loaded, or ``chat`` is True and it has no chat template.
@@ -263,7 +271,7 @@ def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False
     if obstacle is not None:
         raise ConfigError(f"tokenizer '{name}' cannot be loaded: {obstacle}")
     remedy = "check the id, or give a local folder"
-    pretrained = load_pretrained("AutoTokenizer", name, revision, what=f"tokenizer '{name}'", remedy=remedy)
+    pretrained = load_pretrained(loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy)
     return ModelTokenizer(pretrained, chat)
 
 

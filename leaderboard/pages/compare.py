@@ -78,7 +78,7 @@ def compare_files(
     for number, placement in enumerate(shared):
         report("writing comparisons", number, len(shared))
         entry, table, name = placement.row.entry, table_id(placement.row.entry), result_id(placement.row.entry)
-        measured = _measured(entry, _metrics(placement.section), memory)
+        measured = measured_of(entry, _metrics(placement.section), memory)
         deviations[id(entry)] = measured.deviations
         tables.setdefault(table, _about(placement.section, names[placement.section.anchor]))
         files[f"{FOLDER}/{table}/{name}.json"] = json_text(measured.slices)
@@ -164,14 +164,21 @@ def _metrics(section: Section) -> list[str]:
     return list(dict.fromkeys([*headlines, *columns]))[:_MOST_METRICS]
 
 
-class _Measured(NamedTuple):
+class Measured(NamedTuple):
     """A result's values by slice with draws, and the exact deviations of those on all items."""
 
     slices: JsonValue
     deviations: Mapping[str, Deviations]
 
 
-def _measured(entry: Entry, names: Sequence[str], memory: Memory) -> _Measured:
+def measured_of(entry: Entry, names: Sequence[str], memory: Memory) -> Measured:
+    """Measure a result for comparisons, unless this machine has done so before.
+
+    Args:
+        entry: The result, whose records must be in its folder.
+        names: Metrics to measure.
+        memory: Memory of this machine.
+    """
     result = entry.result
     parts: dict[str, JsonValue] = {
         "records": result.records.sha256,
@@ -194,7 +201,7 @@ def _measured(entry: Entry, names: Sequence[str], memory: Memory) -> _Measured:
         }
         memory.put(_KIND, parts, stored)
     deviations = {name: Deviations.of(map(unpacked, of), n) for name, (of, n) in stored["deviations"].items()}
-    return _Measured(stored["slices"], deviations)
+    return Measured(stored["slices"], deviations)
 
 
 def _drawn(slices: Sequence[tuple[int, Mapping[str, str], float, Deviations]]) -> JsonValue:

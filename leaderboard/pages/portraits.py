@@ -19,6 +19,7 @@ from leaderboard.pages.tables import AnyView
 from leaderboard.pages.useless_predictors import Named
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
+from leaderboard.ranking.placings import identities_of, placing, ranked_row
 from leaderboard.ranking.profiles import AnyRow, Profile, ProfileCell, entries_of, profiles_of, scope_of
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
@@ -112,21 +113,26 @@ class _Placed(NamedTuple):
 def _portrait(board: Board, profiles: Sequence[Profile], page: str, model_id: str, rows: Sequence[_Placed]) -> Portrait:
     pages = rows[0].view.pages
     links = [_link(view, row) for view, row in rows]
-    known = ((profile, identities[0]) for profile in profiles if (identities := _identities(profile, model_id)))
+    known = ((profile, identities[0]) for profile in profiles if (identities := identities_of(profile, model_id)))
     profile, identity = next(known, (None, ""))
     if profile is None:
-        placing = "no rank: it has no headline measure"
         return Portrait(
-            pages=pages, page=page, placing=placing, sentences=(), measures=(), results=(), others=tuple(links)
+            pages=pages,
+            page=page,
+            placing="no rank: it has no headline measure",
+            sentences=(),
+            measures=(),
+            results=(),
+            others=tuple(links),
         )
     ranking = [link for (view, _), link in zip(rows, links, strict=True) if view.table is profile.table]
     main = [link for (view, _), link in zip(rows, links, strict=True) if scope_of(view.table) == profile.scope]
-    ranked = _ranked_row(profile, identity, rows)
+    ranked = ranked_row(board, profile, identity, model_id)
     measures = tuple(_measures(profile, identity, rows))
     return Portrait(
         pages=pages,
         page=page,
-        placing=_placing(board, profile, model_id, ranked),
+        placing=placing(board, profile, model_id, ranked),
         sentences=(*_rank_sentences(pages, model_id, ranked), *_share_sentences(profile, identity, measures)),
         measures=measures,
         results=tuple(dict.fromkeys([*ranking, *main])),
@@ -134,37 +140,11 @@ def _portrait(board: Board, profiles: Sequence[Profile], page: str, model_id: st
     )
 
 
-def _identities(profile: Profile, model_id: str) -> list[str]:
-    """Return the identities of a model id that a profile has values of, the best placed one first."""
-    rows = {identity: row for column in profile.columns for identity, cell in column.cells.items() if (row := cell.row)}
-    ordered = [*profile.rows, *rows]
-    known = dict.fromkeys(identity for identity in ordered if identity in rows)
-    return [identity for identity in known if entries_of(rows[identity])[0].result.model.id == model_id]
-
-
 def _link(view: AnyView, row: AnyRow) -> ResultLink:
     model = entries_of(row)[0].result.model
     anchor = row_anchor(view.anchor, model)
     page = result_page(model.id, anchor)
     return ResultLink(view.words[:1].upper() + view.words[1:], view.conditions, page, anchor)
-
-
-def _ranked_row(profile: Profile, identity: str, rows: Sequence[_Placed]) -> AnyRow | None:
-    """Return the row whose rank is the model's in a benchmark; None if it has none."""
-    row = profile.rows.get(identity)
-    if not isinstance(row, IndexRow) and load_benchmark(profile.benchmark).indices:
-        row = next((each.row for each in rows if isinstance(each.row, IndexRow)), None)
-    return row
-
-
-def _placing(board: Board, profile: Profile, model_id: str, row: AnyRow | None) -> str:
-    if row is not None:
-        if row.rank is not None:
-            return f"rank {row.rank} of {row.rank.n_ranked}"
-        return f"no rank: {'; '.join(row.reasons) or 'the index ranks'}"
-    left_out = [each for scope, each in board.indices.incomplete.items() if tuple(scope) == tuple(profile.scope)]
-    reasons = [each.reason for of_scope in left_out for each in of_scope if each.model_id == model_id]
-    return f"no rank: {reasons[0] if reasons else 'it has no result in the table that ranks'}"
 
 
 def _rank_sentences(pages: BenchmarkPages, model_id: str, row: AnyRow | None) -> Iterator[str]:

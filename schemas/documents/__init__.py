@@ -10,6 +10,7 @@
     run_files      the other files of a run: scores of texts, sums, corrections
     adapters       adapters.json of LoRA adapters;  reweighting: a file of fitted rules
     board          submissions, the register, answer keys
+    model_summary  the headline measures of a model, as score prints them
     model_facts    a file about one model;  reported_table: a file about one table of a paper
       |
     item_shape   finds the kinds of dataset rows (schemas/items)

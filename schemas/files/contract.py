@@ -27,6 +27,7 @@ from schemas.documents.board import AnswerKey, Register, ScoringRequest, Submiss
 from schemas.documents.dataset import Manifest, Reject
 from schemas.documents.item_shape import item_shapes
 from schemas.documents.model_facts import ModelFacts
+from schemas.documents.model_summary import ModelSummary
 from schemas.documents.record import Record
 from schemas.documents.reported_table import ReportedTable
 from schemas.documents.result import Result
@@ -52,6 +53,7 @@ _FILES: Mapping[type[Document], str] = {
     Reweighting: "reweighting",
     ModelFacts: "model_facts",
     ReportedTable: "reported_table",
+    ModelSummary: "model_summary",
 }
 _EXTENDED = (Manifest, Result, AnswerKey, Register)
 """JSON documents to which optional fields were added later. These are left out while they have their defaults, so that

@@ -29,6 +29,7 @@ from evaluators.backend_options import BackendOptions
 if TYPE_CHECKING:
     from evaluators.backends.transformers.lora import LoraTrainer
     from evaluators.backends.transformers.transformers_backend import TransformersBackend
+    from evaluators.models.outline import Outline
     from schemas.documents.adapters import Hyperparameters
 
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
@@ -49,3 +50,10 @@ def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperpara
     from evaluators.backends.transformers import lora
 
     return lora.open_trainer(model, options, hyperparameters)
+
+
+def open_outline(model: str, options: BackendOptions) -> Outline:
+    """Read what planning needs of a model; see :func:`evaluators.backend.open_outline`."""
+    from evaluators.models.outline import outline_of
+
+    return outline_of("transformers", model, options)

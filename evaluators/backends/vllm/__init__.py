@@ -12,6 +12,7 @@ from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
     from evaluators.backends.vllm.vllm_backend import VllmBackend
+    from evaluators.models.outline import Outline
 
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, through vLLM on one or more GPUs"
 EXTRA = "vllm"
@@ -24,3 +25,10 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     from evaluators.backends.vllm import vllm_backend
 
     return vllm_backend.open_backend(model, options)
+
+
+def open_outline(model: str, options: BackendOptions) -> Outline:
+    """Read what planning needs of a model; see :func:`evaluators.backend.open_outline`."""
+    from evaluators.models.outline import outline_of
+
+    return outline_of("vllm", model, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rich.console import Console
@@ -14,6 +14,7 @@ from biasboard.ground import strict_json
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
 from evaluators.runs.plan.earlier_answers import AnswerStores, pace_of, unanswered
 from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.runs.plan.selection import sampled
 from evaluators.stores.read_only import Pace
 from evaluators.stores.store import Heads, request_bytes
 
@@ -112,6 +113,44 @@ def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> E
     )
 
 
+def sampled_estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str, *, n_items: int) -> Estimate:
+    """Estimate what a run would ask from some of its items, without looking up answers that are there already.
+
+    Args:
+        plan: The items, and how they are asked.
+        backend: The model that would answer.
+        stores: Stores whose earlier answers tell the model's pace.
+        name: Name of the model in earlier runs.
+        n_items: Number of items, of which all others are taken to be the like.
+    """
+    selection = plan.selection
+    parts = list(replace(plan, selection=sampled(selection, n_items)).parts)
+    requests = [request for part in parts for of_item in part.requests for request in of_item]
+    factor = selection.n_items / max(1, sum(len(part.items) for part in parts))
+    counted = backend.count_tokens(requests)
+    bound = counted or backend.most_tokens(requests)
+    tokens = None if bound is None else TokenCount(*(round(factor * n) for n in bound))
+    n_requests = round(factor * len(requests))
+    return Estimate(
+        model=name,
+        dataset=selection.manifest.name,
+        config=selection.config,
+        prompt=plan.prompt.id,
+        n_items=selection.n_items,
+        n_requests=n_requests,
+        n_distinct_requests=n_requests,
+        n_answered=None,
+        n_prompt_tokens=None if counted is None or tokens is None else tokens.n_prompt,
+        n_completion_tokens=None if tokens is None else tokens.n_completion,
+        n_prompt_tokens_at_most=None if tokens is None or counted is not None else tokens.n_prompt,
+        is_priced=backend.is_remote,
+        cost_usd=None if tokens is None else backend.cost_usd(tokens),
+        pace=pace_of(plan, None, name, stores),
+        left_out=(),
+        store_bytes=round(factor * _store_bytes(requests)),
+    )
+
+
 class _Group(NamedTuple):
     """Numbers of the requests of some parts of a plan."""
 
@@ -160,14 +199,15 @@ def print_estimates(estimates: Sequence[Estimate]) -> None:
     for line in dict.fromkeys(line for estimated in estimates for line in estimated.left_out):
         print(line)
     if any(estimated.is_priced for estimated in estimates):
-        print(_price(estimates))
+        print(price_line(estimates))
         print("the endpoint was not probed and stored answers were not looked up, so every request is counted")
-    for line in _time(estimates):
+    for line in time_lines(estimates):
         print(line)
     print("nothing was asked and nothing was written; leave out --dry-run to start")
 
 
-def _price(estimates: Sequence[Estimate]) -> str:
+def price_line(estimates: Sequence[Estimate]) -> str:
+    """Return what the requests cost at most."""
     prices = [estimated.cost_usd for estimated in estimates if estimated.cost_usd is not None]
     if len(prices) < len(estimates):
         return "price unknown; give --prices FILE with what the model's tokens cost"
@@ -177,7 +217,7 @@ def _price(estimates: Sequence[Estimate]) -> str:
     return f"at most US$ {sum(prices):.4f} in all, by the prices given"
 
 
-def _time(estimates: Sequence[Estimate]) -> Iterator[str]:
+def time_lines(estimates: Sequence[Estimate]) -> Iterator[str]:
     """Yield lines with the remaining time and the pace behind it, or how to measure a pace."""
     asking = [estimated for estimated in estimates if estimated.n_to_ask and not estimated.is_free]
     timed = [estimated for estimated in asking if estimated.pace is not None]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from biasboard.ground.progress import Advance
 from evaluators.scorer import TextScorer
 
 MAX_FAILURE_RATE = 0.05
@@ -27,3 +28,5 @@ class RunOptions:
     """Scorers of the texts, for tasks whose metrics read scores."""
     keep_scores: bool = False
     """True to keep all scores of an earlier result, even of other scorers, and score only missing kinds."""
+    advance: Advance | None = None
+    """Progress of several runs, in which this one counts its items; None for a bar of its own."""

@@ -1,0 +1,480 @@
+"""``biasboard score MODEL``: every benchmark with its usual prompts, in one command, and one table at the end.
+
+It does in turn what ``build``, ``run`` and ``board`` do apart: it builds the datasets that are missing, opens the model
+once, finds out which prompts fit it, asks what no earlier run has asked, and compares the results with the accepted
+ones of the same datasets.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import typer
+
+from biasboard.building import build_if_missing
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_ERROR, one_line_errors
+from biasboard.ground.errors import ConfigError, MissingExtraError
+from biasboard.ground.memory import machine_memory
+from biasboard.ground.options import option, with_options
+from biasboard.ground.progress import Advance, note, progress, steps, working
+from biasboard.ground.strict_json import JsonValue
+from builders.description import DATASETS_FOLDER, Builder, BuilderSource, all_builders
+from evaluators.backend import Backend, open_backend, open_outline
+from evaluators.backend_options import MODEL_PANEL, BackendOptions
+from evaluators.benchmark import load_benchmark
+from evaluators.commands.plans_from_options import prompt_groups, scorers_of
+from evaluators.runs.ask.context_limit import check_context
+from evaluators.runs.ask.pipeline import Finished, run
+from evaluators.runs.ask.prompt_choice import choose_prompts, group_name
+from evaluators.runs.measure.unread_answers import check_read
+from evaluators.runs.plan.earlier_answers import AnswerStores
+from evaluators.runs.plan.estimate import (
+    Estimate,
+    estimates_as_json,
+    price_line,
+    sampled_estimate,
+    time_lines,
+)
+from evaluators.runs.plan.plan import Plan, run_command
+from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
+from evaluators.runs.plan.selection import Selection, estimated_selection, select, shape_listed
+from evaluators.task import Task, prompt_of, task_for
+from leaderboard.commands.folder_options import BY_DEFAULT
+from leaderboard.commands.results_option import RESULTS_HELP, accepted_results
+from leaderboard.verify.board_files import KEYS, keys_folder
+from leaderboard.verify.entries import Root
+from schemas.documents.dataset import Manifest
+from schemas.documents.model_summary import ModelSummary
+from schemas.files import contract
+from schemas.folders.dataset_folder import read_manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from leaderboard.verify.entries import Root
+
+_QUICK_ITEMS = 24
+"""Number of items per config with ``--quick``: two sets of eleven, or twelve pairs."""
+_ESTIMATED_ITEMS = 64
+"""Number of items per config from which ``--dry-run`` estimates."""
+_FILES = "Files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreChoice:
+    """What is scored, and where files lie."""
+
+    backend: str | None = option(
+        "Backend that calls the model; by default openai with --base-url, and transformers without.", panel=MODEL_PANEL
+    )
+    benchmarks: str | None = option("Benchmarks, separated by commas; by default all that need no data of yours.")
+    quick: bool | None = option("Ask a few items of each config: a look in minutes, which gives no rank.")
+    against: str | None = option("Id of a model on the board, or of a run of yours, to compare with.")
+    fail_under: tuple[str, ...] = option(
+        "MEASURE=VALUE: end with status 1 if the measure is farther from its ideal than the value. Repeatable; "
+        "BENCHMARK.MEASURE=VALUE if two benchmarks have it.",
+        default=(),
+    )
+    out: Path = option("Folder of all runs.", panel=_FILES, default=Path("out/runs"))
+    datasets: Path = option(
+        "Folder of built datasets; missing ones are built there.", panel=_FILES, default=DATASETS_FOLDER
+    )
+    results: tuple[str, ...] | None = option(f"Accepted results to compare with: {RESULTS_HELP}", panel=_FILES)
+    keys: Path | None = option(f"Folder of answer keys. Default: {KEYS} {BY_DEFAULT}", panel=_FILES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """The outcome of scoring a model."""
+
+    report: ModelSummary
+    """The headline measures, as the published schema ``model_summary`` describes them."""
+    runs: tuple[Finished, ...]
+    """The finished runs, each with its ``folder`` and ``result``."""
+
+    def summary(self) -> str:
+        """Return the table that the command prints."""
+        from leaderboard.pages.summary_forms import summary_lines
+
+        return "\n".join(summary_lines(self.report))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a data frame with one row for each measure; unknown values are missing."""
+        from leaderboard.pages.summary_forms import frame
+
+        return frame(self.report)
+
+    def to_markdown(self) -> str:
+        """Return the table in Markdown."""
+        from leaderboard.pages.summary_forms import markdown
+
+        return markdown(self.report)
+
+    def __str__(self) -> str:
+        """Return the table that the command prints."""
+        return self.summary()
+
+
+class Planned(NamedTuple):
+    """What is asked of a model."""
+
+    plans: tuple[Plan, ...]
+    notes: tuple[str, ...]
+    """A line for each config about its prompt where the usual one does not fit."""
+
+
+@one_line_errors(ANSWERS_KEPT)
+@with_options
+def score_command(
+    model: Annotated[str, typer.Argument(help="Hub id or folder of the model, or its name at an endpoint.")],
+    choice: ScoreChoice,
+    options: BackendOptions,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print prompts, requests, tokens, hours and price; ask nothing.")
+    ] = False,
+    output: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of what is printed.")] = "text",
+) -> None:
+    """Score a model on every benchmark with the prompts that fit it, and compare it with the board."""
+    stdout = sys.stdout
+    limits = limits_of(choice.fail_under)
+    with redirect_stdout(sys.stderr):
+        if dry_run:
+            planned, estimates = dry_run_of(model, choice, options)
+            lines = list(_estimate_lines(planned, estimates))
+            printed = strict_json.dumps(_estimates_as_json(planned, estimates)) if output == "json" else None
+        else:
+            scored = score_model(model, choice, options)
+            lines = [scored.summary(), *_next(choice, scored)]
+            printed = strict_json.dumps(contract.dump(scored.report)) if output == "json" else None
+    print("\n".join(lines) if printed is None else printed.rstrip("\n"), file=stdout, flush=True)
+    failed = [] if dry_run else list(failures(scored.report, limits))
+    for line in failed:
+        print(line, file=sys.stderr)
+    if failed:
+        raise typer.Exit(EXIT_ERROR)
+
+
+def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Score:
+    """Score a model on the chosen benchmarks.
+
+    Raises:
+        ConfigError: an option cannot be used, or no benchmark can be asked; nothing was asked.
+        RunError: a run ended early; its answers are kept, and the same call continues.
+    """
+    _check_against(choice)
+    folders = _dataset_folders(choice)
+    with working(f"opening {options.name or model}"):
+        backend = open_backend(_backend_name(choice, options), model, options)
+    planned = plan_all(folders, choice, backend)
+    for line in planned.notes:
+        note(line)
+    finished = tuple(_ask_all(planned.plans, choice, backend))
+    check_read(finished)
+    report = _report(choice, backend, finished)
+    return Score(report=replace(report, notes=(*report.notes, *planned.notes)), runs=finished)
+
+
+def _check_against(choice: ScoreChoice) -> None:
+    """Check that there are results of the model to compare with.
+
+    Raises:
+        ConfigError: there are none; nothing was asked.
+    """
+    if choice.against is None:
+        return
+    with _results(choice) as roots:
+        folders = {path.name.replace("__", "/") for root in roots for path in root.folder.glob("*@*/*")}
+    if choice.against not in folders:
+        have = ", ".join(sorted(name for name in folders if not name.startswith("baseline/"))) or "none"
+        raise ConfigError(f"--against {choice.against}: there are no results of it; have: {have}")
+
+
+@contextmanager
+def _results(choice: ScoreChoice) -> Iterator[tuple[Root, ...]]:
+    """Yield the folders of results to compare with.
+
+    Accepted results answer all items, so that they are not compared with those of a few.
+    """
+    from leaderboard.verify.entries import Root
+
+    own = Root(choice.out, "local")
+    if choice.quick:
+        yield (own,)
+        return
+    with accepted_results(choice.results) as accepted:
+        yield Root(accepted, "accepted"), own
+
+
+def dry_run_of(model: str, choice: ScoreChoice, options: BackendOptions) -> tuple[Planned, list[Estimate]]:
+    """Plan what :func:`score_model` would ask, and estimate what that takes; nothing is asked of the model.
+
+    An endpoint is probed with a few test calls, because the prompts depend on what it can do.
+    """
+    folders = _dataset_folders(choice)
+    backend = open_outline(_backend_name(choice, options), model, options)
+    planned = plan_all(folders, choice, backend, is_estimate=True)
+    stores, name = AnswerStores(root=choice.out, cache=None), backend.model.id
+    return planned, [sampled_estimate(plan, backend, stores, name, n_items=_ESTIMATED_ITEMS) for plan in planned.plans]
+
+
+def _backend_name(choice: ScoreChoice, options: BackendOptions) -> str:
+    return choice.backend or ("openai" if options.base_url is not None else "transformers")
+
+
+def _dataset_folders(choice: ScoreChoice) -> list[Path]:
+    """Return the folders of the datasets of the chosen benchmarks, after building those that are missing."""
+    folders = []
+    for builder, source in _chosen_builders(choice.benchmarks):
+        folder = choice.datasets / source.dataset
+        with working(f"building {folder}"):
+            build_if_missing(builder, source, folder)
+        manifest = read_manifest(folder)
+        name = f"{manifest.name}@{manifest.version}"
+        if (reason := load_benchmark(manifest.benchmark).retired.get(name)) is not None:
+            raise ConfigError(
+                f"{folder}: version {manifest.version} is retired: {reason}; build it again: "
+                f"biasboard build {builder.name} --out {folder} --overwrite"
+            )
+        folders.append(folder)
+    return folders
+
+
+def _chosen_builders(names: str | None) -> list[tuple[Builder, BuilderSource]]:
+    """Return the builders with the source that needs no input, of all benchmarks or of the named ones."""
+    sources = {
+        builder.name: (builder, source)
+        for builder in all_builders()
+        for source in [next((one for one in builder.sources if one.input is None), None)]
+        if source is not None
+    }
+    wanted = list(sources) if names is None else [name.strip() for name in names.split(",")]
+    for name in wanted:
+        if name not in sources:
+            raise ConfigError(f"--benchmarks {name}: no such benchmark can be built alone; have: {', '.join(sources)}")
+    return [sources[name] for name in dict.fromkeys(wanted)]
+
+
+def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, is_estimate: bool = False) -> Planned:
+    """Plan the configs of some datasets, each with the prompts that fit a model.
+
+    Args:
+        folders: Folders of the datasets.
+        choice: The user's choices.
+        backend: The model.
+        is_estimate: True to read only some items.
+
+    Raises:
+        ConfigError: no config can be asked.
+    """
+    plans: list[Plan] = []
+    notes = []
+    with steps("reading the items") as step:
+        for number, folder in enumerate(folders):
+            manifest = read_manifest(folder)
+            for config in manifest.whole_names:
+                step(f"choosing prompts for {manifest.name} {config}", number, len(folders))
+                task = task_for(shape_listed(manifest, config))
+                selection = _selection(folder, manifest, config, task, choice, is_estimate=is_estimate)
+                plan = Plan(selection, task, prompt_of(task, None))
+                chosen = choose_prompts(plan, prompt_groups(task), backend)
+                plans += [replace(plan, prompt=prompt).for_backend(backend) for prompt in chosen.prompts]
+                if not chosen.prompts:
+                    reasons = "; ".join(f"{name} {why}" for name, why in chosen.passed_over)
+                    notes.append(f"{manifest.name} {config} is not asked: {reasons}")
+                elif chosen.passed_over:
+                    default = chosen.passed_over[0]
+                    name = group_name(chosen.prompts)
+                    notes.append(f"{manifest.name} {config}: {name}, because {default.name} {default.why}")
+    if not plans:
+        raise ConfigError(f"nothing can be asked: {'; '.join(notes)}")
+    return Planned(tuple(plans), tuple(notes))
+
+
+def _selection(
+    folder: Path, manifest: Manifest, config: str, task: Task, choice: ScoreChoice, *, is_estimate: bool
+) -> Selection:
+    limit, splits = task.default_limit, tuple[str, ...]()
+    if choice.quick:
+        limit = _QUICK_ITEMS
+        of_config = dict.fromkeys(entry.split for entry in manifest.splits)
+        splits = tuple(split for split in of_config if split not in task.support_splits)
+    support = task.support_splits
+    if is_estimate:
+        n_items = _ESTIMATED_ITEMS
+        return estimated_selection(
+            folder, manifest, config, splits=splits, limit=limit, support=support, n_items=n_items
+        )
+    return select(folder, manifest, config, splits=splits, limit=limit, support=support)
+
+
+def _ask_all(plans: Sequence[Plan], choice: ScoreChoice, backend: Backend) -> Iterator[Finished]:
+    """Ask what no earlier run has asked, with one bar for all runs, and yield each run when it is finished."""
+    try:
+        scorers = scorers_of(plans, None)
+    except MissingExtraError as error:
+        note(str(error))
+        scorers = ()
+    stores = AnswerStores(root=choice.out, cache=None)
+    check_context(plans, backend, stores, MAX_FAILURE_RATE)
+    with progress(f"asking {backend.model.id}", sum(plan.selection.n_items for plan in plans)) as advance:
+        for plan in plans:
+            options = RunOptions(
+                root=choice.out,
+                command=run_command(plan.signature, backend, limit=plan.selection.limit),
+                scorers=scorers,
+                keep_scores=True,
+                advance=_of_run(advance, plan),
+            )
+            finished = run(plan, backend, options)
+            plan.forget()
+            yield finished
+
+
+def _of_run(advance: Advance, plan: Plan) -> Advance:
+    """Return a callback that counts the items of a run in the bar of all runs, under its name."""
+    name = f"{plan.selection.manifest.name} {plan.selection.config} {plan.prompt.id}"
+
+    def of_run(n: int, /, *, part: str | None = None, earlier: bool = False) -> None:
+        advance(n, part=name, earlier=earlier)
+
+    return of_run
+
+
+def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished]) -> ModelSummary:
+    """Compare finished runs with all results on the same datasets, and summarise the model."""
+    # Imported here, because planning needs none of it.
+    from leaderboard.pages.model_summary import summarise
+    from leaderboard.ranking.boards import assemble
+    from leaderboard.verify.baselines import with_baselines
+    from leaderboard.verify.keys import open_book
+    from leaderboard.verify.loading import load
+
+    memory = machine_memory()
+    signatures = [each.result.signature for each in finished]
+    only = frozenset(f"{signature.dataset}@{signature.dataset_version}" for signature in signatures)
+    with _results(choice) as roots, steps("comparing with the board") as step:
+        loaded = load(
+            roots,
+            open_book(choice.keys or keys_folder(), choice.datasets, None),
+            memory,
+            progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
+            only=only,
+        )
+        for result in loaded.left_out:
+            note(f"left out: {result.reason}")
+        entries = loaded.entries
+        if choice.quick:
+            # Other results on the same datasets are of all items.
+            own = {each.result.signature_sha256 for each in finished}
+            entries = tuple(entry for entry in entries if entry.result.signature_sha256 in own)
+        board = assemble(with_baselines(entries, memory))
+        return summarise(board, backend.model, memory, against=choice.against)
+
+
+def _next(choice: ScoreChoice, scored: Score) -> Iterator[str]:
+    """Yield where the files are, and what can be done with them."""
+    if not scored.report.is_whole:
+        yield "no rank: only some items were asked; leave out --quick for all, the answers are kept"
+    yield f"runs: {scored.runs[0].folder.parents[1]} and beside it; show them: biasboard board --runs {choice.out}"
+
+
+class Limit(NamedTuple):
+    """A value of ``--fail-under``."""
+
+    text: str
+    benchmark: str | None
+    measure: str
+    value: float
+
+
+def limits_of(given: Sequence[str]) -> list[Limit]:
+    """Read the values of ``--fail-under``.
+
+    Raises:
+        ConfigError: one is not MEASURE=VALUE.
+    """
+    limits = []
+    for text in given:
+        name, _, number = text.partition("=")
+        benchmark, _, measure = name.rpartition(".")
+        try:
+            limits.append(Limit(text, benchmark or None, measure, float(number)))
+        except ValueError:
+            raise ConfigError(f"--fail-under {text}: write MEASURE=VALUE, such as accuracy=0.7") from None
+    return limits
+
+
+def failures(report: ModelSummary, limits: Sequence[Limit]) -> Iterator[str]:
+    """Yield a line for each limit that a measure does not keep.
+
+    Raises:
+        ConfigError: no benchmark, or more than one, has a measure of that name, or it has no ideal.
+    """
+    for limit in limits:
+        of_name = [
+            (benchmark.benchmark, measure)
+            for benchmark in report.benchmarks
+            for measure in benchmark.measures
+            if measure.name == limit.measure and limit.benchmark in (None, benchmark.benchmark)
+        ]
+        if len(of_name) != 1:
+            have = ", ".join(f"{one.benchmark}.{measure.name}" for one in report.benchmarks for measure in one.measures)
+            raise ConfigError(f"--fail-under {limit.text}: names {len(of_name)} measures; have: {have}")
+        ((benchmark, measure),) = of_name
+        if measure.ideal is None:
+            raise ConfigError(f"--fail-under {limit.text}: the measure has no ideal; take another")
+        if measure.value is None:
+            yield f"failed: {benchmark}.{measure.name} is unknown: {measure.reason}"
+        elif abs(measure.value - measure.ideal) > abs(limit.value - measure.ideal):
+            yield (
+                f"failed: {benchmark}.{measure.name} is {measure.value:.4f}, farther from {measure.ideal:g} than "
+                f"{limit.value:g}"
+            )
+
+
+def _estimate_lines(planned: Planned, estimates: Sequence[Estimate]) -> Iterator[str]:
+    yield f"what scoring {estimates[0].model} takes, estimated from some items of each config"
+    configs = dict.fromkeys((one.dataset, one.config) for one in estimates)
+    rows = [("", "prompt", "requests", "prompt tokens", "answer tokens at most")]
+    for dataset, config in configs:
+        own = [
+            (plan, one)
+            for plan, one in zip(planned.plans, estimates, strict=True)
+            if (one.dataset, one.config) == (dataset, config)
+        ]
+        of_config = [one for _, one in own]
+        name = group_name([plan.prompt for plan, _ in own])
+        rows.append((f"{dataset} {config}", name, *_counts(of_config)))
+    rows.append(("in all", "", *_counts(estimates)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, second, *numbers in rows:
+        cells = (number.rjust(width) for number, width in zip(numbers, widths[2:], strict=True))
+        yield "  ".join([first.ljust(widths[0]), second.ljust(widths[1]), *cells]).rstrip()
+    yield from planned.notes
+    if any(one.is_priced for one in estimates):
+        yield price_line(estimates)
+    yield from time_lines(estimates)
+    yield "nothing was asked; answers of earlier runs are not asked again, and are counted here"
+
+
+def _counts(estimates: Sequence[Estimate]) -> tuple[str, str, str]:
+    n_requests = sum(one.n_requests for one in estimates)
+    n_prompt = [one.n_prompt_tokens for one in estimates]
+    most = [one.n_prompt_tokens_at_most for one in estimates]
+    answers = [one.n_completion_tokens for one in estimates]
+    prompt = _sum(n_prompt) if None not in n_prompt else "at most " + _sum(most) if None not in most else "unknown"
+    return f"{n_requests:,}", prompt, "unknown" if None in answers else _sum(answers)
+
+
+def _sum(numbers: Sequence[int | None]) -> str:
+    return f"{sum(number or 0 for number in numbers):,}"
+
+
+def _estimates_as_json(planned: Planned, estimates: Sequence[Estimate]) -> JsonValue:
+    return {"runs": estimates_as_json(estimates), "notes": list(planned.notes)}

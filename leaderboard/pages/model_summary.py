@@ -1,0 +1,211 @@
+"""Summarises a model by its headline measures, beside useless predictors and, if wanted, beside another model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.memory import Memory
+from evaluators.benchmark import load_benchmark
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.statistics.jackknife import Deviations
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.pages.compare import measured_of
+from leaderboard.pages.profile import best_useless_of
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.placings import placing, ranked_row
+from leaderboard.ranking.profiles import Profile, ProfileCell, ProfileColumn, entries_of, profiles_of
+from leaderboard.ranking.verdicts import DeviationsOf, Verdict, verdicts
+from leaderboard.ranking.verdicts import Outcome as Judged
+from leaderboard.verify.entries import Entry
+from schemas.documents.base import SCHEMA_VERSION
+from schemas.documents.model_summary import (
+    BenchmarkSummary,
+    Difference,
+    MeasureValue,
+    ModelSummary,
+    NamedValue,
+    Outcome,
+    Rank,
+)
+from schemas.documents.result import Model
+
+
+class _Pair(NamedTuple):
+    """Two models of a board, by their identities."""
+
+    model: str
+    against: str | None
+
+
+def summarise(board: Board, model: Model, memory: Memory, *, against: str | None = None) -> ModelSummary:
+    """Summarise a model.
+
+    Of several conditions under which it was asked, those count that the benchmark shows first, among those that the
+    model to compare with was asked under too, if there are any.
+
+    Args:
+        board: All tables.
+        model: The model.
+        memory: Memory of this machine, which holds values that take long to compute.
+        against: Id of the model to compare with; None for none.
+
+    Raises:
+        ConfigError: the board has no model of that id.
+    """
+    pair = _Pair(model.identity_sha256, None if against is None else _identity(board, against))
+    found = verdicts(board, _deviations(pair, memory)) if against is not None else None
+    summaries, are_whole, names = [], True, set[str]()
+    for benchmark in board.benchmarks:
+        profiles = [profile for profile in profiles_of(board, benchmark) if pair.model in _identities(profile)]
+        shared = [profile for profile in profiles if pair.against in _identities(profile)]
+        for profile in (shared or profiles)[:1]:
+            judged = {}
+            if found is not None and shared:
+                of_pair = found.pairs.get(_ordered(pair), ())
+                judged = {
+                    measure.column.headline.name: each
+                    for each in of_pair
+                    if (measure := found.measures[each.measure]).profile.scope == profile.scope
+                }
+            summaries.append(_of_benchmark(board, profile, pair, judged, against))
+            entries = _entries(profile, pair.model)
+            are_whole &= all(entry.match.extent == "whole" for entry in entries)
+            names |= {entry.result.model.id for entry in entries}
+    return ModelSummary(
+        schema_version=SCHEMA_VERSION,
+        model=model.id,
+        revision=model.revision,
+        identity_sha256=model.identity_sha256,
+        against=against,
+        is_whole=are_whole,
+        benchmarks=tuple(summaries),
+        notes=tuple(
+            f"these weights are on the board as {name}, whose results count" for name in sorted(names - {model.id})
+        ),
+    )
+
+
+def _identity(board: Board, model_id: str) -> str:
+    """Return the identity of the first model with an id."""
+    models = [row.entry.result.model for table in board.tables for row in table.rows if not row.entry.is_baseline]
+    identity = next((model.identity_sha256 for model in models if model.id == model_id), None)
+    if identity is None:
+        have = ", ".join(sorted({model.id for model in models})) or "none"
+        raise ConfigError(f"--against {model_id}: no such model on the board; have: {have}")
+    return identity
+
+
+def _identities(profile: Profile) -> frozenset[str]:
+    return frozenset(identity for column in profile.columns for identity in column.cells)
+
+
+def _entries(profile: Profile, identity: str) -> list[Entry]:
+    """Return the results of a model that the values of a profile come from, each once."""
+    cells = (column.cells.get(identity) for column in profile.columns)
+    rows = [cell.row for cell in cells if cell is not None and cell.row is not None]
+    return list({id(entry): entry for row in rows for entry in entries_of(row)}.values())
+
+
+def _ordered(pair: _Pair) -> tuple[str, str]:
+    first, second = sorted((pair.model, pair.against or ""))
+    return first, second
+
+
+def _of_benchmark(
+    board: Board,
+    profile: Profile,
+    pair: _Pair,
+    judged: Mapping[str, Verdict],
+    against: str | None,
+) -> BenchmarkSummary:
+    cells = [(column, cell) for column in profile.columns if (cell := column.cells.get(pair.model)) is not None]
+    entries = _entries(profile, pair.model)
+    model_id = entries[0].result.model.id
+    row = ranked_row(board, profile, pair.model, model_id)
+    rank = None if row is None else row.rank
+    counts = [entry.result.counts for entry in entries]
+    return BenchmarkSummary(
+        benchmark=profile.benchmark,
+        heading=load_pages(profile.benchmark).heading,
+        dataset=profile.scope.dataset,
+        dataset_version=profile.scope.dataset_version,
+        protocol=profile.scope.protocol,
+        rank=None if rank is None else Rank(best=rank.best, worst=rank.worst, n_ranked=rank.n_ranked),
+        why_unranked=placing(board, profile, model_id, row).removeprefix("no rank: ") if rank is None else None,
+        why_not_compared=None if judged or against is None else _why_not_compared(board, profile, pair, against),
+        measures=tuple(_measure(column, cell, profile, pair, judged) for column, cell in cells if cell.metric),
+        results=tuple(sorted({entry.result.signature_sha256 for entry in entries})),
+        n_missing=sum(count.items - count.scored for count in counts),
+        n_items=sum(count.items for count in counts),
+    )
+
+
+def _why_not_compared(board: Board, profile: Profile, pair: _Pair, against: str) -> str:
+    others = [other for other in profiles_of(board, profile.benchmark) if pair.against in _identities(other)]
+    if not others:
+        return f"{against} has no result on this benchmark"
+    scope = others[0].scope
+    return f"{against} was asked otherwise ({scope.dataset} {scope.dataset_version}, {scope.protocol})"
+
+
+def _measure(
+    column: ProfileColumn, cell: ProfileCell, profile: Profile, pair: _Pair, judged: Mapping[str, Verdict]
+) -> MeasureValue:
+    metric, headline = cell.metric, column.headline
+    assert metric is not None
+    assert cell.row is not None
+    useless = best_useless_of(column, load_benchmark(profile.benchmark))
+    entries = entries_of(cell.row)
+    difference = None
+    verdict = judged.get(headline.name)
+    if verdict is not None and pair.against is not None:
+        other = column.cells[pair.against].metric
+        assert other is not None
+        difference = _difference(verdict, other.value or 0.0, is_first=_ordered(pair)[0] == pair.model)
+    return MeasureValue(
+        name=headline.name,
+        label=headline.label,
+        sentence=headline.sentence,
+        config=entries[0].result.signature.config if len(entries) == 1 else None,
+        value=metric.value,
+        reason=metric.reason,
+        interval=metric.interval,
+        ideal=metric.ideal,
+        minimum=metric.minimum,
+        maximum=metric.maximum,
+        ranks=column.ranks,
+        useless=None if useless is None else NamedValue(name=useless.name, value=useless.metric.value or 0.0),
+        difference=difference,
+    )
+
+
+def _difference(verdict: Verdict, value: float, *, is_first: bool) -> Difference:
+    lead = verdict.lead if is_first else -verdict.lead
+    half = verdict.half_width
+    low, high = (None, None) if half is None else (lead - half, lead + half)
+    outcomes: Mapping[Judged, Outcome] = {
+        "first": "better" if is_first else "worse",
+        "second": "worse" if is_first else "better",
+        "same": "same",
+        "differs": "differs",
+        "unknown": "unknown",
+    }
+    return Difference(value=value, lead=lead, low=low, high=high, outcome=outcomes[verdict.outcome])
+
+
+def _deviations(pair: _Pair, memory: Memory) -> DeviationsOf:
+    """Return a source of the deviations of the two models; those of others are not needed."""
+
+    def deviations_of(entry: Entry, metric: str) -> Deviations | None:
+        if entry.result.model.identity_sha256 not in pair:
+            return None
+        if metric in entry.deviations or entry.folder is None:
+            return entry.deviations.get(metric)
+        headlines = [headline.name for headline in load_pages(entry.result.signature.benchmark).headlines]
+        own = {definition.name for definition in metric_definitions(entry.result.signature.task)}
+        names = [name for name in dict.fromkeys(headlines) if name in own]
+        return measured_of(entry, names, memory).deviations.get(metric)
+
+    return deviations_of

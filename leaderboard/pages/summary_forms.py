@@ -1,0 +1,153 @@
+"""Writes the summary of a model as text for a terminal, as a data frame and as a Markdown table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from leaderboard.model_facts import display_name
+from leaderboard.pages.markup import number
+from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
+
+
+def summary_lines(summary: ModelSummary) -> Iterator[str]:
+    """Yield the lines of a summary for a terminal: a heading for each benchmark, and a line for each measure."""
+    table = [("", *_headings(summary)), *(_row(summary, measure) for _, measure in _measures(summary))]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    heading, *rows = (_aligned(row, widths) for row in table)
+    lines = iter(rows)
+    yield f"{summary.model}{'' if summary.against is None else f' against {summary.against}'}"
+    yield heading
+    for benchmark in summary.benchmarks:
+        yield f"{benchmark.heading} ({conditions(benchmark)}): {placing_text(benchmark)}"
+        yield from (next(lines) for _ in benchmark.measures)
+        if benchmark.why_not_compared is not None:
+            yield f"  not compared: {benchmark.why_not_compared}"
+    yield from summary.notes
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    name, *values = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+    return "  ".join(["", name, *values]).rstrip()
+
+
+def conditions(benchmark: BenchmarkSummary) -> str:
+    """Return what was asked, and how."""
+    return f"{benchmark.dataset} {benchmark.dataset_version}, {benchmark.protocol}"
+
+
+def placing_text(benchmark: BenchmarkSummary) -> str:
+    """Return the rank range, or why there is none."""
+    rank = benchmark.rank
+    if rank is None:
+        return f"no rank: {benchmark.why_unranked}"
+    ranks = f"{rank.best}" if rank.best == rank.worst else f"{rank.best}\N{EN DASH}{rank.worst}"
+    return f"rank {ranks} of {rank.n_ranked}"
+
+
+def _measures(summary: ModelSummary) -> Iterator[tuple[BenchmarkSummary, MeasureValue]]:
+    return ((benchmark, measure) for benchmark in summary.benchmarks for measure in benchmark.measures)
+
+
+def _headings(summary: ModelSummary) -> tuple[str, ...]:
+    if summary.against is None:
+        return _HEADINGS
+    return *_HEADINGS, display_name(summary.against), "nearer to the ideal by"
+
+
+def _row(summary: ModelSummary, measure: MeasureValue) -> tuple[str, ...]:
+    """Return the cells of a measure, its label first."""
+    if measure.value is None:
+        return measure.label, f"none: {measure.reason}", *[""] * (len(_headings(summary)) - 1)
+    useless = measure.useless
+    cells = (
+        measure.label,
+        _number(measure, measure.value),
+        interval_of(measure),
+        "" if measure.ideal is None else f"{measure.ideal:g}",
+        "" if useless is None else f"{_number(measure, useless.value)} {useless.name}",
+    )
+    difference = measure.difference
+    if summary.against is None:
+        return cells
+    if difference is None:
+        return *cells, "", ""
+    return *cells, _number(measure, difference.value), difference_of(measure)
+
+
+def _number(measure: MeasureValue, value: float) -> str:
+    return number(value, signed=measure.minimum < 0)
+
+
+def interval_of(measure: MeasureValue) -> str:
+    """Return the interval of a measure in brackets; empty without one."""
+    if measure.interval is None:
+        return ""
+    return f"[{_number(measure, measure.interval.low)}, {_number(measure, measure.interval.high)}]"
+
+
+def difference_of(measure: MeasureValue) -> str:
+    """Return how much nearer to the ideal the model is than the other, with the interval and what that says."""
+    difference = measure.difference
+    if difference is None:
+        return ""
+    if difference.low is None or difference.high is None:
+        return f"{number(difference.lead, signed=True)} (no interval)"
+    words = {"better": "better", "worse": "worse", "same": "not separable", "differs": "differs"}[difference.outcome]
+    if difference.outcome == "same" and not difference.low <= 0 <= difference.high:
+        words = "not separable, as missing answers could turn it"
+    low, high = number(difference.low, signed=True), number(difference.high, signed=True)
+    return f"{number(difference.lead, signed=True)} [{low}, {high}] {words}"
+
+
+def markdown(summary: ModelSummary) -> str:
+    """Return a summary as a Markdown table, with the rank of each benchmark above its measures."""
+    headings = ("", *_headings(summary))
+    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    for benchmark in summary.benchmarks:
+        title = f"**{benchmark.heading}** ({conditions(benchmark)}): {placing_text(benchmark)}"
+        lines.append("| " + " | ".join([_cell(title), *[""] * (len(headings) - 1)]) + " |")
+        lines += ["| " + " | ".join(map(_cell, _row(summary, measure))) + " |" for measure in benchmark.measures]
+    return "\n".join([*lines, ""])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def frame(summary: ModelSummary) -> pd.DataFrame:
+    """Return a summary as a data frame with one row for each measure; unknown values are missing."""
+    import pandas as pd
+
+    rows = [
+        {
+            "model": summary.model,
+            "benchmark": benchmark.benchmark,
+            "dataset": benchmark.dataset,
+            "dataset_version": benchmark.dataset_version,
+            "protocol": benchmark.protocol,
+            "config": measure.config,
+            "measure": measure.name,
+            "value": measure.value,
+            "low": None if measure.interval is None else measure.interval.low,
+            "high": None if measure.interval is None else measure.interval.high,
+            "ideal": measure.ideal,
+            "useless_predictor": None if measure.useless is None else measure.useless.name,
+            "useless_value": None if measure.useless is None else measure.useless.value,
+            "rank_best": None if benchmark.rank is None or not measure.ranks else benchmark.rank.best,
+            "rank_worst": None if benchmark.rank is None or not measure.ranks else benchmark.rank.worst,
+            "against": summary.against,
+            "against_value": None if measure.difference is None else measure.difference.value,
+            "lead": None if measure.difference is None else measure.difference.lead,
+            "lead_low": None if measure.difference is None else measure.difference.low,
+            "lead_high": None if measure.difference is None else measure.difference.high,
+            "outcome": None if measure.difference is None else measure.difference.outcome,
+        }
+        for benchmark, measure in _measures(summary)
+    ]
+    return pd.DataFrame(rows)

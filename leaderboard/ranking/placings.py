@@ -1,0 +1,44 @@
+"""Finds what a profile says of a model: its values, the row with its rank, and the rank or why it has none."""
+
+from __future__ import annotations
+
+from evaluators.benchmark import load_benchmark
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.index_tables import IndexRow
+from leaderboard.ranking.profiles import AnyRow, Profile, entries_of, tables_of
+
+
+def identities_of(profile: Profile, model_id: str) -> list[str]:
+    """Return the identities of a model id that a profile has values of, the best placed one first."""
+    rows = {identity: row for column in profile.columns for identity, cell in column.cells.items() if (row := cell.row)}
+    known = dict.fromkeys(identity for identity in [*profile.rows, *rows] if identity in rows)
+    return [identity for identity in known if entries_of(rows[identity])[0].result.model.id == model_id]
+
+
+def ranked_row(board: Board, profile: Profile, identity: str, model_id: str) -> AnyRow | None:
+    """Return the row whose rank is the model's in a benchmark; None if it has none."""
+    row = profile.rows.get(identity)
+    if isinstance(row, IndexRow) or not load_benchmark(profile.benchmark).indices:
+        return row
+    rows = (row for table in tables_of(board, profile.benchmark) for row in table.rows)
+    return next((each for each in rows if isinstance(each, IndexRow) and each.model.id == model_id), row)
+
+
+def placing(board: Board, profile: Profile, model_id: str, row: AnyRow | None) -> str:
+    """Return the rank of a model in words, or why it has none.
+
+    Args:
+        board: All tables.
+        profile: The profile that has values of the model.
+        model_id: Id of the model.
+        row: Its row as :func:`ranked_row` returns it.
+    """
+    if row is not None:
+        if row.rank is not None:
+            return f"rank {row.rank} of {row.rank.n_ranked}"
+        return f"no rank: {'; '.join(row.reasons) or 'the index ranks'}"
+    # Not compared by protocol: that of an index also names prompts that differ from the protocol's own.
+    scope = profile.scope[:3]
+    left_out = [each for place, of_place in board.indices.incomplete.items() if place[:3] == scope for each in of_place]
+    reasons = [each.reason for each in left_out if each.model_id == model_id]
+    return f"no rank: {reasons[0] if reasons else 'it has no result in the table that ranks'}"

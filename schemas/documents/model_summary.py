@@ -1,0 +1,129 @@
+"""The summary of a model: its headline measures on every benchmark that it was asked, and what they are compared with.
+
+The command ``score`` prints it as JSON, and model cards are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from typing_extensions import override
+
+from schemas.documents.base import Count, Document, Name, Positive, Sha256, Text, Version
+from schemas.documents.model_facts import ModelId
+from schemas.documents.result import Interval
+
+Outcome: TypeAlias = Literal["better", "worse", "same", "differs", "unknown"]
+"""``better`` and ``worse`` are separable differences, ``same`` is one that the data do not separate, ``differs`` one of
+a measure without an ideal, and ``unknown`` one without an interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedValue(Document):
+    """A value of another model or of a useless predictor."""
+
+    name: Text
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference(Document):
+    """The difference between the model and the one that it is compared with, on the same items."""
+
+    value: float
+    """Value of the other model."""
+    lead: float
+    """How much nearer to the ideal the model is, negative if it is farther; without an ideal, how much larger it is."""
+    low: float | None
+    """Lower end of the 95 % interval of the lead, widened for all measures of the comparison; None if it is unknown."""
+    high: float | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureValue(Document):
+    """A headline measure of the model."""
+
+    name: Name
+    """Name of the metric or index."""
+    label: Text
+    sentence: Text
+    """What the value says."""
+    config: Name | None
+    """Config on which it was measured; None for an index of several results."""
+    value: float | None
+    reason: Text | None
+    """Why there is no value; None if there is one."""
+    interval: Interval | None
+    ideal: float | None
+    minimum: float
+    maximum: float | None
+    ranks: bool
+    """True if the measure ranks the models."""
+    useless: NamedValue | None
+    """The useless predictor that comes nearest to the ideal; None if there is none."""
+    difference: Difference | None
+    """None if nothing is compared, or not under the same conditions."""
+
+    @override
+    def problems(self) -> Iterator[str]:
+        if self.value is None and self.difference is not None:
+            yield "difference: a measure without a value has none; make the summary again"
+        if (self.value is None) == (self.reason is None):
+            yield "value: a measure has either a value or a reason why it has none; make the summary again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank(Document):
+    """The range of ranks that the data allow."""
+
+    best: Positive
+    worst: Positive
+    n_ranked: Positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkSummary(Document):
+    """What one benchmark says of the model."""
+
+    benchmark: Name
+    heading: Text
+    dataset: Name
+    dataset_version: Version
+    protocol: Text
+    """Prompt, or protocol of several prompts, by which the model was asked."""
+    rank: Rank | None
+    why_unranked: Text | None
+    """Why the model has no rank; None if it has one."""
+    why_not_compared: Text | None
+    """Why it is not compared with the other model; None if it is, or if there is none."""
+    measures: tuple[MeasureValue, ...]
+    results: tuple[Sha256, ...]
+    """Hashes of the signatures of the results behind the values."""
+    n_missing: Count
+    """Number of items without a score in these results: refused, unread or failed."""
+    n_items: Count
+
+    @override
+    def problems(self) -> Iterator[str]:
+        if (self.rank is None) == (self.why_unranked is None):
+            yield "rank: a model has either a rank or a reason why it has none; make the summary again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary(Document):
+    """The headline measures of one model."""
+
+    schema_version: Version
+    model: ModelId
+    revision: Text | None
+    identity_sha256: Sha256
+    against: ModelId | None
+    """Model that it is compared with; None if there is none."""
+    is_whole: bool
+    """False if only some items were asked, so that nothing has a rank."""
+    benchmarks: tuple[BenchmarkSummary, ...]
+    notes: tuple[Text, ...] = ()
+    """What else a reader must know, such as benchmarks that were not asked and why."""

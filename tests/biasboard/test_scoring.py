@@ -1,0 +1,167 @@
+"""``biasboard score``: one command from a model's name to a table."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from biasboard import build, score
+from biasboard.ground.command_line import EXIT_ERROR
+from biasboard.ground.errors import ConfigError
+from biasboard.scoring import failures, limits_of
+from schemas.documents.model_summary import ModelSummary
+from schemas.files import contract
+from schemas.folders.run_folder import read_run
+from tests.commands import run, started
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
+from tests.evaluators.made_data import save_tiny_llama
+
+BENCHMARK = "synthbias"
+
+
+@pytest.fixture(scope="module")
+def datasets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the datasets, of which one is built."""
+    folder = tmp_path_factory.mktemp("datasets")
+    build(BENCHMARK, out=folder / BENCHMARK)
+    return folder
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[FakeEndpoint]:
+    """A server of messages without log-probabilities."""
+    pytest.importorskip("openai", reason="the extra openai is not installed")
+    tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
+    with FakeEndpoint(tokenizer, serves=frozenset({"chat", "models"}), alter=letter) as served:
+        yield served
+
+
+def letter(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+    """The first option, always."""
+    answer["choices"][0]["message"]["content"] = "A"
+    return answer
+
+
+def command(datasets: Path, out: Path, model: str | Path, *more: str | Path) -> tuple[str | Path, ...]:
+    folders = ("--datasets", datasets, "--out", out, "--results", out / "none-accepted")
+    (out / "none-accepted").mkdir(parents=True, exist_ok=True)
+    return "-m", "biasboard", "score", model, "--benchmarks", BENCHMARK, *folders, *more
+
+
+def questions(endpoint: FakeEndpoint) -> dict[str, int]:
+    """How often each question was answered; test calls do not ask who a pronoun refers to."""
+    return {text: n for text, n in endpoint.answered.items() if "refer" in text}
+
+
+@pytest.mark.slow
+def test_a_chat_endpoint_is_asked_in_words_and_a_killed_command_continues(
+    datasets: Path, endpoint: FakeEndpoint, tmp_path: Path
+) -> None:
+    asked = command(datasets, tmp_path / "runs", MODEL, "--base-url", endpoint.url, "--quick")
+    dry = run(*asked, "--dry-run", status=0, OPENAI_API_KEY="none")
+    assert "mcq2-generate-v1" in dry.stdout
+    assert not questions(endpoint), "a dry run asks nothing but test calls"
+    endpoint.delay = 0.2
+    with started(*asked, OPENAI_API_KEY="none") as first:
+        while not questions(endpoint):
+            assert first.poll() is None, first.stderr
+            time.sleep(0.01)
+        first.kill()
+    endpoint.delay = 0.0
+    done = run(*asked, "--format", "json", status=0, OPENAI_API_KEY="none")
+    summary = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
+    assert "mcq2-generate-v1, because intrinsic-v1 needs option_logprobs" in " ".join(summary.notes)
+    (of_benchmark,) = summary.benchmarks
+    assert of_benchmark.benchmark == BENCHMARK
+    assert not summary.is_whole
+    assert of_benchmark.rank is None
+    # What was under way when it was killed had been sent and not stored.
+    twice = [text for text, n in questions(endpoint).items() if n > 1]
+    assert len(twice) <= endpoint.most_at_a_time
+    n_before = endpoint.n_received
+    again = run(*asked, status=0, OPENAI_API_KEY="none")
+    assert endpoint.n_received - n_before < 20, "only test calls: everything was answered before"
+    for measure in of_benchmark.measures:
+        assert measure.label in again.stdout
+    assert len(again.stdout.splitlines()) <= 25
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.mark.slow
+def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
+    datasets: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = tmp_path / "runs"
+    limits = ("--fail-under", "accuracy_gap=1", "--fail-under", f"{BENCHMARK}.worst_group_accuracy=1")
+    asked = command(datasets, runs, model, "--name", "acme/tiny", "--quick", "--format", "json")
+    done = run(*asked, *limits, status=EXIT_ERROR)
+    assert done.stderr.count("failed: ") == 1
+    assert f"failed: {BENCHMARK}.worst_group_accuracy is 0." in done.stderr
+    summary = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
+    (of_benchmark,) = summary.benchmarks
+    results = [read_run(path.parent).result for path in runs.rglob("result.json")]
+    assert {result.signature.prompt for result in results} == {"intrinsic-v1"}
+    assert {result.signature_sha256 for result in results} >= {*of_benchmark.results}
+    for measure in of_benchmark.measures:
+        (metric,) = [
+            metric
+            for result in results
+            for metric in result.metrics
+            if result.signature.config == measure.config and metric.name == measure.name and not metric.group
+        ]
+        assert (metric.value, metric.interval) == (measure.value, measure.interval)
+    scored = score(str(model), name="acme/tiny", benchmarks=BENCHMARK, quick=True, datasets=datasets, out=runs)
+    attempts = {result.signature_sha256: result.usage.n_attempts for result in results}
+    assert {run.result.signature_sha256: run.result.usage.n_attempts for run in scored.runs} == attempts
+    assert capsys.readouterr().out == ""
+    assert [finished.result.model.id for finished in scored.runs] == ["acme/tiny"] * 2
+    assert scored.report.benchmarks == summary.benchmarks
+    assert scored.summary().splitlines()[0] == "acme/tiny"
+    assert scored.to_markdown().startswith("| ")
+    assert list(scored.to_frame()["model"].unique()) == ["acme/tiny"]
+    for text, message in (
+        ("nothing=0.5", "names 0 measures; have: synthbias.worst_group_accuracy"),
+        ("accuracy", "write MEASURE=VALUE, such as accuracy=0.7"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(f"--fail-under {text}: {message}")):
+            list(failures(summary, limits_of([text])))
+
+
+@pytest.mark.slow
+def test_a_dry_run_makes_the_choices_of_the_run_and_reads_no_weights(
+    datasets: Path, model: Path, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for path in model.iterdir():
+        if path.suffix != ".safetensors":
+            (bare / path.name).write_bytes(path.read_bytes())
+    dry = run(*command(datasets, tmp_path / "runs", bare), "--dry-run", "--format", "json", status=0)
+    told = json.loads(dry.stdout)
+    assert {each["prompt"] for each in told["runs"]} == {"intrinsic-v1"}
+    # Each sentence of 6,320 on each side, with two options each in one request.
+    assert [each["n_requests"] for each in told["runs"]] == [6320, 6320]
+    assert all(each["n_prompt_tokens"] > 6320 for each in told["runs"])
+    assert not (tmp_path / "runs").exists() or not any((tmp_path / "runs").rglob("*.sqlite"))
+    whole = run(*command(datasets, tmp_path / "runs", bare), status=EXIT_ERROR)
+    assert whole.stderr.splitlines()[-1].startswith("error: model")
+
+
+@pytest.mark.slow
+def test_what_cannot_be_scored_is_said_in_one_line(datasets: Path, tmp_path: Path) -> None:
+    done = run(*command(datasets, tmp_path / "runs", "x/y")[:-8], "--benchmarks", "none", status=EXIT_ERROR)
+    assert done.stderr.startswith("error: --benchmarks none: no such benchmark can be built alone; have: ")
+    done = run(*command(datasets, tmp_path / "runs", "x/y", "--against", "acme/none"), status=EXIT_ERROR)
+    assert done.stderr == "error: --against acme/none: there are no results of it; have: none\n"
