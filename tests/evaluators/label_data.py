@@ -196,7 +196,7 @@ def _part_records(plan: Plan, part: PlannedPart, answer: Answer) -> list[Record]
         for (split, item), requests in zip(part.items, part.requests, strict=True)
         if isinstance(item, LabelItem)
     ]
-    return records_of(plan, part, part.requests, responses, chat=False)
+    return list(records_of(plan, part, part.requests, responses, chat=False))
 
 
 def _response(probabilities: Sequence[float] | None) -> Response:

@@ -31,7 +31,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def records(plan: Plan, backend: Backend, *, chat: bool) -> list[Record]:
     (part,) = plan.parts
     answers = all_answers_of(backend, [request for requests in part.requests for request in requests])
-    return records_of(plan, part, part.requests, [[answer] for answer in answers], chat=chat)
+    return list(records_of(plan, part, part.requests, [[answer] for answer in answers], chat=chat))
 
 
 @pytest.mark.parametrize("chat", [False, True])
