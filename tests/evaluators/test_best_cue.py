@@ -32,7 +32,7 @@ def requests_of(items: list[CoreferenceItem], prompt: str) -> dict[str, tuple[Co
 def chosen(request: Request, response: Response) -> str | None:
     """Return the outcome that a response prefers; None if it prefers none."""
     if isinstance(request, GenerateRequest):
-        return None if response.text is None else request.outcomes["ABC".index(response.text)]
+        return response.text
     assert isinstance(request, ChoiceRequest)
     values = [float(str(value)) for value in response.option_logprobs]
     best = [outcome for outcome, value in zip(request.outcomes, values, strict=True) if value == max(values)]
