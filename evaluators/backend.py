@@ -36,9 +36,9 @@ from pydantic import ConfigDict, Field
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.plugins import PlugIns
 from evaluators.adapter_set import AdapterSet
 from evaluators.backend_options import BackendOptions
+from evaluators.kinds import BACKENDS
 from schemas.documents.record import Exchange, ExchangeStatus
 from schemas.documents.result import Model
 
@@ -48,7 +48,6 @@ an image. No backend has ``import``: it marks answers imported from elsewhere.""
 OF_LANGUAGE_MODELS: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
 """Abilities of a language model whose every logit a backend sees."""
 _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
-BACKENDS = PlugIns("backends", "evaluators.backends", word="backend", defines="open_backend")
 
 
 @lru_cache(maxsize=1024)

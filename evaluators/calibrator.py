@@ -17,11 +17,8 @@ import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.plugins import PlugIns
+from evaluators.kinds import CALIBRATIONS
 
-CALIBRATIONS = PlugIns(
-    "calibrations", "evaluators.calibration", word="calibration", defines="CALIBRATION", suffix="_calibration"
-)
 # The released code divides by priors unchecked, and fails if one is 0.
 SMALLEST_PRIOR = 1e-6
 """Smallest number that a correction divides by: a prior over its uniform probability, or the prior itself."""

@@ -24,14 +24,13 @@ from pydantic import TypeAdapter, ValidationError
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.plugins import PlugIns
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, Request, Response, Runtime
+from evaluators.kinds import HARNESSES, harness_names
 from evaluators.task import Prompt
 from schemas.documents.result import Signature
 from schemas.files import contract
 
-HARNESSES = PlugIns("harnesses", "evaluators.harnesses", word="harness", defines="HARNESS")
 FORMAT = "1"
 """Version of the facts that an export carries."""
 FACTS = "biasboard"
@@ -320,11 +319,6 @@ def _check_one_model(path: Path, logs: Sequence[HarnessLog]) -> None:
                 f"--input {path}: {first.name} and {log.name} need not be of one model, since their evaluations "
                 "differ; name one of the files"
             )
-
-
-def harness_names() -> tuple[str, ...]:
-    """Return the names of all harnesses, sorted."""
-    return tuple(name.replace("_", "-") for name in HARNESSES.names())
 
 
 def load_harness(name: str) -> Harness:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, cast, get_args
 
 from biasboard.ground.errors import ConfigError, MissingExtraError
-from biasboard.ground.plugins import PlugIns
+from evaluators.kinds import SCORERS
 from schemas.documents.run_files import Scorer, ScorerKind
 
 KINDS: tuple[ScorerKind, ...] = get_args(ScorerKind)
@@ -54,9 +54,6 @@ class TextScorer(Protocol):
         Yields:
             Index and values of each text that gets a score, as soon as they are known.
         """
-
-
-SCORERS = PlugIns("scorers", "evaluators.scorers", word="scorer", defines="open_scorer")
 
 
 def plain_name(name: str) -> str:

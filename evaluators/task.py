@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.plugins import PlugIns
 from evaluators.backend import Capability, Request
+from evaluators.kinds import TASKS
 from schemas.documents.item_shape import shape_of
 from schemas.documents.record import Exchange, Reading, RecordStatus
 from schemas.documents.result import Normalisation, ScoringMode
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from schemas.documents.run_files import FittedCorrection
     from schemas.files.record_columns import RecordColumns
 
-TASKS = PlugIns("tasks", "evaluators.tasks", word="task", defines="TASK", suffix="_task")
 _OPTIONAL = frozenset(
     {"max_tokens", "temperature", "stop", "top_p", "n_samples"}
     | {"n_examples", "example_set", "example_rule", "max_prompt_bytes", "max_prompt_tokens"}

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plugins import PlugIns
 from evaluators.benchmark import benchmarks, load_benchmark
+from evaluators.kinds import TASKS
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.task import TASKS
 from leaderboard.benchmark_figures import Figure
 from leaderboard.findings import FindingOf
 from leaderboard.verify.entries import Entry

@@ -15,10 +15,9 @@ import typer
 import yaml
 from markdown.extensions.toc import slugify
 
-from evaluators.backend import BACKENDS
+from evaluators.kinds import BACKENDS, SCORERS, TASKS
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.scorer import SCORERS
-from evaluators.task import TASKS, load_task
+from evaluators.task import load_task
 from tests.commands import REPOSITORY, run
 from tests.reference import MODULES, PAGE, application, render_page, subcommands_of
 

@@ -11,14 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from evaluators.backend import BACKENDS
-from evaluators.benchmark import BENCHMARKS
-from evaluators.calibrator import CALIBRATIONS
-from evaluators.harness import HARNESSES
+from evaluators.kinds import BACKENDS, BENCHMARKS, CALIBRATIONS, HARNESSES, METRICS, SCORERS, TASKS
 from evaluators.metric import MetricDefinition
-from evaluators.runs.measure.measuring import METRICS
-from evaluators.scorer import SCORERS
-from evaluators.task import TASKS
 from leaderboard.benchmark_pages import PAGES
 from leaderboard.result_format import FORMATS
 from schemas.documents.item_shape import SHAPES

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.benchmark import BENCHMARKS as BENCHMARK_FILES
+from evaluators.kinds import BENCHMARKS as BENCHMARK_FILES
+from evaluators.kinds import TASKS as TASK_FILES
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.task import TASKS as TASK_FILES
 from schemas.lexicon import occupations, pronoun_families
 
 REPOSITORY = Path(__file__).parents[1]

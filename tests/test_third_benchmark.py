@@ -58,7 +58,8 @@ def test_its_files_are_sound_and_a_broken_item_is_named(built: Path) -> None:
 
 @pytest.mark.slow
 def test_its_parts_are_listed(built: Path) -> None:
-    listed = run("-m", "evaluators", "list")
+    kinds = (("benchmarks", "greetings"), ("tasks",), ("prompts", "reply"), ("metrics", "reply"))
+    listed = "".join(run("-m", "evaluators", "list", *words) for words in kinds)
     for line in (
         "benchmark greetings",
         "baseline butler: the polite greeting, always",
@@ -68,7 +69,8 @@ def test_its_parts_are_listed(built: Path) -> None:
         "metric courtesy_equality 1.0: ",
     ):
         assert line in listed
-    assert "benchmark greetings" not in commands.output_of("-m", "evaluators", "list")
+    assert "greetings" in run("-m", "evaluators", "list")
+    assert "greetings" not in commands.output_of("-m", "evaluators", "list")
 
 
 def test_its_page_shows_columns_the_metric_without_one_its_note_and_its_index(built: Path) -> None:
@@ -111,9 +113,9 @@ def test_a_baseline_of_another_benchmark_is_refused_before_anything_is_asked(bui
     assert not list((built / "other").rglob("*.sqlite"))
 
 
-def listed_with(plugins: Path) -> str:
-    """List everything with a folder of plug-ins that has a fault, and return the one line that says so."""
-    done = commands.run("-m", "evaluators", "list", status=1, BIASBOARD_PLUGINS=plugins)
+def listed_with(plugins: Path, *kind: str) -> str:
+    """List plug-ins with a folder of them that has a fault, and return the one line that says so."""
+    done = commands.run("-m", "evaluators", "list", *kind, status=1, BIASBOARD_PLUGINS=plugins)
     assert without_progress(done.stderr).count("\n") == 1, done.stderr
     return done.stderr.removeprefix("error: ").strip()
 
@@ -176,7 +178,8 @@ def test_a_fault_of_a_plug_in_is_a_one_line_error(
     source = path.read_text(encoding="utf-8")
     assert text in source
     path.write_text(source.replace(text, replacement), encoding="utf-8")
-    assert message in listed_with(tmp_path / "plugins")
+    kind = path.stem.rpartition("_")[2].removesuffix("s") + "s"
+    assert message in listed_with(tmp_path / "plugins", kind)
 
 
 @pytest.mark.parametrize(

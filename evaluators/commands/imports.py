@@ -28,7 +28,8 @@ from evaluators.commands.shared_options import (
     normalisation_named,
     opened_scorers,
 )
-from evaluators.harness import CountOptionTokens, Harness, HarnessLog, harness_names, load_harness
+from evaluators.harness import CountOptionTokens, Harness, HarnessLog, load_harness
+from evaluators.kinds import harness_names
 from evaluators.runs.ask.context_limit import SPARE_TOKENS, longest_bytes
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
 from evaluators.runs.plan.exported_questions import plan_again

@@ -101,20 +101,34 @@ def test_the_command_of_a_result_reproduces_it(dataset: Path, tmp_path: Path) ->
     assert again.with_name("records.parquet").read_bytes() == path.with_name("records.parquet").read_bytes()
 
 
-def test_list_names_every_plug_in() -> None:
-    done = evaluators("list")
-    assert done.returncode == 0, done.stderr
-    for name in (
-        "baseline",
-        "transformers",
-        "replay",
-        "coreference",
-        "intrinsic-v1",
-        "mcq2-v1",
-        "mcq3-v1",
-        "ucerf 1.0",
-    ):
-        assert name in done.stdout
+def test_list_names_every_plug_in_of_each_kind() -> None:
+    done = evaluators("list", status=0)
+    named = {line.split()[0]: line for line in done.stdout.splitlines()}
+    for kind, name in (("backends", "replay"), ("tasks", "coreference"), ("benchmarks", "superni")):
+        assert name in named[kind]
+        assert name in evaluators("list", kind).stdout
+    assert "\n  prompt mcq3-v1: " in evaluators("list", "prompts", "coreference").stdout
+    assert "\n  metric ucerf 1.0: " in evaluators("list", "metrics", "coreference").stdout
+
+
+def test_the_longest_lists_fit_on_a_page() -> None:
+    longest = (("metrics",), ("metrics", "classification"), ("benchmarks", "superni"), ("prompts", "classification"))
+    outputs = [evaluators("list", *words, status=0).stdout for words in longest]
+    assert max(output.count("\n") for output in outputs) <= 100
+    # After a calibration a metric is the same again.
+    assert "\n  metric accuracy 1.1 (also accuracy_bc, _bcl, " in outputs[1]
+
+
+def test_the_list_of_kinds_loads_no_plug_in_and_no_large_library() -> None:
+    large = ("numpy", "pyarrow", "pandas", "evaluators.task")
+    listing = "from evaluators.__main__ import app; app(['list'], standalone_mode=False)"
+    done = run("-c", f"import sys; {listing}; print(set(sys.modules) & set({large}))", fresh=True, status=0)
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_a_kind_or_name_that_does_not_exist_is_an_error_that_names_those_that_do() -> None:
+    assert_one_line_error(evaluators("list", "metric"), "'metric' is nothing to list; have: benchmarks, ")
+    assert_one_line_error(evaluators("list", "prompts", "x"), "there is no such task; have: assignment, ")
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from evaluators.scorer import NONE, REFERENCE, SCORERS, named_scorers, open_scorers
+from evaluators.kinds import SCORERS
+from evaluators.scorer import NONE, REFERENCE, named_scorers, open_scorers
 from evaluators.scorers import classifier, lexicon, sentence_embedding, stored, vader
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse

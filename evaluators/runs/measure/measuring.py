@@ -11,13 +11,13 @@ from biasboard.ground import strict_json
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.plugins import PlugIns
 from evaluators.adapter_set import trained_items
+from evaluators.kinds import METRICS, TASKS
 from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, StatisticsSource, TableSource
 from evaluators.scorer import TextScorer
 from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.jackknife import Deviations
-from evaluators.task import TASKS, load_task
+from evaluators.task import load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.record import Record
@@ -26,8 +26,6 @@ from schemas.documents.run_files import Corrections, FittedCorrection
 from schemas.files import contract
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import CORRECTIONS, read_corrections
-
-METRICS = PlugIns("metrics", "evaluators.tasks", word="metric file", suffix="_metrics")
 
 
 @cache

@@ -15,7 +15,7 @@ from tests.commands import REPOSITORY
 
 ASKS = """
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import BACKENDS
+from evaluators.kinds import BACKENDS
 try:
     BACKENDS.{call}
 except ConfigError as error:

@@ -1,0 +1,20 @@
+"""The kinds of plug-ins of this package, in a file that imports no library, so that their names are listed quickly."""
+
+from __future__ import annotations
+
+from biasboard.ground.plugins import PlugIns
+
+BACKENDS = PlugIns("backends", "evaluators.backends", word="backend", defines="open_backend")
+BENCHMARKS = PlugIns("benchmarks", "evaluators.tasks", word="benchmark", defines="BENCHMARK", suffix="_benchmark")
+CALIBRATIONS = PlugIns(
+    "calibrations", "evaluators.calibration", word="calibration", defines="CALIBRATION", suffix="_calibration"
+)
+HARNESSES = PlugIns("harnesses", "evaluators.harnesses", word="harness", defines="HARNESS")
+METRICS = PlugIns("metrics", "evaluators.tasks", word="metric file", suffix="_metrics")
+SCORERS = PlugIns("scorers", "evaluators.scorers", word="scorer", defines="open_scorer")
+TASKS = PlugIns("tasks", "evaluators.tasks", word="task", defines="TASK", suffix="_task")
+
+
+def harness_names() -> tuple[str, ...]:
+    """Return the names of all harnesses, sorted."""
+    return tuple(name.replace("_", "-") for name in HARNESSES.names())
