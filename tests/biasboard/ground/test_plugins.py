@@ -98,7 +98,7 @@ def test_an_installed_package_brings_a_metric_by_its_entry_point(tmp_path: Path)
         "SIZE = mean_metric('herd_size', lambda table: table.scored, task='recognition', description='A size.')\n",
         encoding="utf-8",
     )
-    listed = run("from evaluators.__main__ import app; app(['list'])", tmp_path)
+    listed = run("from evaluators.__main__ import app; app(['list', 'metrics', 'recognition'])", tmp_path)
     assert "  metric herd_size 1.0: A size." in listed.splitlines()
     # What was computed without the package, or with another state of its files, is not remembered.
     program = "from biasboard.ground.memory import code_sha256; print(code_sha256())"
