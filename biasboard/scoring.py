@@ -28,11 +28,8 @@ from builders.description import DATASETS_FOLDER, Builder, BuilderSource, all_bu
 from evaluators.backend import Backend, open_backend, open_outline
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.benchmark import load_benchmark
-from evaluators.commands.plans_from_options import prompt_groups, scorers_of
-from evaluators.runs.ask.context_limit import check_context
-from evaluators.runs.ask.pipeline import Finished, run
+from evaluators.commands.plans_from_options import named_prompts, prompt_groups, scorers_of
 from evaluators.runs.ask.prompt_choice import choose_prompts, group_name
-from evaluators.runs.measure.unread_answers import check_read
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import (
     Estimate,
@@ -45,10 +42,8 @@ from evaluators.runs.plan.plan import Plan, run_command
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
 from evaluators.runs.plan.selection import Selection, estimated_selection, select, shape_listed
 from evaluators.task import Task, prompt_of, task_for
-from leaderboard.commands.folder_options import BY_DEFAULT
-from leaderboard.commands.results_option import RESULTS_HELP, accepted_results
+from leaderboard.commands.folder_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, keys_folder
-from leaderboard.verify.entries import Root
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import ModelSummary
 from schemas.files import contract
@@ -57,6 +52,7 @@ from schemas.folders.dataset_folder import read_manifest
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evaluators.runs.ask.pipeline import Finished
     from leaderboard.verify.entries import Root
 
 _QUICK_ITEMS = 24
@@ -74,6 +70,12 @@ class ScoreChoice:
         "Backend that calls the model; by default openai with --base-url, and transformers without.", panel=MODEL_PANEL
     )
     benchmarks: str | None = option("Benchmarks, separated by commas; by default all that need no data of yours.")
+    prompts: tuple[str, ...] = option(
+        "Prompt or protocol for the configs that have it, or CONFIG=PROMPT; by default the first that fits the model. "
+        "Repeatable.",
+        flag="--prompt",
+        default=(),
+    )
     quick: bool | None = option("Ask a few items of each config: a look in minutes, which gives no rank.")
     against: str | None = option("Id of a model on the board, or of a run of yours, to compare with.")
     fail_under: tuple[str, ...] = option(
@@ -156,6 +158,10 @@ def score_command(
     failed = [] if dry_run else list(failures(scored.report, limits))
     for line in failed:
         print(line, file=sys.stderr)
+    if not dry_run:
+        from evaluators.runs.measure.unread_answers import check_read
+
+        check_read(scored.runs)
     if failed:
         raise typer.Exit(EXIT_ERROR)
 
@@ -175,7 +181,6 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Sco
     for line in planned.notes:
         note(line)
     finished = tuple(_ask_all(planned.plans, choice, backend))
-    check_read(finished)
     report = _report(choice, backend, finished)
     return Score(report=replace(report, notes=(*report.notes, *planned.notes)), runs=finished)
 
@@ -207,6 +212,8 @@ def _results(choice: ScoreChoice) -> Iterator[tuple[Root, ...]]:
     if choice.quick:
         yield (own,)
         return
+    from leaderboard.commands.results_option import accepted_results
+
     with accepted_results(choice.results) as accepted:
         yield Root(accepted, "accepted"), own
 
@@ -273,7 +280,8 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
         ConfigError: no config can be asked.
     """
     plans: list[Plan] = []
-    notes = []
+    notes: dict[str, list[str]] = {}
+    used = set[str]()
     with steps("reading the items") as step:
         for number, folder in enumerate(folders):
             manifest = read_manifest(folder)
@@ -282,18 +290,25 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
                 task = task_for(shape_listed(manifest, config))
                 selection = _selection(folder, manifest, config, task, choice, is_estimate=is_estimate)
                 plan = Plan(selection, task, prompt_of(task, None))
-                chosen = choose_prompts(plan, prompt_groups(task), backend)
+                named = named_prompts(task, config, choice.prompts)
+                used |= {name for name in choice.prompts if name.partition("=")[2] in named or name in named}
+                chosen = choose_prompts(plan, prompt_groups(task, named=named), backend)
                 plans += [replace(plan, prompt=prompt).for_backend(backend) for prompt in chosen.prompts]
                 if not chosen.prompts:
                     reasons = "; ".join(f"{name} {why}" for name, why in chosen.passed_over)
-                    notes.append(f"{manifest.name} {config} is not asked: {reasons}")
+                    notes.setdefault(f"not asked: {reasons}", []).append(f"{manifest.name} {config}")
                 elif chosen.passed_over:
                     default = chosen.passed_over[0]
                     name = group_name(chosen.prompts)
-                    notes.append(f"{manifest.name} {config}: {name}, because {default.name} {default.why}")
+                    why = f"{name}, because {default.name} {default.why}"
+                    notes.setdefault(why, []).append(f"{manifest.name} {config}")
+    for name in choice.prompts:
+        if name not in used:
+            raise ConfigError(f"--prompt {name}: no config has it; see biasboard list")
+    lines = tuple(f"{', '.join(configs)}: {text}" for text, configs in notes.items())
     if not plans:
-        raise ConfigError(f"nothing can be asked: {'; '.join(notes)}")
-    return Planned(tuple(plans), tuple(notes))
+        raise ConfigError(f"nothing can be asked: {'; '.join(lines)}")
+    return Planned(tuple(plans), lines)
 
 
 def _selection(
@@ -315,6 +330,10 @@ def _selection(
 
 def _ask_all(plans: Sequence[Plan], choice: ScoreChoice, backend: Backend) -> Iterator[Finished]:
     """Ask what no earlier run has asked, with one bar for all runs, and yield each run when it is finished."""
+    # Imported here, because planning needs none of it.
+    from evaluators.runs.ask.context_limit import check_context
+    from evaluators.runs.ask.pipeline import run
+
     try:
         scorers = scorers_of(plans, None)
     except MissingExtraError as error:

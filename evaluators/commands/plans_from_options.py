@@ -58,11 +58,26 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
     return plans
 
 
-def prompt_groups(task: Task, contexts: str | None = None) -> list[Sequence[Prompt]]:
-    """Return the prompts that are asked together if the user names none: the default ones, then those in their place.
+def named_prompts(task: Task, config: str, given: Sequence[str]) -> list[str]:
+    """Return the prompts and protocols among values of ``--prompt`` that choose prompts for a config.
+
+    ``CONFIG=PROMPT`` chooses a prompt for one config, which is then asked with no other.
+    """
+    pairs = [name.partition("=") for name in dict.fromkeys(given)]
+    own = [prompt for name, equals, prompt in pairs if equals and name == config]
+    return own or [name for name, equals, _ in pairs if not equals and name in {*task.prompts, *_protocols(task)}]
+
+
+def prompt_groups(task: Task, contexts: str | None = None, named: Sequence[str] = ()) -> list[Sequence[Prompt]]:
+    """Return the prompts that are asked together: those named, or the default ones and then those in their place.
 
     A prompt stands alone, unless the task shows examples: then all of its protocol in the chosen contexts are asked.
+
+    Raises:
+        ConfigError: a named prompt does not exist.
     """
+    if named:
+        return [_prompts(task, named, contexts)]
     names = dict.fromkeys(
         (prompt.protocol if task.examples_split is not None else None) or prompt.id
         for prompt in task.prompts.values()
@@ -132,12 +147,10 @@ def _plans_of_config(
         normalisation: The normalisation that the user chose.
         of_tasks: Prompts and protocols of all tasks of the run.
     """
-    chosen = list(dict.fromkeys(choice.prompts))
-    own = [name.partition("=")[2] for name in chosen if name.partition("=")[0] == selection.config and "=" in name]
-    general = [name for name in chosen if "=" not in name]
-    known = [name for name in general if name in {*task.prompts, *_protocols(task)}]
+    general = [name for name in choice.prompts if "=" not in name]
     # A prompt that no task has stays, to be refused with the names of those that exist.
-    wanted = own or known or [name for name in general[:1] if name not in of_tasks]
+    unknown = [name for name in general[:1] if name not in of_tasks]
+    wanted = named_prompts(task, selection.config, choice.prompts) or unknown
     plans = [Plan(selection, task, prompt, normalisation) for prompt in _prompts(task, wanted, choice.contexts)]
     for plan in plans:
         _ = plan.normalisation  # Raises before a model is loaded if the prompt cannot have it.

@@ -16,7 +16,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import Backend, check_model_id, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.commands.plans_from_options import plans_of, prompt_groups, scorers_of
+from evaluators.commands.plans_from_options import named_prompts, plans_of, prompt_groups, scorers_of
 from evaluators.commands.printed_results import print_next, report, report_many
 from evaluators.commands.shared_options import RunChoice
 from evaluators.runs.ask.context_limit import check_context
@@ -154,7 +154,7 @@ def _fitting(plans: Sequence[Plan], backend: Backend, choice: RunChoice, *, prob
     for _, of_config in groupby(plans, lambda plan: (plan.selection.manifest.name, plan.selection.config)):
         group = list(of_config)
         first = group[0]
-        if _is_named(group, choice.prompts):
+        if named_prompts(first.task, first.selection.config, choice.prompts):
             fitting += group
             continue
         groups = prompt_groups(first.task, choice.contexts)
@@ -169,14 +169,6 @@ def _fitting(plans: Sequence[Plan], backend: Backend, choice: RunChoice, *, prob
             )
         fitting += group
     return fitting
-
-
-def _is_named(plans: Sequence[Plan], prompts: Sequence[str]) -> bool:
-    """Return True if the user named the prompts of a config."""
-    tasks = {name for plan in plans for prompt in plan.task.prompts.values() for name in (prompt.id, prompt.protocol)}
-    return any(
-        name in tasks or name.partition("=")[0] == plans[0].selection.config for name in prompts if name is not None
-    )
 
 
 def _baselines(name: str) -> list[str]:

@@ -16,9 +16,9 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.folder_options import KeysFolder
+from leaderboard.commands.folder_options import RESULTS_HELP, KeysFolder
 from leaderboard.commands.key_secret_option import KeySecretFile
-from leaderboard.commands.results_option import RESULTS_HELP, accepted_results
+from leaderboard.commands.results_option import accepted_results
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import built_datasets, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE

@@ -10,6 +10,10 @@ import typer
 from leaderboard.verify.board_files import KEYS, RESULTS
 
 BY_DEFAULT = "of the working folder if it has keys or results, or else those that biasboard brings."
+RESULTS_HELP = (
+    "a folder, or a dataset of the Hugging Face Hub as hf://datasets/ORG/NAME@REVISION. Repeatable. "
+    f"Default: {RESULTS} {BY_DEFAULT}"
+)
 KeysFolder: TypeAlias = Annotated[
     Path | None, typer.Option("--keys", help=f"Folder of answer keys. Default: {KEYS} {BY_DEFAULT}")
 ]

@@ -15,18 +15,13 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.hub import hub_obstacle
 from biasboard.ground.plain_text import one_line
 from biasboard.ground.progress import working
-from leaderboard.commands.folder_options import BY_DEFAULT
-from leaderboard.verify.board_files import RESULTS, results_folder
+from leaderboard.verify.board_files import results_folder
 from leaderboard.verify.intake import FILES_OF_RESULTS
 from leaderboard.verify.submissions import read_register, write_register
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import Acceptance, Register
 from schemas.folders.run_folder import REGISTER
 
-RESULTS_HELP = (
-    "a folder, or a dataset of the Hugging Face Hub as hf://datasets/ORG/NAME@REVISION. Repeatable. "
-    f"Default: {RESULTS} {BY_DEFAULT}"
-)
 _ON_HUB = re.compile(r"hf://datasets/(?P<id>[^/@]+/[^/@]+?)(?:@(?P<revision>[^@]+?))?/?")
 # In every repository of the Hub, so that one without a register can be seen to be in the cache too.
 _ALWAYS = ".gitattributes"

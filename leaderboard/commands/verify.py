@@ -24,9 +24,9 @@ from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.folder_options import KeysFolder
+from leaderboard.commands.folder_options import RESULTS_HELP, KeysFolder
 from leaderboard.commands.key_secret_option import KeySecretFile
-from leaderboard.commands.results_option import RESULTS_HELP, accepted_results
+from leaderboard.commands.results_option import accepted_results
 from leaderboard.verify.board_files import keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat

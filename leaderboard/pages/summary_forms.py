@@ -12,13 +12,17 @@ from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, Mode
 if TYPE_CHECKING:
     import pandas as pd
 
+_NONE = "none: "
 _HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
 
 
 def summary_lines(summary: ModelSummary) -> Iterator[str]:
     """Yield the lines of a summary for a terminal: a heading for each benchmark, and a line for each measure."""
     table = [("", *_headings(summary)), *(_row(summary, measure) for _, measure in _measures(summary))]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    # A reason in place of a value may be long, and nothing follows it on its line.
+    widths = [
+        max(len(row[column]) for row in table if column != 1 or not _is_reason(row)) for column in range(len(table[0]))
+    ]
     heading, *rows = (_aligned(row, widths) for row in table)
     lines = iter(rows)
     yield f"{summary.model}{'' if summary.against is None else f' against {summary.against}'}"
@@ -29,6 +33,10 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
         if benchmark.why_not_compared is not None:
             yield f"  not compared: {benchmark.why_not_compared}"
     yield from summary.notes
+
+
+def _is_reason(row: Sequence[str]) -> bool:
+    return row[1].startswith(_NONE)
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -63,7 +71,7 @@ def _headings(summary: ModelSummary) -> tuple[str, ...]:
 def _row(summary: ModelSummary, measure: MeasureValue) -> tuple[str, ...]:
     """Return the cells of a measure, its label first."""
     if measure.value is None:
-        return measure.label, f"none: {measure.reason}", *[""] * (len(_headings(summary)) - 1)
+        return measure.label, f"{_NONE}{measure.reason}", *[""] * (len(_headings(summary)) - 1)
     useless = measure.useless
     cells = (
         measure.label,

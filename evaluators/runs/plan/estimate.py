@@ -53,8 +53,8 @@ class Estimate:
     """Number and time of the model's earlier answers to such requests; None if there are none."""
     left_out: tuple[str, ...]
     """One line for each store of another run that could not be read."""
-    store_bytes: int
-    """Approximate number of bytes that the responses will add to the store of the run."""
+    store_bytes: int | None
+    """Approximate number of bytes that the responses will add to the store of the run; None if it was not computed."""
 
     @property
     def n_to_ask(self) -> int:
@@ -147,7 +147,7 @@ def sampled_estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: s
         cost_usd=None if tokens is None else backend.cost_usd(tokens),
         pace=pace_of(plan, None, name, stores),
         left_out=(),
-        store_bytes=round(factor * _store_bytes(requests)),
+        store_bytes=None,
     )
 
 
@@ -282,7 +282,7 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
         if estimated.n_prompt_tokens_at_most is not None:
             shown[4] = f"≤ {estimated.n_prompt_tokens_at_most:,}"
         names = (estimated.config, estimated.prompt) if has_prompts else (estimated.config,)
-        table.add_row(*names, *shown, price, f"{estimated.store_bytes / 1e6:.2f}")
+        table.add_row(*names, *shown, price, f"{(estimated.store_bytes or 0) / 1e6:.2f}")
     Console().print(table)
 
 
