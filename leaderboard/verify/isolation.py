@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as TimeLimitError
 from concurrent.futures import wait
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import forkserver
 from pathlib import Path
@@ -69,8 +70,12 @@ def isolated(
     # A copy of this process would inherit the locks of the threads that pyarrow has started. A server that has only
     # imported modules starts a process in milliseconds, where importing them takes as long as verifying a result.
     context = multiprocessing.get_context("forkserver")
-    _start_server(_modules_for(work))
-    with ProcessPool(max_workers=n_workers, initializer=_limit, initargs=[limits.n_bytes], context=context) as pool:
+    with _without_main():
+        _start_server(_modules_for(work))
+    with (
+        _without_main(),
+        ProcessPool(max_workers=n_workers, initializer=_limit, initargs=[limits.n_bytes], context=context) as pool,
+    ):
         futures = [pool.schedule(_done, args=[work, piece], timeout=limits.seconds) for piece in pieces]
         try:
             for piece, future in zip(pieces, futures, strict=True):
@@ -129,6 +134,24 @@ def _limit(n_bytes: int) -> None:
 
         # Unlike RLIMIT_AS, it does not count files and reserved addresses, which would break allocators.
         resource.setrlimit(resource.RLIMIT_DATA, (n_bytes, n_bytes))
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the file of the program, so that processes that start meanwhile do not import it.
+
+    They need none of it. Imported, a script that calls us outside of ``if __name__ == "__main__"`` would run again in
+    each of them.
+    """
+    main = sys.modules["__main__"]
+    hidden = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
+    try:
+        for name in hidden:
+            setattr(main, name, None)
+        yield
+    finally:
+        for name, value in hidden.items():
+            setattr(main, name, value)
 
 
 def _start_server(modules: list[str]) -> None:

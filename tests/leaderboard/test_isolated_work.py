@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from leaderboard.verify.isolation import Limits, Stopped, end_for_lack_of_memory, isolated
+from tests.commands import REPOSITORY
 
 _LIMITS = Limits(n_bytes=600 << 20, seconds=60)
 _kept: list[np.ndarray] = []
@@ -28,6 +32,16 @@ def test_what_earlier_pieces_keep_takes_no_memory_from_later_ones() -> None:
     found = list(isolated(keep, [150] * 8, _LIMITS))
     assert all(isinstance(n_before, int) for n_before in found)
     assert max(n_before for n_before in found if isinstance(n_before, int)) > 0, "one process did several pieces"
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    work = "from leaderboard.verify.isolation import isolated\nprint('begun')\nprint(list(isolated(abs, [-1, 2])))\n"
+    script.write_text(f"{work}print(__file__)\n", encoding="utf-8")
+    variables = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run([sys.executable, script], env=variables, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"begun\n[1, 2]\n{script}\n", "")
 
 
 @pytest.mark.slow
