@@ -38,12 +38,12 @@ from evaluators.runs.plan.estimate import (
     sampled_estimate,
     time_lines,
 )
-from evaluators.runs.plan.plan import Plan, run_command
+from evaluators.runs.plan.plan import Plan, prompts_of_runs, run_command
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
 from evaluators.runs.plan.selection import Selection, estimated_selection, select, shape_listed
 from evaluators.task import Task, prompt_of, task_for
 from leaderboard.commands.folder_options import BY_DEFAULT, RESULTS_HELP
-from leaderboard.verify.board_files import KEYS, keys_folder
+from leaderboard.verify.board_files import KEYS, keys_folder, results_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import ModelSummary
 from schemas.files import contract
@@ -201,6 +201,19 @@ def _check_against(choice: ScoreChoice) -> None:
 
 
 @contextmanager
+def _accepted(choice: ScoreChoice) -> Iterator[Path]:
+    """Yield the folder of accepted results."""
+    if choice.results is None:
+        yield results_folder()
+        return
+    # Imported here, because it loads much that planning does not need.
+    from leaderboard.commands.results_option import accepted_results
+
+    with accepted_results(choice.results) as accepted:
+        yield accepted
+
+
+@contextmanager
 def _results(choice: ScoreChoice) -> Iterator[tuple[Root, ...]]:
     """Yield the folders of results to compare with.
 
@@ -212,9 +225,7 @@ def _results(choice: ScoreChoice) -> Iterator[tuple[Root, ...]]:
     if choice.quick:
         yield (own,)
         return
-    from leaderboard.commands.results_option import accepted_results
-
-    with accepted_results(choice.results) as accepted:
+    with _accepted(choice) as accepted:
         yield Root(accepted, "accepted"), own
 
 
@@ -282,7 +293,7 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
     plans: list[Plan] = []
     notes: dict[str, list[str]] = {}
     used = set[str]()
-    with steps("reading the items") as step:
+    with _accepted(choice) as results, steps("reading the items") as step:
         for number, folder in enumerate(folders):
             manifest = read_manifest(folder)
             for config in manifest.whole_names:
@@ -292,7 +303,12 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
                 plan = Plan(selection, task, prompt_of(task, None))
                 named = named_prompts(task, config, choice.prompts)
                 used |= {name for name in choice.prompts if name.partition("=")[2] in named or name in named}
-                chosen = choose_prompts(plan, prompt_groups(task, named=named), backend)
+                groups = prompt_groups(task, named=named)
+                usual = groups[0]
+                # Prompts by which models on the board were asked come first: other results share no table with them.
+                on_board = prompts_of_runs(results, manifest, config)
+                groups.sort(key=lambda group: not on_board.issuperset(prompt.id for prompt in group))
+                chosen = choose_prompts(plan, groups, backend)
                 plans += [replace(plan, prompt=prompt).for_backend(backend) for prompt in chosen.prompts]
                 if not chosen.prompts:
                     reasons = "; ".join(f"{name} {why}" for name, why in chosen.passed_over)
@@ -301,6 +317,9 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
                     default = chosen.passed_over[0]
                     name = group_name(chosen.prompts)
                     why = f"{name}, because {default.name} {default.why}"
+                    notes.setdefault(why, []).append(f"{manifest.name} {config}")
+                elif chosen.prompts != tuple(usual):
+                    why = f"{group_name(chosen.prompts)}, by which models on the board were asked"
                     notes.setdefault(why, []).append(f"{manifest.name} {config}")
     for name in choice.prompts:
         if name not in used:
@@ -478,7 +497,7 @@ def _estimate_lines(planned: Planned, estimates: Sequence[Estimate]) -> Iterator
     yield from planned.notes
     if any(one.is_priced for one in estimates):
         yield price_line(estimates)
-    yield from time_lines(estimates)
+    yield from time_lines(estimates, pilot="--quick")
     yield "nothing was asked; answers of earlier runs are not asked again, and are counted here"
 
 

@@ -18,6 +18,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.scoring import failures, limits_of
 from schemas.documents.model_summary import ModelSummary
 from schemas.files import contract
+from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.commands import run, started
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
@@ -148,11 +149,21 @@ def test_a_dry_run_makes_the_choices_of_the_run_and_reads_no_weights(
     for path in model.iterdir():
         if path.suffix != ".safetensors":
             (bare / path.name).write_bytes(path.read_bytes())
-    dry = run(*command(datasets, tmp_path / "runs", bare), "--dry-run", "--format", "json", status=0)
+    asked = command(datasets, tmp_path / "runs", bare)
+    # Of one config, a model on the board was asked with another prompt than the usual one.
+    (run_on_board,) = [path for path in asked if str(path).endswith("none-accepted")]
+    Path(
+        run_on_board,
+        f"{BENCHMARK}@{read_manifest(datasets / BENCHMARK).version}",
+        "acme__other",
+        "type2-mcq2-v1-0123abcd",
+    ).mkdir(parents=True)
+    dry = run(*asked, "--dry-run", "--format", "json", status=0)
     told = json.loads(dry.stdout)
-    assert {each["prompt"] for each in told["runs"]} == {"intrinsic-v1"}
-    # Each sentence of 6,320 on each side, with two options each in one request.
-    assert [each["n_requests"] for each in told["runs"]] == [6320, 6320]
+    assert told["notes"] == ["synthbias type2: mcq2-v1, by which models on the board were asked"]
+    # The sentences of each config, with both options in one request, or in both orders.
+    runs = [(each["config"], each["prompt"], each["n_requests"]) for each in told["runs"]]
+    assert runs == [("type1", "intrinsic-v1", 6320), ("type2", "mcq2-v1", 2 * 6320)]
     assert all(each["n_prompt_tokens"] > 6320 for each in told["runs"])
     assert not (tmp_path / "runs").exists() or not any((tmp_path / "runs").rglob("*.sqlite"))
     whole = run(*command(datasets, tmp_path / "runs", bare), status=EXIT_ERROR)

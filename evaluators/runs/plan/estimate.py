@@ -217,8 +217,8 @@ def price_line(estimates: Sequence[Estimate]) -> str:
     return f"at most US$ {sum(prices):.4f} in all, by the prices given"
 
 
-def time_lines(estimates: Sequence[Estimate]) -> Iterator[str]:
-    """Yield lines with the remaining time and the pace behind it, or how to measure a pace."""
+def time_lines(estimates: Sequence[Estimate], *, pilot: str = "--limit 20") -> Iterator[str]:
+    """Yield lines with the remaining time and the pace behind it, or with which option to measure a pace."""
     asking = [estimated for estimated in estimates if estimated.n_to_ask and not estimated.is_free]
     timed = [estimated for estimated in asking if estimated.pace is not None]
     if timed:
@@ -231,7 +231,7 @@ def time_lines(estimates: Sequence[Estimate]) -> Iterator[str]:
         yield f"about {rough_duration(seconds)}{of}{parts}, {pace}"
     if untimed := [estimated for estimated in asking if estimated.pace is None]:
         of = f" for {_configs(untimed)}" if timed else ""
-        yield f"time unknown{of}: no earlier answers of this model; --limit 20 makes a pilot, whose answers are kept"
+        yield f"time unknown{of}: no earlier answers of this model; {pilot} makes a pilot, whose answers are kept"
 
 
 def _configs(estimates: Sequence[Estimate]) -> str:

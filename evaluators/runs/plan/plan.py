@@ -16,6 +16,7 @@ from evaluators.runs.plan.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
 from evaluators.task import CountTokens, ItemFacts, Prompt, Task
 from schemas.documents.adapters import adapter_name
+from schemas.documents.dataset import Manifest
 from schemas.documents.item_shape import Item
 from schemas.documents.result import Model, Normalisation, Signature
 from schemas.files import row_files
@@ -362,6 +363,13 @@ def runs_of_prompt(root: Path, signature: Signature, model_id: str) -> list[Path
     end = re.compile(rf"-{re.escape(signature.prompt)}-{_KEY.pattern}")
     folders = (path for path in model_folder(root, signature, model_id).glob("*/") if end.search(path.name))
     return sorted(path for path in folders if _KEY.fullmatch(path.name[-_N_KEY:]))
+
+
+def prompts_of_runs(root: Path, manifest: Manifest, config: str) -> frozenset[str]:
+    """Return the prompts with which any model was asked a config or suite of a dataset, by the folders of runs."""
+    name = re.compile(rf"{re.escape(config)}-(?P<prompt>.+)-{_KEY.pattern}")
+    folders = (root / f"{manifest.name}@{manifest.version}").glob("*/*/")
+    return frozenset(match["prompt"] for folder in folders if (match := name.fullmatch(folder.name)))
 
 
 def _beginning(signature: Signature) -> str:
