@@ -177,6 +177,7 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Sco
     folders = _dataset_folders(choice)
     with working(f"opening {options.name or model}"):
         backend = open_backend(_backend_name(choice, options), model, options)
+    _check_model(backend)
     planned = plan_all(folders, choice, backend)
     for line in planned.notes:
         note(line)
@@ -236,9 +237,16 @@ def dry_run_of(model: str, choice: ScoreChoice, options: BackendOptions) -> tupl
     """
     folders = _dataset_folders(choice)
     backend = open_outline(_backend_name(choice, options), model, options)
+    _check_model(backend)
     planned = plan_all(folders, choice, backend, is_estimate=True)
     stores, name = AnswerStores(root=choice.out, cache=None), backend.model.id
     return planned, [sampled_estimate(plan, backend, stores, name, n_items=_ESTIMATED_ITEMS) for plan in planned.plans]
+
+
+def _check_model(backend: Backend) -> None:
+    # Of a remote one this would take a test call, and it is never a baseline.
+    if not backend.is_remote and backend.model.endpoint == "baseline":
+        raise ConfigError(f"{backend.model.id} is no model: the board computes every baseline itself; give a model")
 
 
 def _backend_name(choice: ScoreChoice, options: BackendOptions) -> str:
@@ -419,7 +427,7 @@ def _next(choice: ScoreChoice, scored: Score) -> Iterator[str]:
     """Yield where the files are, and what can be done with them."""
     if not scored.report.is_whole:
         yield "no rank: only some items were asked; leave out --quick for all, the answers are kept"
-    yield f"runs: {scored.runs[0].folder.parents[1]} and beside it; show them: biasboard board --runs {choice.out}"
+    yield f"the runs are in {choice.out}; biasboard board --runs {choice.out} shows them"
 
 
 class Limit(NamedTuple):

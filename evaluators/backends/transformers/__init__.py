@@ -54,6 +54,8 @@ def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperpara
 
 def open_outline(model: str, options: BackendOptions) -> Outline:
     """Read what planning needs of a model; see :func:`evaluators.backend.open_outline`."""
+    from evaluators.backends.transformers.transformers_backend import OPTIONS
     from evaluators.models.outline import outline_of
 
+    options.refuse_others("transformers", but=OPTIONS)
     return outline_of("transformers", model, options)

@@ -146,7 +146,7 @@ class TransformersBackend(Backend):
         return self.tokenizer.needed_tokens(requests)
 
 
-_OPTIONS = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora")
+OPTIONS = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora")
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
@@ -161,7 +161,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         ConfigError: the model or an adapter cannot be found or loaded, or an option is unknown.
         MissingExtraError: torch, transformers or peft is not installed.
     """
-    options.refuse_others("transformers", but=_OPTIONS)
+    options.refuse_others("transformers", but=OPTIONS)
     if options.scoring not in (None, "packed", "plain"):
         raise ConfigError(f"--scoring {options.scoring} does not exist; have: packed, plain")
     chosen = chosen_adapters(options)

@@ -29,6 +29,8 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
 
 def open_outline(model: str, options: BackendOptions) -> Outline:
     """Read what planning needs of a model; see :func:`evaluators.backend.open_outline`."""
+    from evaluators.backends.vllm.vllm_backend import OPTIONS
     from evaluators.models.outline import outline_of
 
+    options.refuse_others("vllm", but=OPTIONS)
     return outline_of("vllm", model, options)

@@ -55,7 +55,7 @@ from evaluators.models.request_blocks import plan_blocks
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, unknown_token
 from schemas.documents.result import Model
 
-_OPTIONS = (
+OPTIONS = (
     "name",
     "revision",
     "dtype",
@@ -262,13 +262,13 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
 
     Args:
         model: Id on the Hub, or path of a local folder.
-        options: Options of the backend; those that are not in ``_OPTIONS`` are refused.
+        options: Options of the backend; those that are not in ``OPTIONS`` are refused.
 
     Raises:
         ConfigError: the model or the adapter cannot be found, vLLM refuses the model, or an option cannot be satisfied.
         MissingExtraError: vLLM is not installed.
     """
-    options.refuse_others("vllm", but=_OPTIONS)
+    options.refuse_others("vllm", but=OPTIONS)
     options.check_dtype()
     if options.gpu_memory is not None and not 0 < options.gpu_memory <= 1:
         raise ConfigError(f"--gpu-memory {options.gpu_memory:g} is no share; give a number above 0, at most 1")
