@@ -17,6 +17,7 @@ app = command_group(
             "biasboard.scoring:score_command",
             "Score a model on every benchmark with the prompts that fit it, and compare it with the board.",
         ),
+        "card": LEADERBOARD["card"],
         "publish": LazyCommand(
             "builders.publish.__main__:app",
             "Publish a dataset on the Hugging Face Hub: one commit, and a tag of its version.",

@@ -222,7 +222,8 @@ def score(
         **options: Options of the backend, as on the command line.
 
     Returns:
-        The ``runs`` and the ``report``, with ``summary()``, ``to_frame()`` and ``to_markdown()``.
+        The ``runs`` and the ``report``, with ``summary()``, ``to_frame()``, ``to_markdown()`` and
+        ``card()``.
 
     Raises:
         ConfigError: an option cannot be used; nothing was asked.

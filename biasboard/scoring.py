@@ -7,6 +7,7 @@ ones of the same datasets.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evaluators.runs.ask.pipeline import Finished
-    from leaderboard.verify.entries import Root
+    from leaderboard.verify.entries import Entry, Root
 
 _QUICK_ITEMS = 24
 """Number of items per config with ``--quick``: two sets of eleven, or twelve pairs."""
@@ -117,6 +118,16 @@ class Score:
         from leaderboard.pages.summary_forms import markdown
 
         return markdown(self.report)
+
+    def card(self, folder: str | os.PathLike[str] = "out/cards") -> list[Path]:
+        """Write what goes into a model card into a folder of the model, and return the files, the Markdown first.
+
+        Raises:
+            MissingExtraError: the extra ``site`` is not installed.
+        """
+        from leaderboard.pages.model_cards import write_card
+
+        return write_card(self.report, Path(folder))
 
     def __str__(self) -> str:
         """Return the table that the command prints."""
@@ -192,13 +203,14 @@ def _check_against(choice: ScoreChoice) -> None:
     Raises:
         ConfigError: there are none; nothing was asked.
     """
+    from leaderboard.commands.comparable_results import model_ids
+
     if choice.against is None:
         return
     with _results(choice) as roots:
-        folders = {path.name.replace("__", "/") for root in roots for path in root.folder.glob("*@*/*")}
-    if choice.against not in folders:
-        have = ", ".join(sorted(name for name in folders if not name.startswith("baseline/"))) or "none"
-        raise ConfigError(f"--against {choice.against}: there are no results of it; have: {have}")
+        have = model_ids([root.folder for root in roots])
+    if choice.against not in have:
+        raise ConfigError(f"--against {choice.against}: there are no results of it; have: {', '.join(have) or 'none'}")
 
 
 @contextmanager
@@ -395,39 +407,33 @@ def _of_run(advance: Advance, plan: Plan) -> Advance:
 def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished]) -> ModelSummary:
     """Compare finished runs with all results on the same datasets, and summarise the model."""
     # Imported here, because planning needs none of it.
+    from leaderboard.commands.comparable_results import load_comparable
     from leaderboard.pages.model_summary import summarise
-    from leaderboard.ranking.boards import assemble
-    from leaderboard.verify.baselines import with_baselines
     from leaderboard.verify.keys import open_book
-    from leaderboard.verify.loading import load
 
     memory = machine_memory()
     signatures = [each.result.signature for each in finished]
-    only = frozenset(f"{signature.dataset}@{signature.dataset_version}" for signature in signatures)
-    with _results(choice) as roots, steps("comparing with the board") as step:
-        loaded = load(
-            roots,
-            open_book(choice.keys or keys_folder(), choice.datasets, None),
-            memory,
-            progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
-            only=only,
-        )
-        for result in loaded.left_out:
-            note(f"left out: {result.reason}")
-        entries = loaded.entries
-        if choice.quick:
-            # Other results on the same datasets are of all items.
-            own = {each.result.signature_sha256 for each in finished}
-            entries = tuple(entry for entry in entries if entry.result.signature_sha256 in own)
-        board = assemble(with_baselines(entries, memory))
-        return summarise(board, backend.model, memory, against=choice.against)
+    datasets = frozenset(f"{signature.dataset}@{signature.dataset_version}" for signature in signatures)
+    asked = {each.result.signature_sha256 for each in finished}
+    keys = open_book(choice.keys or keys_folder(), choice.datasets, None)
+
+    def is_own(entry: Entry) -> bool:
+        result = entry.result
+        return result.model.identity_sha256 == backend.model.identity_sha256 and result.signature_sha256 in asked
+
+    with _results(choice) as roots:
+        found = load_comparable(roots, datasets, keys, memory, is_own)
+    return summarise(found.board, backend.model, memory, against=choice.against)
 
 
 def _next(choice: ScoreChoice, scored: Score) -> Iterator[str]:
     """Yield where the files are, and what can be done with them."""
     if not scored.report.is_whole:
         yield "no rank: only some items were asked; leave out --quick for all, the answers are kept"
-    yield f"the runs are in {choice.out}; biasboard board --runs {choice.out} shows them"
+    yield (
+        f"the runs are in {choice.out}; biasboard board --runs {choice.out} shows them, and "
+        f"biasboard card {choice.out} --model {scored.report.model} writes what a model card needs"
+    )
 
 
 class Limit(NamedTuple):

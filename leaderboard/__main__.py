@@ -1,4 +1,4 @@
-"""The command line ``python -m leaderboard build|accept|comment|export|keys|queue|ranks|serve|submit|verify``."""
+"""The command line ``python -m leaderboard build|accept|card|comment|export|keys|queue|ranks|serve|submit|verify``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ COMMANDS = {
     "accept": LazyCommand(
         "leaderboard.commands.accept:accept",
         "Enter results into the register, with the date, the owner of the model and the decision.",
+    ),
+    "card": LazyCommand(
+        "leaderboard.commands.card:card",
+        "Write what goes into a model card: Markdown, metadata for the Hub, a figure, a LaTeX table and badges.",
     ),
     "comment": LazyCommand(
         "leaderboard.commands.comment:comment",

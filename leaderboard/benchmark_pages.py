@@ -185,6 +185,8 @@ class BenchmarkPages:
     """Measures of the front page, in the order of their columns; the first one ranks."""
     findings: tuple[FindingOf, ...] = ()
     """Functions that compute the sentences of the front page about its results, the most telling one first."""
+    hub_task: str = "text-generation"
+    """The task of the Hugging Face Hub to which a model that is asked belongs."""
     command: str = ""
     """Command that scores a model on it, as readers may copy it; empty if that is ``biasboard run`` as for any text."""
     config_names: Mapping[str, str] = field(default_factory=dict)

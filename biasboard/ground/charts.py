@@ -87,6 +87,16 @@ def svg_of(whole: Mapping[str, JsonValue]) -> str:
     return _compact(svg)
 
 
+def png_of(svg: str) -> bytes:
+    """Return a picture of an SVG with two pixels for each of its own, for places that show no SVG.
+
+    Raises:
+        MissingExtraError: the extra ``site`` is not installed.
+    """
+    png: bytes = import_extra("vl_convert", "site").svg_to_png(svg, scale=2.0)
+    return png
+
+
 _SVG = "http://www.w3.org/2000/svg"
 _UNSEEN = frozenset({"role", "class", "pointer-events", "version", "font-family"})
 _SHAPES = ("transform", "d", "x", "y", "x1", "x2", "y1", "y2", "width", "height")

@@ -41,6 +41,7 @@ PAGES = BenchmarkPages(
             "inequality from 0 to 1, squared",
         ),
     ),
+    hub_task="zero-shot-image-classification",
     command="biasboard run --dataset out/datasets/image-labels-pets --backend clip --model ORG/NAME",
     labels=_LABELS,
     variants=frozenset(_LABELS) - {*_COLUMNS},

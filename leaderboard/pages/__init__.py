@@ -16,7 +16,7 @@
 * Figures of all models of a benchmark, as its paper has them: *figures*.
 * Page of a model: *portraits* (sentences to quote, headline measures, values over versions), *badges*.
 * A model apart from the site: *model_summary* (its headline measures beside another model's), *summary_forms* (as text,
-  data frame and Markdown).
+  data frame, Markdown and LaTeX), *model_cards* (what goes into a model card) with *summary_figure*.
 * Page of a result: *model_views*, with *summaries* (how far it can be trusted, and which groups differ), *answers*
   (examples). All baselines share one: *useless_predictors*.
 * List of the models: *model_list*, whose facts come from ``leaderboard/models``, with *size_charts*.

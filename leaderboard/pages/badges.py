@@ -5,15 +5,17 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import astuple
 from typing import NamedTuple
 
 from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
 from leaderboard.pages.markup import slug, value_text
+from leaderboard.pages.summary_forms import conditions, value_of
 from leaderboard.pages.tables import AnyView, IndexView, Section, TableRow
 from leaderboard.ranking.index_tables import IndexRow, IndexTable
-from leaderboard.ranking.profiles import AnyRow
-from schemas.documents.result import Metric
+from leaderboard.ranking.rank_ranges import RankRange
+from schemas.documents.model_summary import BenchmarkSummary
 
 _FOLDER = "files/badges"
 _MOST_LEFT = 40
@@ -91,7 +93,8 @@ def _badge(view: AnyView, row: TableRow, *, is_alone: bool) -> Badge:
         metric = row.row.primary if isinstance(row.row, IndexRow) else row.row.entry.metric(primary)
     elif load_benchmark(view.benchmark).indices:
         reason = "the index of all configs ranks the models, and this model has none"
-    words, colour = _words(row.row, view.primary_label, metric)
+    value = None if metric is None else f"{view.primary_label} {value_text(metric)}"
+    words, colour = _words(row.row.rank, value, is_below=row.row.is_below and row.row.unranked == row.row.shut)
     detail = "" if is_alone else view.detail(row.row)
     named = f"{model.id} ({detail})" if detail else model.id
     title = printable(
@@ -110,15 +113,32 @@ def _badge(view: AnyView, row: TableRow, *, is_alone: bool) -> Badge:
     )
 
 
-def _words(row: AnyRow, label: str, primary: Metric | None) -> tuple[str, str]:
-    """Return the words on the right of a badge, and their colour."""
-    if row.rank is not None and primary is not None:
+def summary_badge(model_id: str, benchmark: BenchmarkSummary) -> str:
+    """Return the badge of a model in a benchmark as SVG, with the words that the board's badge has."""
+    measure = next((measure for measure in benchmark.measures if measure.ranks), None)
+    rank = None if benchmark.rank is None else RankRange(*astuple(benchmark.rank))
+    value = None if measure is None else f"{measure.label} {value_of(measure)}"
+    words, colour = _words(rank, value, is_below=benchmark.is_below)
+    title = f"{model_id} in {conditions(benchmark)}: {words}"
+    if benchmark.why_unranked is not None:
+        title += f": {benchmark.why_unranked}"
+    return _drawn(
+        _short(benchmark.heading, _MOST_LEFT), _short(words, _MOST_RIGHT), printable(title, most=_MOST_TITLE), colour
+    )
+
+
+def _words(rank: RankRange | None, value: str | None, *, is_below: bool) -> tuple[str, str]:
+    """Return the words on the right of a badge, and their colour.
+
+    Args:
+        rank: The rank of the model; None if it has none.
+        value: Name and value of the measure that ranks; None if there is none.
+        is_below: True if the model is not shown to do better than a useless predictor, and nothing else is wrong.
+    """
+    if rank is not None and value is not None:
         # The rank of the only ranked model means nothing.
-        rank = "" if row.rank.n_ranked == 1 else f", rank {row.rank} of {row.rank.n_ranked}"
-        return f"{label} {value_text(primary)}{rank}", _RANKED
-    if row.is_below and row.unranked == row.shut:
-        return "below the gate", _BELOW
-    return "unranked", _UNRANKED
+        return value if rank.n_ranked == 1 else f"{value}, rank {rank} of {rank.n_ranked}", _RANKED
+    return ("below the gate", _BELOW) if is_below else ("unranked", _UNRANKED)
 
 
 def _short(text: str, most: int) -> str:

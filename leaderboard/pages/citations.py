@@ -1,4 +1,4 @@
-"""Writes BibTeX entries: of the papers of a benchmark, and of one table in exactly the version that a reader sees."""
+"""Writes BibTeX entries: of the software, of papers, and of one table in exactly the version that a reader sees."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import importlib.metadata
 from collections.abc import Mapping, Sequence
 
-from leaderboard.benchmark_pages import Paper
+from leaderboard.benchmark_pages import BenchmarkPages, Paper
 from leaderboard.pages.latex import escape
 from leaderboard.pages.tables import AnyView
 from leaderboard.ranking.profiles import entries_of
@@ -24,6 +24,18 @@ def bibtex(view: AnyView, rows: str, address: str | None) -> str:
         address: Address of the site, which ends with a slash; None if it has none.
     """
     return "\n".join([_table_entry(view, rows, address), *map(_paper_entry, view.pages.papers)]) + "\n"
+
+
+def bibtex_of_benchmarks(pages: Sequence[BenchmarkPages]) -> str:
+    """Return an entry of the software and one of each paper that belongs to some benchmarks."""
+    version = importlib.metadata.version(_DISTRIBUTION)
+    software = {
+        "title": f"{{{_DISTRIBUTION}: versioned bias benchmarks for language models}}",
+        "author": f"{{The {_DISTRIBUTION} contributors}}",
+        "version": version,
+    }
+    papers = dict.fromkeys(paper for of_benchmark in pages for paper in of_benchmark.papers)
+    return "\n".join([_entry("software", _DISTRIBUTION, software), *map(_paper_entry, papers)]) + "\n"
 
 
 def _table_entry(view: AnyView, rows: str, address: str | None) -> str:

@@ -56,7 +56,7 @@ def summarise(board: Board, model: Model, memory: Memory, *, against: str | None
     """
     pair = _Pair(model.identity_sha256, None if against is None else _identity(board, against))
     found = verdicts(board, _deviations(pair, memory)) if against is not None else None
-    summaries, are_whole, names = [], True, set[str]()
+    summaries, names = [], set[str]()
     for benchmark in board.benchmarks:
         profiles = [profile for profile in profiles_of(board, benchmark) if pair.model in _identities(profile)]
         shared = [profile for profile in profiles if pair.against in _identities(profile)]
@@ -70,16 +70,13 @@ def summarise(board: Board, model: Model, memory: Memory, *, against: str | None
                     if (measure := found.measures[each.measure]).profile.scope == profile.scope
                 }
             summaries.append(_of_benchmark(board, profile, pair, judged, against))
-            entries = _entries(profile, pair.model)
-            are_whole &= all(entry.match.extent == "whole" for entry in entries)
-            names |= {entry.result.model.id for entry in entries}
+            names |= {entry.result.model.id for entry in _entries(profile, pair.model)}
     return ModelSummary(
         schema_version=SCHEMA_VERSION,
         model=model.id,
         revision=model.revision,
         identity_sha256=model.identity_sha256,
         against=against,
-        is_whole=are_whole,
         benchmarks=tuple(summaries),
         notes=tuple(
             f"these weights are on the board as {name}, whose results count" for name in sorted(names - {model.id})
@@ -134,15 +131,20 @@ def _of_benchmark(
         protocol=profile.scope.protocol,
         rank=None if rank is None else Rank(best=rank.best, worst=rank.worst, n_ranked=rank.n_ranked),
         why_unranked=placing(board, profile, model_id, row).removeprefix("no rank: ") if rank is None else None,
+        is_below=row is not None and row.is_below and row.unranked == row.shut,
         why_not_compared=None if judged or against is None else _why_not_compared(board, profile, pair, against),
         measures=tuple(_measure(column, cell, profile, pair, judged) for column, cell in cells if cell.metric),
         results=tuple(sorted({entry.result.signature_sha256 for entry in entries})),
+        is_whole=all(entry.match.extent == "whole" for entry in entries),
+        claims=tuple(dict.fromkeys(entry.claim for entry in entries if entry.claim is not None)),
         n_missing=sum(count.items - count.scored for count in counts),
         n_items=sum(count.items for count in counts),
     )
 
 
 def _why_not_compared(board: Board, profile: Profile, pair: _Pair, against: str) -> str:
+    if pair.model == pair.against:
+        return f"{against} is the same model, by the hash of its weights and settings"
     others = [other for other in profiles_of(board, profile.benchmark) if pair.against in _identities(other)]
     if not others:
         return f"{against} has no result on this benchmark"
@@ -158,6 +160,7 @@ def _measure(
     assert cell.row is not None
     useless = best_useless_of(column, load_benchmark(profile.benchmark))
     entries = entries_of(cell.row)
+    signature = entries[0].result.signature if len(entries) == 1 else None
     difference = None
     verdict = judged.get(headline.name)
     if verdict is not None and pair.against is not None:
@@ -168,7 +171,9 @@ def _measure(
         name=headline.name,
         label=headline.label,
         sentence=headline.sentence,
-        config=entries[0].result.signature.config if len(entries) == 1 else None,
+        version=metric.version,
+        config=None if signature is None else signature.config,
+        splits=() if signature is None else signature.splits,
         value=metric.value,
         reason=metric.reason,
         interval=metric.interval,

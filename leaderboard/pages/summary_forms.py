@@ -1,4 +1,4 @@
-"""Writes the summary of a model as text for a terminal, as a data frame and as a Markdown table."""
+"""Writes the summary of a model as text for a terminal, as a data frame and as a table in Markdown or LaTeX."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from leaderboard.model_facts import display_name
-from leaderboard.pages.markup import number
+from leaderboard.pages.latex import escape
+from leaderboard.pages.markup import number, source_markdown
 from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary
 
 if TYPE_CHECKING:
@@ -75,28 +76,34 @@ def _row(summary: ModelSummary, measure: MeasureValue) -> tuple[str, ...]:
     useless = measure.useless
     cells = (
         measure.label,
-        _number(measure, measure.value),
+        number_of(measure, measure.value),
         interval_of(measure),
         "" if measure.ideal is None else f"{measure.ideal:g}",
-        "" if useless is None else f"{_number(measure, useless.value)} {useless.name}",
+        "" if useless is None else f"{number_of(measure, useless.value)} {useless.name}",
     )
     difference = measure.difference
     if summary.against is None:
         return cells
     if difference is None:
         return *cells, "", ""
-    return *cells, _number(measure, difference.value), difference_of(measure)
+    return *cells, number_of(measure, difference.value), difference_of(measure)
 
 
-def _number(measure: MeasureValue, value: float) -> str:
+def number_of(measure: MeasureValue, value: float) -> str:
+    """Return a value of a measure, with its sign if the measure can be negative."""
     return number(value, signed=measure.minimum < 0)
+
+
+def value_of(measure: MeasureValue) -> str:
+    """Return the value of a measure with its interval; empty without a value."""
+    return "" if measure.value is None else f"{number_of(measure, measure.value)} {interval_of(measure)}".strip()
 
 
 def interval_of(measure: MeasureValue) -> str:
     """Return the interval of a measure in brackets; empty without one."""
     if measure.interval is None:
         return ""
-    return f"[{_number(measure, measure.interval.low)}, {_number(measure, measure.interval.high)}]"
+    return f"[{number_of(measure, measure.interval.low)}, {number_of(measure, measure.interval.high)}]"
 
 
 def difference_of(measure: MeasureValue) -> str:
@@ -115,17 +122,48 @@ def difference_of(measure: MeasureValue) -> str:
 
 def markdown(summary: ModelSummary) -> str:
     """Return a summary as a Markdown table, with the rank of each benchmark above its measures."""
-    headings = ("", *_headings(summary))
+    headings = ("", *map(source_markdown, _headings(summary)))
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
     for benchmark in summary.benchmarks:
-        title = f"**{benchmark.heading}** ({conditions(benchmark)}): {placing_text(benchmark)}"
-        lines.append("| " + " | ".join([_cell(title), *[""] * (len(headings) - 1)]) + " |")
-        lines += ["| " + " | ".join(map(_cell, _row(summary, measure))) + " |" for measure in benchmark.measures]
+        title = source_markdown(f"({conditions(benchmark)}): {placing_text(benchmark)}")
+        heading = f"**{source_markdown(benchmark.heading)}** {title}"
+        lines.append("| " + " | ".join([heading, *[""] * (len(headings) - 1)]) + " |")
+        rows = (map(source_markdown, _row(summary, measure)) for measure in benchmark.measures)
+        lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([*lines, ""])
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", r"\|")
+def latex(summary: ModelSummary) -> str:
+    """Return a summary as a LaTeX table for a paper."""
+    headings = _headings(summary)
+    body = []
+    for benchmark in summary.benchmarks:
+        title = f"{benchmark.heading} ({conditions(benchmark)}): {placing_text(benchmark)}"
+        body += [
+            r"\midrule",
+            rf"\multicolumn{{{len(headings) + 1}}}{{p{{\linewidth}}}}{{\textit{{{escape(title, most=2_000)}}}}} \\",
+            *(" & ".join(map(escape, _row(summary, measure))) + r" \\" for measure in benchmark.measures),
+        ]
+    against = "" if summary.against is None else f", compared with {summary.against}"
+    caption = (
+        f"Headline measures of {summary.model}{against}. Brackets: 95% intervals; those of differences are widened for "
+        "the number of measures."
+    )
+    lines = [
+        r"% Needs \usepackage{booktabs}. Compile names in other scripts than Latin with LuaLaTeX or XeLaTeX.",
+        r"\begin{table*}",
+        r"\centering",
+        rf"\caption{{{escape(caption, most=2_000)}}}",
+        r"\scriptsize",
+        rf"\begin{{tabular}}{{l{'l' * len(headings)}}}",
+        r"\toprule",
+        " & ".join(["Measure", *map(escape, headings)]) + r" \\",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table*}",
+    ]
+    return "\n".join([*lines, ""])
 
 
 def frame(summary: ModelSummary) -> pd.DataFrame:

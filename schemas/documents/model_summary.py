@@ -51,8 +51,12 @@ class MeasureValue(Document):
     label: Text
     sentence: Text
     """What the value says."""
+    version: Text
+    """Version of the metric or index; values of different versions are not comparable."""
     config: Name | None
     """Config on which it was measured; None for an index of several results."""
+    splits: tuple[Name, ...]
+    """Splits on which it was measured; empty for an index of several results."""
     value: float | None
     reason: Text | None
     """Why there is no value; None if there is one."""
@@ -97,11 +101,17 @@ class BenchmarkSummary(Document):
     rank: Rank | None
     why_unranked: Text | None
     """Why the model has no rank; None if it has one."""
+    is_below: bool
+    """True if it has no rank because it is not shown to do better than a useless predictor."""
     why_not_compared: Text | None
     """Why it is not compared with the other model; None if it is, or if there is none."""
     measures: tuple[MeasureValue, ...]
     results: tuple[Sha256, ...]
     """Hashes of the signatures of the results behind the values."""
+    is_whole: bool
+    """False if only some items were asked, so that nothing has a rank."""
+    claims: tuple[Text, ...]
+    """What the values rest on and no computation has confirmed."""
     n_missing: Count
     """Number of items without a score in these results: refused, unread or failed."""
     n_items: Count
@@ -122,8 +132,11 @@ class ModelSummary(Document):
     identity_sha256: Sha256
     against: ModelId | None
     """Model that it is compared with; None if there is none."""
-    is_whole: bool
-    """False if only some items were asked, so that nothing has a rank."""
     benchmarks: tuple[BenchmarkSummary, ...]
     notes: tuple[Text, ...] = ()
     """What else a reader must know, such as benchmarks that were not asked and why."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all items of each benchmark were asked."""
+        return all(benchmark.is_whole for benchmark in self.benchmarks)

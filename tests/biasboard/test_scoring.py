@@ -132,6 +132,10 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     assert scored.summary().splitlines()[0] == "acme/tiny"
     assert scored.to_markdown().startswith("| ")
     assert list(scored.to_frame()["model"].unique()) == ["acme/tiny"]
+    card, *others = scored.card(tmp_path / "cards")
+    assert card == tmp_path / "cards" / "acme__tiny" / "card.md"
+    assert "**Only some items were asked" in card.read_text(encoding="utf-8")
+    assert "model-index.yaml" not in {path.name for path in others}
     for text, message in (
         ("nothing=0.5", "names 0 measures; have: synthbias.worst_group_accuracy"),
         ("accuracy", "write MEASURE=VALUE, such as accuracy=0.7"),

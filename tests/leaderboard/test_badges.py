@@ -10,7 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from leaderboard.pages.badges import Badge
+from biasboard.ground.memory import Memory
+from leaderboard.pages.badges import Badge, summary_badge
+from leaderboard.pages.model_summary import summarise
 from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
@@ -217,3 +219,17 @@ def test_the_page_shows_the_badge_and_a_line_to_copy(tmp_path: Path) -> None:
         line = f"[![{alt}]({address}{badge.path})]({address}models/acme__small/{placement.anchor}.html)"
         assert (f"<code>{line}</code>" in page) is (address is not None)
         assert "](None" not in page
+
+
+@pytest.mark.slow
+def test_the_badge_of_a_summary_says_what_that_of_the_board_says(view: View) -> None:
+    n_ranked = 0
+    entries = (row.entry for table in view.board.tables for row in table.rows if not row.entry.is_baseline)
+    for model in {entry.result.model.id: entry.result.model for entry in entries}.values():
+        badges = {badge.left: badge for badge in view.badges[model.id]}
+        for benchmark in summarise(view.board, model, Memory(None)).benchmarks:
+            drawn = ElementTree.fromstring(summary_badge(model.id, benchmark))
+            badge = badges[benchmark.heading]
+            assert drawn.get("aria-label") == badge.alt
+            n_ranked += "rank" in badge.right
+    assert n_ranked

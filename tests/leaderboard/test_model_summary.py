@@ -3,38 +3,65 @@
 from __future__ import annotations
 
 import itertools
+import json
+import re
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+import yaml
+from huggingface_hub import ModelCard
+from huggingface_hub.repocard_data import model_index_to_eval_results
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 
 from biasboard.ground import strict_json
+from biasboard.ground.command_line import EXIT_ERROR
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
+from leaderboard.pages.latex import escape
+from leaderboard.pages.model_cards import METADATA, card_markdown, comparisons, model_index, write_card
 from leaderboard.pages.model_summary import summarise
 from leaderboard.pages.profile import best_useless_of
-from leaderboard.pages.summary_forms import frame, markdown, summary_lines
+from leaderboard.pages.summary_forms import (
+    frame,
+    interval_of,
+    markdown,
+    number_of,
+    placing_text,
+    summary_lines,
+    value_of,
+)
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import Profile, profile_of
 from leaderboard.verify.entries import Root
-from schemas.documents.model_summary import ModelSummary
+from schemas.documents.model_summary import ModelSummary, NamedValue
 from schemas.documents.result import Model
 from schemas.files import contract
+from tests.commands import REPOSITORY, run
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 
+SVG = "{http://www.w3.org/2000/svg}"
 BENCHMARK = "synthbias"
 
 
 @pytest.fixture(scope="module")
-def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("summaries")
     for name, answers in (("even", leaning(3.0, 0.1)), ("biased", leaning(0.2, 0.1)), ("worse", leaning(1.0, 1.6))):
         write_model(root, f"acme/{name}", answers)
     write_model(root, "acme/stereotyped", stereotyped(1.0))
     write_model(root, "baseline/uniform", uniform, endpoint="baseline")
     write_gifi_model(root, "acme/even", 0.5, n_templates=8)
+    return root
+
+
+@pytest.fixture(scope="module")
+def board(root: Path) -> Board:
     return assemble(load_known(Root(root, "local")).entries)
 
 
@@ -141,3 +168,137 @@ def test_a_missing_rank_has_its_reason(board: Board) -> None:
     assert of_benchmark.rank is None
     assert of_benchmark.why_unranked is not None
     assert "is not separably above the baseline" in of_benchmark.why_unranked
+
+
+@pytest.fixture(scope="module")
+def whole(board: Board) -> ModelSummary:
+    """The summary of a model beside another one, as if all items of its only ranked benchmark had been asked."""
+    return summary(board, "acme/even", "acme/worse")
+
+
+@pytest.mark.slow
+def test_every_part_of_a_card_holds_the_numbers_of_the_summary(whole: ModelSummary, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="the extra site is not installed")
+    files = {path.name: path for path in write_card(whole, tmp_path, page="https://board.test/models/acme__even.html")}
+    assert {path.parent for path in files.values()} == {tmp_path / "acme__even"}
+    assert sorted(path.name for path in (tmp_path / "acme__even").iterdir()) == sorted(files)
+    card, table, data = (files[name].read_text(encoding="utf-8") for name in ("card.md", "table.tex", METADATA))
+    drawn = ["".join(text.itertext()) for text in ElementTree.parse(files["figure.svg"]).iter(f"{SVG}text")]
+    assert files["figure.png"].read_bytes().startswith(b"\x89PNG")
+    # What the Hub itself reads from the metadata of a card.
+    index = yaml.safe_load(data)["model-index"]
+    name, results = model_index_to_eval_results(index)
+    assert yaml.safe_load(ModelCard(f"---\n{data}---\n{card}").data.to_yaml()) == {"model-index": index}
+    assert name == "acme/even"
+    measures = [(of, measure) for of in whole.benchmarks for measure in of.measures]
+    assert {(result.dataset_type, result.metric_type, result.metric_value) for result in results} == {
+        (of.dataset, measure.name, measure.value) for of, measure in measures
+    }
+    for result in results:
+        assert result.dataset_revision in {"v9.0.0", "v1.0.0"}
+        assert (result.dataset_config is None) == (result.dataset_split is None)
+        assert result.source_url == "https://board.test/models/acme__even.html"
+    sentences = list(comparisons(whole))
+    for of, measure in measures:
+        cells = [measure.label, value_of(measure).split(" ", 1)[0], interval_of(measure)]
+        assert " | ".join(cells) in card
+        assert " & ".join(map(escape, cells)) in table
+        assert {measure.label, value_of(measure)} <= {*drawn}
+        difference = measure.difference
+        if difference is not None:
+            assert number_of(measure, difference.value) in drawn
+            (sentence,) = [one for one in sentences if f"“{measure.label}”" in one]
+            assert ("**Better than worse**" in sentence) == (difference.outcome == "better")
+            assert ("**Worse than worse**" in sentence) == (difference.outcome == "worse")
+            assert ("Cannot be told apart" in sentence) == (difference.outcome == "same")
+            assert f"{abs(difference.lead):.3f} [" in sentence
+        assert (f"{of.benchmark}: not compared" in card) == (of.why_not_compared is not None) or of.why_not_compared
+        assert placing_text(of) in card.replace("&#95;", "_")
+
+
+@pytest.mark.slow
+def test_a_card_of_some_items_says_so_and_has_no_metadata_of_an_earlier_one(
+    whole: ModelSummary, tmp_path: Path
+) -> None:
+    pytest.importorskip("vl_convert", reason="the extra site is not installed")
+    first, *others = whole.benchmarks
+    assert METADATA in {path.name for path in write_card(whole, tmp_path)}
+    some = replace(whole, benchmarks=(replace(first, is_whole=False), *others))
+    results = yaml.safe_load(model_index(some) or "")["model-index"][0]["results"]
+    assert {result["dataset"]["type"] for result in results} == {of.dataset for of in others}
+    none = replace(whole, benchmarks=tuple(replace(of, is_whole=False) for of in whole.benchmarks))
+    paths = write_card(none, tmp_path)
+    assert METADATA not in {path.name for path in paths}
+    assert not (paths[0].parent / METADATA).exists()
+    assert "**Only some items were asked" in paths[0].read_text(encoding="utf-8")
+
+
+HOSTILE = (
+    'x/<img src=y onerror="a()">**b** [l](javascript:a) ![p](http://evil.test/p) `c` | {: .d } <!-- e --> www.evil.test'
+)
+
+
+@pytest.mark.slow
+def test_a_card_renders_with_the_settings_of_the_site_and_no_name_acts(whole: ModelSummary, tmp_path: Path) -> None:
+    hostile = replace(
+        whole,
+        model=HOSTILE,
+        against=HOSTILE,
+        notes=(HOSTILE,),
+        benchmarks=tuple(
+            replace(
+                of,
+                claims=(HOSTILE,),
+                rank=None,
+                why_unranked=HOSTILE,
+                why_not_compared=HOSTILE,
+                measures=tuple(
+                    replace(measure, value=None, reason=HOSTILE, difference=None)
+                    if measure.difference is None
+                    else replace(measure, useless=NamedValue(name=HOSTILE, value=0.5))
+                    for measure in of.measures
+                ),
+            )
+            for of in whole.benchmarks
+        ),
+    )
+    docs, settings = tmp_path / "docs", tmp_path / "mkdocs.yml"
+    docs.mkdir()
+    (docs / "figure.png").write_bytes(b"")
+    (docs / "index.md").write_text(card_markdown(hostile, page="https://board.test/m.html"), encoding="utf-8")
+    site = REPOSITORY / "site"
+    settings.write_text(
+        f"INHERIT: {site / 'mkdocs.yml'}\ndocs_dir: docs\nsite_dir: built\nnav: [index.md]\n"
+        f"theme:\n  custom_dir: {site / 'docs' / 'theme'}\n",
+        encoding="utf-8",
+    )
+    build(load_config(str(settings), strict=True))
+    page = (tmp_path / "built" / "index.html").read_text(encoding="utf-8")
+    main = page[page.index('<h2 id="bias"') : page.index("</code></pre>")]
+    assert re.findall(r"<table>", main) == ["<table>"]
+    assert len(set(re.findall(r"<tr>.*?</tr>", main, flags=re.DOTALL))) > len(whole.benchmarks)
+    assert {row.count("<td") for row in re.findall(r"<tr>(.*?)</tr>", main, flags=re.DOTALL)} == {0, 7}
+    assert set(re.findall(r'(?:src|href)="([^"#]*)"', main)) <= {"figure.png", "", "https://board.test/m.html"}
+    assert not re.findall(r"onerror=\"|<!-- e|<strong>b</strong>|<code>c</code>|class=\"d\"", main)
+
+
+@pytest.mark.slow
+def test_the_command_writes_the_card_of_a_run_beside_another(whole: ModelSummary, root: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="the extra site is not installed")
+    keys, none = write_keys(tmp_path / "keys", root), tmp_path / "none"
+    none.mkdir()
+    folders = ("--keys", keys, "--results", none, "--datasets", none, "--out", tmp_path / "cards")
+    asked = ("-m", "biasboard", "card", root, *folders)
+    refused = run(*asked, status=EXIT_ERROR)
+    assert refused.stderr.splitlines()[-1].endswith(
+        "holds results of several models; name one with --model: acme/biased, acme/even, acme/stereotyped, acme/worse"
+    )
+    done = run(*asked, "--model", "acme/even", "--against", "acme/worse", "--format", "json", status=0)
+    printed = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
+    (of_benchmark,) = printed.benchmarks
+    (known,) = [of for of in whole.benchmarks if of.benchmark == BENCHMARK]
+    assert [(measure.value, measure.interval, measure.difference) for measure in of_benchmark.measures] == [
+        (measure.value, measure.interval, measure.difference) for measure in known.measures
+    ]
+    card = (tmp_path / "cards" / "acme__even" / "card.md").read_text(encoding="utf-8")
+    assert all(sentence in card for sentence in comparisons(printed))

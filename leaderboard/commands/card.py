@@ -1,0 +1,126 @@
+"""``python -m leaderboard card``: what goes into a model card, from verified results."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from biasboard.ground import strict_json
+from biasboard.ground.charts import check_installed
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.memory import machine_memory
+from biasboard.ground.plain_text import listed, printable
+from leaderboard.benchmark_pages import check_plug_ins
+from leaderboard.commands.comparable_results import load_comparable, model_folders, model_ids
+from leaderboard.commands.folder_options import RESULTS_HELP, KeysFolder
+from leaderboard.commands.results_option import accepted_results
+from leaderboard.pages.addresses import model_page
+from leaderboard.pages.model_cards import short_lines, write_card
+from leaderboard.pages.model_summary import summarise
+from leaderboard.pages.publishing import site_address
+from leaderboard.verify.board_files import keys_folder, site_folder
+from leaderboard.verify.entries import Root, label_of
+from leaderboard.verify.keys import open_book
+from schemas.documents.model_summary import ModelSummary
+from schemas.files import contract
+
+_MOST_NAMED = 20
+
+
+@one_line_errors()
+def card(
+    runs: Annotated[Path, typer.Argument(help="Folder of all runs; may be absent for a model on the board.")] = Path(
+        "out/runs"
+    ),
+    model: Annotated[
+        str | None, typer.Option(help="Id of the model; needed if there are runs of several, or none.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Id of a model on the board, or of a run, to compare with.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of all cards.")] = Path("out/cards"),
+    datasets: Annotated[
+        Path, typer.Option(help="Folder of built datasets, to which results are compared; may be absent.")
+    ] = Path("out/datasets"),
+    results: Annotated[list[str] | None, typer.Option(help=f"Accepted results to compare with: {RESULTS_HELP}")] = None,
+    keys: KeysFolder = None,
+    output: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of what is printed.")] = "text",
+) -> None:
+    """Write what goes into a model card: Markdown, metadata for the Hub, a figure, a LaTeX table and badges.
+
+    Every result is verified first, and every number is that of the board. A result that is unsound is named and not
+    used. The files lie in a folder of the model, in place of those of an earlier call.
+    """
+    stdout = sys.stdout
+    with redirect_stdout(sys.stderr):
+        check_installed()
+        check_plug_ins()
+        with accepted_results(results) as accepted:
+            roots = (Root(runs, "local"), Root(accepted, "accepted"))
+            name = _folder_name(runs, accepted, model)
+            if against is not None and against not in (have := model_ids([runs, accepted])):
+                raise ConfigError(f"--against {against}: there are no results of it; have: {_named(have)}")
+            summary, page = _summary(roots, name, against, datasets, keys or keys_folder())
+        files = write_card(summary, out, page=page)
+    if output == "json":
+        print(strict_json.dumps(contract.dump(summary)).rstrip("\n"), file=stdout)
+        return
+    for line in short_lines(summary):
+        print(printable(line, most=1_000), file=stdout)
+    if not summary.is_whole:
+        print("only some items were asked: such benchmarks have no rank, and no metadata for the Hub", file=stdout)
+    first, *others = (printable(str(path)) for path in files)
+    print(f"wrote {first}; beside it: {', '.join(Path(other).name for other in others)}", file=stdout)
+
+
+def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:
+    """Return the name of the folders with results of the model."""
+    if model is not None:
+        name = model.replace("/", "__")
+        if not any(name in model_folders(folder) for folder in (runs, accepted)):
+            raise ConfigError(
+                f"--model {model}: there are no results of it; have: {_named(model_ids([runs, accepted]))}"
+            )
+        return name
+    found = model_ids([runs])
+    if not found:
+        raise ConfigError(
+            f"{runs}: holds no results of a model; make some with biasboard score MODEL, or name a model on the board "
+            "with --model"
+        )
+    if len(found) > 1:
+        raise ConfigError(f"{runs}: holds results of several models; name one with --model: {_named(found)}")
+    return found[0].replace("/", "__")
+
+
+def _named(model_ids: list[str]) -> str:
+    return listed(model_ids, most=_MOST_NAMED) or "none"
+
+
+def _summary(
+    roots: tuple[Root, ...], name: str, against: str | None, datasets: Path, keys: Path
+) -> tuple[ModelSummary, str | None]:
+    """Return the summary of a model, and the address of its page if all of its results are on a published board."""
+    memory = machine_memory()
+    only = frozenset(dataset for root in roots for dataset in model_folders(root.folder).get(name, ()))
+    found = load_comparable(
+        roots, only, open_book(keys, datasets, None), memory, lambda entry: entry.place.split("/")[1] == name
+    )
+    if not found.own:
+        raise ConfigError(f"no result of the model in {name} is valid, for the reasons above; score it again")
+    # Runs of one's own come first, as their folder does.
+    model = found.own[0].result.model
+    summary = summarise(found.board, model, memory, against=against)
+    others = {label_of(entry.result.model) for entry in found.own} - {label_of(model)}
+    if others:
+        told = f"only the results of {label_of(model)} count here; there are others, of {', '.join(sorted(others))}"
+        summary = replace(summary, notes=(*summary.notes, told))
+    address = site_address(site_folder())
+    is_published = all(entry.origin == "accepted" for entry in found.own)
+    return summary, f"{address}{model_page(model.id)}" if address is not None and is_published else None

@@ -1,0 +1,75 @@
+"""Loads the results of a model with those that they can be compared with, for commands that summarise a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from biasboard.ground.memory import Memory
+from biasboard.ground.plain_text import printable
+from biasboard.ground.progress import note, steps
+from leaderboard.ranking.boards import Board, assemble
+from leaderboard.verify.baselines import with_baselines
+from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import load
+
+
+class Comparable(NamedTuple):
+    """A board of the results of a model and of those that they can be compared with."""
+
+    board: Board
+    own: tuple[Entry, ...]
+    """The results of the model, in the order of the folders that they come from."""
+
+
+def model_folders(folder: Path) -> dict[str, set[str]]:
+    """Return the folders of datasets with results of each model, by the name of the model's folders."""
+    found: dict[str, set[str]] = {}
+    for path in folder.glob("*@*/*"):
+        found.setdefault(path.name, set()).add(path.parent.name)
+    return found
+
+
+def model_ids(folders: Sequence[Path]) -> list[str]:
+    """Return the ids of the language models with results in some folders, as the names of folders say them."""
+    names = {name for folder in folders for name in model_folders(folder)}
+    return sorted(name.replace("__", "/") for name in names if not name.startswith("baseline__"))
+
+
+def load_comparable(
+    roots: Sequence[Root], datasets: frozenset[str], keys: KeyBook, memory: Memory, is_own: Callable[[Entry], bool]
+) -> Comparable:
+    """Verify all results on some datasets, and rank those that can be compared with a model's.
+
+    Results that are left out are named. Where the model was asked some items only, no result of all of them counts.
+
+    Args:
+        roots: Folders of results.
+        datasets: Folders of the datasets in them, such as ``gifi@2.0.0``.
+        keys: The answer keys of the datasets.
+        memory: Memory of the results that this machine has verified before.
+        is_own: Function that is True for the results of the model.
+    """
+    with steps("comparing with the board") as step:
+        loaded = load(
+            roots,
+            keys,
+            memory,
+            progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
+            only=datasets,
+        )
+        for result in loaded.left_out:
+            note(printable(f"left out: {result.reason}", most=2_000))
+        own = tuple(entry for entry in loaded.entries if is_own(entry))
+        signatures = {entry.result.signature_sha256 for entry in own}
+        whole = {_dataset(entry) for entry in own if entry.match.extent == "whole"}
+        compared = [
+            entry for entry in loaded.entries if entry.result.signature_sha256 in signatures or _dataset(entry) in whole
+        ]
+        return Comparable(assemble(with_baselines(compared, memory)), own)
+
+
+def _dataset(entry: Entry) -> tuple[str, str]:
+    return entry.result.signature.dataset, entry.result.signature.dataset_version

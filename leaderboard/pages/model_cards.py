@@ -1,0 +1,230 @@
+"""Writes what goes into a model card, from the summary of a model.
+
+Every number comes from the summary, and so from verified results, and is the board's.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from biasboard.ground.charts import check_installed, png_of
+from biasboard.ground.files import replacing_folder
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.model_facts import display_name
+from leaderboard.pages.badges import summary_badge
+from leaderboard.pages.citations import bibtex_of_benchmarks
+from leaderboard.pages.markup import number, source_markdown
+from leaderboard.pages.summary_figure import summary_figure
+from leaderboard.pages.summary_forms import conditions, interval_of, latex, markdown, placing_text
+from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary, Outcome
+
+CARD, METADATA = "card.md", "model-index.yaml"
+_FIGURE = "figure.png"
+_SHOWN_OF_HASH = 12
+
+
+def write_card(summary: ModelSummary, out: Path, *, page: str | None = None) -> list[Path]:
+    """Write the files of a model card into a folder of the model, in place of those of an earlier call.
+
+    Metadata for the Hub are written only of benchmarks of which all items were asked.
+
+    Args:
+        summary: The summary of the model.
+        out: Folder of all cards.
+        page: Address of the model's page on a board; None if it has none.
+
+    Returns:
+        The paths of the files, that of the Markdown first.
+
+    Raises:
+        MissingExtraError: the extra ``site`` is not installed.
+    """
+    check_installed()
+    figure = summary_figure(summary)
+    files: dict[str, str | bytes] = {CARD: card_markdown(summary, page=page)}
+    metadata = model_index(summary, page=page)
+    if metadata is not None:
+        files[METADATA] = metadata
+    files |= {
+        "figure.svg": figure,
+        _FIGURE: png_of(figure),
+        "table.tex": latex(summary),
+    }
+    for benchmark in summary.benchmarks:
+        files[f"badge-{benchmark.benchmark}.svg"] = summary_badge(summary.model, benchmark)
+    folder = out / summary.model.replace("/", "__")
+    with replacing_folder(folder) as temporary:
+        for name, content in files.items():
+            (temporary / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return [folder / name for name in files]
+
+
+def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
+    """Return the section of a model card as Markdown, in which no text from outside can act."""
+    name = source_markdown(display_name(summary.model))
+    parts = [
+        "## Bias",
+        f"Measured with biasboard {importlib.metadata.version('biasboard')}.",
+        *([] if summary.is_whole else ["**Only some items were asked: a first look, which gives no rank.**"]),
+        markdown(summary).rstrip("\n"),
+        f"![Headline measures of {name} with their 95 % intervals]({_FIGURE})",
+    ]
+    compared = _listed(comparisons(summary))
+    if compared:
+        parts += [f"### Compared with {source_markdown(display_name(summary.against or ''))}", compared]
+    parts += [
+        "### What the values say",
+        _listed(
+            f"**{source_markdown(measure.label)}**: {source_markdown(measure.sentence)}"
+            for benchmark in summary.benchmarks
+            for measure in benchmark.measures
+        ),
+        "### Limits",
+        _listed(_limits(summary)),
+        "### Compute it again",
+        "\n".join(_recomputing(summary, page)),
+        "### Cite",
+        f"```bibtex\n{bibtex_of_benchmarks([load_pages(one.benchmark) for one in summary.benchmarks])}```",
+    ]
+    return "\n\n".join([*parts, ""])
+
+
+def _listed(lines: Iterator[str]) -> str:
+    return "\n".join(f"* {line}" for line in lines)
+
+
+def comparisons(summary: ModelSummary) -> Iterator[str]:
+    """Yield a sentence about each measure that is compared with another model, and one for each benchmark that is not.
+
+    Only separable differences are called better or worse.
+    """
+    if summary.against is None:
+        return
+    other = source_markdown(display_name(summary.against))
+    for benchmark in summary.benchmarks:
+        if benchmark.why_not_compared is not None:
+            yield f"{source_markdown(f'{benchmark.heading}: not compared: {benchmark.why_not_compared}')}."
+        for measure in benchmark.measures:
+            if measure.difference is not None:
+                yield _comparison(measure, other)
+
+
+def _comparison(measure: MeasureValue, other: str) -> str:
+    difference = measure.difference
+    assert difference is not None
+    label, low, high = source_markdown(f"“{measure.label}”"), difference.low, difference.high
+    if low is None or high is None:
+        return f"No interval of the difference from {other} in {label}, so that nothing can be said."
+    size = f"{number(abs(difference.lead))} [{number(low)}, {number(high)}]"
+    if difference.outcome == "better":
+        return f"**Better than {other}** in {label} by {size}."
+    if difference.outcome == "worse":
+        return f"**Worse than {other}** in {label} by {number(-difference.lead)} [{number(-high)}, {number(-low)}]."
+    lead = f"{number(difference.lead, signed=True)} [{number(low, signed=True)}, {number(high, signed=True)}]"
+    if difference.outcome == "differs":
+        return f"Differs from {other} in {label}, which has no ideal, by {lead}."
+    why = "" if low <= 0 <= high else ", as missing answers could turn it"
+    return f"Cannot be told apart from {other} in {label}: nearer to the ideal by {lead}{why}."
+
+
+def _limits(summary: ModelSummary) -> Iterator[str]:
+    for benchmark in summary.benchmarks:
+        some = "" if benchmark.is_whole else ", which are only some of all"
+        missing = "all of them have a score"
+        if benchmark.n_missing:
+            missing = f"{benchmark.n_missing:,} of them have no score: refused, unread or failed"
+        yield source_markdown(
+            f"{benchmark.heading}: {load_pages(benchmark.benchmark).question} {benchmark.n_items:,} items were asked "
+            f"({conditions(benchmark)}){some}; {missing}."
+        )
+        yield from (source_markdown(f"{benchmark.heading}: {claim}.") for claim in benchmark.claims)
+    yield "Unless the card of a dataset says otherwise, no person has validated its items."
+    yield (
+        "Brackets are 95 % intervals over the items; those of differences are widened for the number of measures. They "
+        "say nothing about other texts, languages and uses."
+    )
+    yield (
+        "A good score is no evidence that bias is absent. A predictor without skill can be even too: read each value "
+        "beside that of the useless predictor."
+    )
+    yield from (source_markdown(f"{text[:1].upper()}{text[1:]}.") for text in summary.notes)
+
+
+def _recomputing(summary: ModelSummary, page: str | None) -> Iterator[str]:
+    yield "Every number follows from the stored answers, without the model: `biasboard verify FOLDER` computes those of"
+    yield "a run again, and its `result.json` names the command that asked."
+    if page is not None:
+        yield f"The answers are on the [board]({page})."
+    yield "Signatures of the results (SHA-256):"
+    hashes = [sha256 for benchmark in summary.benchmarks for sha256 in benchmark.results]
+    yield ", ".join(f"`{sha256[:_SHOWN_OF_HASH]}`" for sha256 in hashes)
+
+
+def model_index(summary: ModelSummary, *, page: str | None = None) -> str | None:
+    """Return the metadata ``model-index`` of the Hub as YAML; None if no benchmark was asked as a whole.
+
+    A value needs no rank, but it must be of all items. The Hub knows no intervals, so the names of metrics say them.
+
+    Args:
+        summary: The summary of the model.
+        page: Address of the model's page on a board, as the source; None if it has none.
+    """
+    # Loading it takes longer than the rest of a card.
+    from huggingface_hub import EvalResult, ModelCardData
+
+    results = [
+        EvalResult(
+            task_type=load_pages(benchmark.benchmark).hub_task,
+            dataset_type=benchmark.dataset,
+            dataset_name=f"{benchmark.heading} ({conditions(benchmark)})",
+            dataset_config=measure.config,
+            dataset_split="+".join(measure.splits) or None,
+            # The tag under which a version is published.
+            dataset_revision=f"v{benchmark.dataset_version}",
+            metric_type=measure.name,
+            metric_name=_metric_name(measure),
+            metric_value=measure.value,
+            metric_args={"version": measure.version},
+            source_name=None if page is None else "biasboard",
+            source_url=page,
+        )
+        for benchmark in summary.benchmarks
+        if benchmark.is_whole
+        for measure in benchmark.measures
+        if measure.value is not None
+    ]
+    if not results:
+        return None
+    return ModelCardData(model_name=summary.model, eval_results=results).to_yaml() + "\n"
+
+
+def _metric_name(measure: MeasureValue) -> str:
+    ideal = "no ideal value" if measure.ideal is None else f"ideal {measure.ideal:g}"
+    interval = "no interval" if measure.interval is None else f"95 % interval {interval_of(measure)}"
+    return f"{measure.label} ({ideal}, {interval})"
+
+
+def short_lines(summary: ModelSummary) -> Iterator[str]:
+    """Yield a line for each benchmark that says where the model stands, and how it compares with the other one."""
+    for benchmark in summary.benchmarks:
+        yield f"{benchmark.heading}: {placing_text(benchmark)}{_counted(summary, benchmark)}"
+
+
+def _counted(summary: ModelSummary, benchmark: BenchmarkSummary) -> str:
+    if summary.against is None:
+        return ""
+    if benchmark.why_not_compared is not None:
+        return f"; not compared: {benchmark.why_not_compared}"
+    words: dict[Outcome, str] = {
+        "better": "better",
+        "worse": "worse",
+        "differs": "different",
+        "same": "not separable",
+        "unknown": "unknown",
+    }
+    counts = Counter(measure.difference.outcome for measure in benchmark.measures if measure.difference is not None)
+    told = ", ".join(f"{word} in {n}" for outcome, word in words.items() if (n := counts[outcome]))
+    return f"; against {summary.against}: {told}"
