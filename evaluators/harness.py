@@ -253,6 +253,26 @@ class Harness(ABC):
             DataError: the log is damaged, or its task was not asked as it was exported.
         """
 
+    def check_tokenizer(self, name: str | None) -> None:
+        """Check that the model's tokenizer is named if the harness scores options, and only then.
+
+        Without it nobody knows whether the log-probabilities are those of the options, and metrics of others look as
+        good as any.
+
+        Args:
+            name: Folder or Hub id of the tokenizer; None if none was given.
+
+        Raises:
+            ConfigError: it is missing, or of no use.
+        """
+        if name is None and self.scores_options:
+            raise ConfigError(
+                f"--tokenizer: {self.name} leaves tokens out of an option where the tokenizer merges them with the "
+                "context; give the folder or Hub id of the model's tokenizer, so that this is checked"
+            )
+        if name is not None and not self.scores_options:
+            raise ConfigError(f"--tokenizer: {self.name} scores no options, whose tokens it would count; leave it out")
+
     def as_scored(self, request: ChoiceRequest) -> ChoiceRequest:
         """Move the border between context and options to where the harness puts it; by default, leave it."""
         return request

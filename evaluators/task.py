@@ -272,6 +272,15 @@ class Task(ABC):
 
         return numpy.zeros(len(records), dtype=numpy.bool_)
 
+    def n_outcomes(self, prompt: Prompt, facts: Facts) -> int | None:
+        """Return the number k of outcomes that certainty is measured on; by default all that the prompt offers.
+
+        Args:
+            prompt: The prompt that asks.
+            facts: The facts about any of the items.
+        """
+        return prompt.n_outcomes
+
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
         """Return the facts that the item's requests carry for baselines, from those in its record."""
         return {}

@@ -26,8 +26,8 @@ from schemas.folders.dataset_folder import read_manifest
 # The normalisation is chosen when the log is imported.
 _CHOSEN = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
 _TOKENIZER = typer.Option(
-    help="Folder or Hub id of the model's tokenizer: where it merges context and option, their border is moved to the "
-    "front, so that the harness scores what run would."
+    help="Folder or Hub id of the model's tokenizer, for a harness that scores options: where it merges context and "
+    "option, their border is moved to the front, so that the harness scores what run would."
 )
 
 
@@ -50,6 +50,7 @@ def export_command(
         plans = plans_of(choice)
     for plan in plans:
         _check_prompt(other, plan)
+    other.check_tokenizer(tokenizer)
     borders = None if tokenizer is None else _borders(other, tokenizer)
     with working("writing the questions"):
         exported = (exported_task(plan, borders) for plan in plans)
@@ -65,7 +66,8 @@ def export_command(
             print(f"left out: {written.n_left_out} questions in which the tokenizer leaves no border")
     print(_licence(manifest, out))
     print(f"next: {other.usage(tasks, out)}")
-    print(f"then: biasboard import {harness} --input OUT --model NAME --dataset {shlex.quote(str(dataset))}")
+    of_model = "" if tokenizer is None else f" --tokenizer {shlex.quote(tokenizer)}"
+    print(f"then: biasboard import {harness} --input OUT --model NAME{of_model} --dataset {shlex.quote(str(dataset))}")
 
 
 def _check_prompt(harness: Harness, plan: Plan) -> None:
@@ -84,8 +86,6 @@ def _check_prompt(harness: Harness, plan: Plan) -> None:
 
 
 def _borders(harness: Harness, name: str) -> Borders:
-    if not harness.scores_options:
-        raise ConfigError(f"--tokenizer: {harness.name} scores no options, whose borders it would move; leave it out")
     # Imported here because only moving borders needs a tokenizer.
     from evaluators.models.harness_borders import move_borders
     from evaluators.models.tokenizer import load_tokenizer

@@ -5,7 +5,7 @@ They come from files that a benchmark published, or from the logs of another har
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.options import option, with_options
 from biasboard.ground.progress import progress, steps, working
-from evaluators.backend import ChoiceRequest, GenerateRequest, Runtime, check_model_id
+from evaluators.backend import GenerateRequest, Runtime, check_model_id
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.commands.plans_from_options import scorers_of
 from evaluators.commands.printed_results import print_next, report
@@ -30,7 +30,6 @@ from evaluators.commands.shared_options import (
 )
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, load_harness
 from evaluators.kinds import harness_names
-from evaluators.runs.ask.context_limit import SPARE_TOKENS, longest_bytes
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
 from evaluators.runs.plan.exported_questions import plan_again
 from evaluators.runs.plan.plan import Plan
@@ -46,11 +45,6 @@ from schemas.folders.dataset_folder import MANIFEST, read_manifest
 if TYPE_CHECKING:
     from evaluators.models.tokenizer import ModelTokenizer
 
-_UNCHECKED = (
-    "not checked: a tokenizer that merges the end of a context with an option makes the harness leave tokens out; "
-    "--tokenizer FOLDER tells"
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportChoice:
@@ -63,7 +57,7 @@ class ImportChoice:
     out: Path = option("Folder of all runs.", default=Path("out/runs"))
     scorers: tuple[str, ...] | None = option(SCORER_HELP, flag="--scorer")
     tokenizer: str | None = option(
-        "Folder or Hub id of the model's tokenizer, which counts the tokens of options. Only for logs of a harness."
+        "Folder or Hub id of the model's tokenizer, which counts the tokens of options. For a harness that scores them."
     )
     normalisation: str | None = option(NORMALISATION_HELP)
     max_failure_rate: float = option(MAX_FAILURES_HELP, default=MAX_FAILURE_RATE, min=0, max=1)
@@ -174,12 +168,14 @@ def import_logs(harness: Harness, choice: ImportChoice) -> None:
     """
     normalisation = normalisation_named(choice.normalisation)
     check_model_id(choice.model_id)
-    _check_options(harness, choice)
+    harness.check_tokenizer(choice.tokenizer)
+    if choice.normalisation == "sum_with_end":
+        raise ConfigError("--normalisation sum_with_end: a log has no log-probability of the end token; take another")
     with working(f"reading {choice.input}"):
         logs, left_out = harness.read(choice.input)
     tokenizer = None
     if choice.tokenizer is not None:
-        # Imported here because only logs with a tokenizer need it.
+        # Imported here because only logs of scored options need it.
         from evaluators.models.tokenizer import load_tokenizer
 
         tokenizer = load_tokenizer(choice.tokenizer)
@@ -211,25 +207,13 @@ def import_logs(harness: Harness, choice: ImportChoice) -> None:
         print(f"{log.name}: {len(log.answers)} answers, {n_missing} missing")
         report(finished.folder, finished.result)
         results.append(finished.result)
-        for remark in (*log.remarks, *_unchecked(log, tokenizer)):
+        for remark in log.remarks:
             print(remark)
     print_next(choice.out, results)
 
 
-def _check_options(harness: Harness, choice: ImportChoice) -> None:
-    if choice.tokenizer is not None and not harness.scores_options:
-        raise ConfigError(f"--tokenizer: {harness.name} scores no options, whose tokens it would count; leave it out")
-    if choice.normalisation == "sum_with_end":
-        raise ConfigError("--normalisation sum_with_end: a log has no log-probability of the end token; take another")
-    if choice.normalisation in ("token_mean", "byte_mean") and choice.tokenizer is None:
-        raise ConfigError(
-            f"--normalisation {choice.normalisation}: a log does not say which tokens an option has; name the model's "
-            "tokenizer with --tokenizer, or take sum"
-        )
-
-
 def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None) -> CountOptionTokens | None:
-    if tokenizer is None or not harness.scores_options:
+    if tokenizer is None:
         return None
     if log.end_id is not None and tokenizer.end_id is not None and log.end_id != tokenizer.end_id:
         raise ConfigError(
@@ -255,8 +239,8 @@ def _matched(
     if len(failed) > choice.max_failure_rate * len(records):
         if n_missing:
             remedy = "ask all questions, without a limit in the harness, or export fewer with --limit"
-        elif choice.tokenizer is not None and log.exported.tokenizer_sha256 is None:
-            remedy = "export with --tokenizer, which moves such borders, and ask again"
+        elif count is not None and log.exported.tokenizer_sha256 is None:
+            remedy = "export again, which moves such borders for the tokenizer, and ask again"
         elif any(isinstance(answer.asked, GenerateRequest) for answer in log.answers):
             remedy = "look into the log, and ask again those questions that failed"
         else:
@@ -285,16 +269,3 @@ def _command(harness: Harness, choice: ImportChoice, plan: Plan) -> str:
     options = " ".join(f"--{name} {value}" for name, value in parts if value is not None)
     scorers = choice.scorers if plan.task.reads_scores else None
     return with_scorers(f"import {harness.name} {options}", scorers or ())
-
-
-def _unchecked(log: HarnessLog, tokenizer: ModelTokenizer | None) -> Iterator[str]:
-    """Yield what cannot be checked about scored options without the tokenizer."""
-    choices = [answer.asked for answer in log.answers if isinstance(answer.asked, ChoiceRequest)]
-    if tokenizer is not None or not choices:
-        return
-    if log.exported.tokenizer_sha256 is None:
-        yield _UNCHECKED
-    room = log.context_tokens
-    n_long = 0 if room is None else sum(longest_bytes(asked) + SPARE_TOKENS > room for asked in choices)
-    if n_long:
-        yield f"{n_long} questions may not have fitted the model's context; --tokenizer FOLDER tells"

@@ -117,7 +117,7 @@ def _faults_of_signature(signature: Signature) -> Iterator[str]:
     if signature.task_version not in (task.version, *task.earlier_versions):
         yield f"read by task {task.name} {signature.task_version}, the code has {task.version}; rescore the run"
     prompt = prompt_of(task, signature.prompt)
-    if signature.prompt_sha256 != prompt.sha256() or signature.n_outcomes != prompt.n_outcomes:
+    if signature.prompt_sha256 != prompt.sha256():
         yield f"prompt '{signature.prompt}' differs from the one in this code; run the model again"
     shows = task.examples_split is not None
     if shows != (signature.examples_sha256 is not None):
@@ -197,6 +197,14 @@ def check_records(path: Path, result: Result, records: RecordColumns) -> None:
             index = int(records.owners[wrong[0]])
             exchange = records[index].exchanges[int(wrong[0]) - int(records.first_exchanges[index])]
             raise DataError(f"{path}: row {records.first_row + index}: {fault(exchange, result)}")
+    if len(records):
+        signature, task = result.signature, load_task(result.signature.task)
+        n_outcomes = task.n_outcomes(prompt_of(task, signature.prompt), records[0])
+        if signature.n_outcomes != n_outcomes:
+            raise DataError(
+                f"{path}: the signature has n_outcomes {signature.n_outcomes}, and prompt '{signature.prompt}' is "
+                f"measured on {n_outcomes} here; run the model again, which takes the answers that it has"
+            )
     _check_readings(path, result, records)
 
 
@@ -260,7 +268,12 @@ def _offer_their_outcomes(records: RecordColumns, result: Result) -> BoolArray:
     exchanges = records.exchanges
     if brings_options(result.signature):
         return _have_distinct(exchanges["outcomes"]) & _have_distinct(exchanges["options"])
-    return np.asarray(exchanges["outcomes"].lists.lengths == (result.signature.n_outcomes or 0))
+    return np.asarray(exchanges["outcomes"].lists.lengths == _n_offered(result.signature))
+
+
+def _n_offered(signature: Signature) -> int:
+    """Return the number of outcomes that a prompt offers, which may be more than certainty is measured on."""
+    return prompt_of(load_task(signature.task), signature.prompt).n_outcomes or 0
 
 
 def _have_distinct(column: Column) -> BoolArray:
@@ -276,7 +289,7 @@ def _have_distinct(column: Column) -> BoolArray:
 def _other_outcomes(exchange: Exchange, result: Result) -> str:
     if brings_options(result.signature):
         return "offers an option or an outcome twice; run the model again"
-    return f"has {len(exchange.outcomes)} outcomes, the signature {result.signature.n_outcomes}; rescore the run"
+    return f"has {len(exchange.outcomes)} outcomes, the prompt {_n_offered(result.signature)}; run the model again"
 
 
 def _count_their_bytes(records: RecordColumns, result: Result) -> BoolArray:

@@ -92,7 +92,8 @@ class Signature(Document):
     normalisation: Normalisation | None
     """Normalisation of the option log-probabilities; None for generations."""
     n_outcomes: Annotated[int, Ge(2)] | None
-    """Number of outcomes k; None if each item brings its own options, or if no outcome is read from generated texts."""
+    """Number of outcomes k that certainty is measured on, which may be fewer than the prompt offers; None if each item
+    brings its own options, or if no outcome is read from generated texts."""
     parts: Annotated[tuple[Name, ...], Distinct()] = ()
     """Configs that were asked, in order, if ``config`` is a suite; empty if it is a single config."""
     examples_sha256: Sha256 | None = None

@@ -13,11 +13,13 @@ import pytest
 
 from biasboard.ground import strict_json
 from evaluators.backend import exchange_sha256
+from leaderboard.verify.entries import Root
 from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.commands import run
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.leaderboard.made_keys import load_known
 from tests.terminal import without_progress
 
 evaluators = partial(run, "-m", "evaluators")
@@ -83,6 +85,22 @@ def test_all_baselines_in_one_command_reach_their_known_values(dataset: Path, tm
         "stereotype-0.55": (0.5, 0.99),
         "always-wrong": (0.0, 1.0),
     }
+
+
+@pytest.mark.slow
+def test_results_say_on_how_many_outcomes_certainty_is_measured(dataset: Path, tmp_path: Path) -> None:
+    configs = ("--config", "type1", "--config", "type2")
+    baseline(dataset, tmp_path / "runs", "--model", "stereotype-0.7", *configs, "--prompt", "mcq3-v1")
+    results = {path.parent.name[:5]: json.loads(path.read_text()) for path in (tmp_path / "runs").rglob("result.json")}
+    assert {config: result["signature"]["n_outcomes"] for config, result in results.items()} == {"type1": 2, "type2": 3}
+    # 1 - (k - ppl) / (k - 1) with ppl = exp(-.7 ln .7 - .3 ln .3), since the sides of a pair are certain and opposite.
+    ucerf = {
+        config: next(metric["value"] for metric in result["metrics"] if metric["name"] == "ucerf")
+        for config, result in results.items()
+    }
+    assert ucerf == {"type1": pytest.approx(0.8420, abs=5e-5), "type2": pytest.approx(0.4210, abs=5e-5)}
+    loaded = load_known(Root(tmp_path / "runs", "local"))
+    assert (len(loaded.entries), loaded.left_out) == (2, ())
 
 
 @pytest.mark.slow

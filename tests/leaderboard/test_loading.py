@@ -212,7 +212,7 @@ def test_results_of_one_signature_must_agree_on_the_right_answers(tmp_path: Path
     [
         ({"task_version": "9.9"}, "read by task coreference 9.9, the code has 1.1; rescore the run"),
         ({"prompt_sha256": "0" * 64}, "prompt 'intrinsic-v1' differs from the one in this code; run the model again"),
-        ({"n_outcomes": 5}, "prompt 'intrinsic-v1' differs from the one in this code; run the model again"),
+        ({"n_outcomes": 5}, "has n_outcomes 5, and prompt 'intrinsic-v1' is measured on 2 here; run the model again"),
         ({"prompt": "own-v1"}, "prompt 'own-v1' does not exist for task 'coreference'; have: intrinsic-v1"),
         ({"normalisation": None}, "normalisation: null, and scoring is 'option_logprob'; make it a text"),
     ],

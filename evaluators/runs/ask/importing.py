@@ -129,7 +129,7 @@ def match_log(log: HarnessLog, plan: Plan, count: CountOptionTokens | None) -> t
     Args:
         log: The log.
         plan: The plan that was exported.
-        count: Function that counts the tokens of options; None if the tokenizer is unknown.
+        count: Function that counts the tokens of options; None if the harness scores none.
 
     Raises:
         DataError: an answer belongs to a question that the plan does not ask, two answers belong to the same question,
@@ -236,19 +236,17 @@ def _responses(
         for request, answer in zip(requests, of_item, strict=True)
         if answer is not None and isinstance(answer.asked, ChoiceRequest) and isinstance(request, ChoiceRequest)
     ]
-    tokens = iter([None] * len(pairs) if count is None else count(pairs))
+    tokens = iter(() if count is None else count(pairs))
     return [[_response(answer, tokens) for answer in of_item] for of_item in answers]
 
 
-def _response(answer: LoggedAnswer | None, tokens: Iterator[OptionTokens | str | None]) -> Response:
+def _response(answer: LoggedAnswer | None, tokens: Iterator[OptionTokens | str]) -> Response:
     """Return the response in an answer; ``tokens`` yields those of this and the following choices."""
     if answer is None:
         return Response(status="failed", error="the log has no answer to it")
     if isinstance(answer.asked, GenerateRequest):
         return whole(answer.response)
     counted = next(tokens)
-    if counted is None:
-        return answer.response
     if isinstance(counted, str):
         return Response(status="failed", error=counted)
     return replace(answer.response, option_token_counts=counted.counts, n_moved_tokens=counted.n_moved)

@@ -200,10 +200,16 @@ class Plan:
             prompt_sha256=self.prompt.sha256(),
             scoring=self.prompt.scoring,
             normalisation=self.normalisation,
-            n_outcomes=self.prompt.n_outcomes,
+            n_outcomes=self._n_outcomes(),
             parts=tuple(part.config for part in selection.parts) if selection.is_suite else (),
             examples_sha256=self._examples_sha256(),
         )
+
+    def _n_outcomes(self) -> int | None:
+        if self.prompt.n_outcomes is None:
+            return None
+        (_, item), *_ = self.selection.parts[0].items
+        return self.task.n_outcomes(self.prompt, self.task.facts(item))
 
     def _examples_sha256(self) -> str | None:
         # Examples may come from a split that is not asked, so the hash of the items need not cover them.

@@ -168,6 +168,13 @@ class CoreferenceTask(Task):
                 )
         return requests
 
+    def n_outcomes(self, prompt: Prompt, facts: Facts) -> int | None:
+        """Return the number of outcomes, of which *undetermined* counts only if the items have a right answer.
+
+        Without one it is the expected answer, and ``CoreferenceTable.occupation_probabilities`` leaves it out.
+        """
+        return len([name for name in prompt.outcomes if facts.target is not None or name != UNDETERMINED])
+
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
         """Return the first and last mentioned and the stereotyped occupation, and the referent and frame if known."""
         groups = facts.groups

@@ -30,15 +30,15 @@ NAME = "biasboard_made_type2_mcq2-v1"
 
 
 @pytest.fixture(scope="module")
-def exported(dataset: Path) -> Path:
+def exported(dataset: Path, tiny_llama: Path) -> Path:
     """The task of one config, whose prompt asks each item in two orders."""
     folder = dataset.parent / "for-lm-eval"
-    export(dataset, folder, "--config", "type2", "--prompt", "mcq2-v1")
+    export(dataset, tiny_llama, folder, "--config", "type2", "--prompt", "mcq2-v1")
     return folder
 
 
-def export(dataset: Path, folder: Path, *arguments: str) -> str:
-    command = ("-m", "evaluators", "export", "lm-eval", dataset, "--out", folder)
+def export(dataset: Path, tokenizer: Path, folder: Path, *arguments: str) -> str:
+    command = ("-m", "evaluators", "export", "lm-eval", dataset, "--tokenizer", tokenizer, "--out", folder)
     return run(*command, *arguments, cwd=dataset.parent, status=0).stdout
 
 
@@ -48,8 +48,10 @@ def known_logprobs(question: Sample) -> list[float]:
     return values if len(question["context"]) % 2 else values[::-1]
 
 
-def import_log(dataset: Path, log: Path, out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    where = ("--input", log, "--model", "lab/made", "--dataset", dataset, "--out", out)
+def import_log(
+    dataset: Path, tokenizer: Path, log: Path, out: Path, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    where = ("--input", log, "--model", "lab/made", "--dataset", dataset, "--tokenizer", tokenizer, "--out", out)
     return run("-m", "evaluators", "import", "lm-eval", *where, *arguments, cwd=dataset.parent)
 
 
@@ -90,8 +92,8 @@ def test_contexts_and_options_are_those_of_the_task_byte_for_byte(dataset: Path,
     assert str(exported) not in "".join(path.read_text(encoding="utf-8") for path in exported.iterdir())
 
 
-def test_items_without_a_right_answer_get_no_accuracy(dataset: Path, tmp_path: Path) -> None:
-    printed = export(dataset, tmp_path / "out", "--limit", "2")
+def test_items_without_a_right_answer_get_no_accuracy(dataset: Path, tiny_llama: Path, tmp_path: Path) -> None:
+    printed = export(dataset, tiny_llama, tmp_path / "out", "--limit", "2")
     assert "biasboard_made_type1_intrinsic-v1: 2 items, 2 questions" in printed
     assert "licence of the items: Apache-2.0" in printed
     settings = settings_of(tmp_path / "out/biasboard_made_type1_intrinsic-v1.yaml")
@@ -101,10 +103,10 @@ def test_items_without_a_right_answer_get_no_accuracy(dataset: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_the_licence_of_items_that_may_not_be_passed_on_is_told(tmp_path: Path) -> None:
+def test_the_licence_of_items_that_may_not_be_passed_on_is_told(tiny_llama: Path, tmp_path: Path) -> None:
     closed = write_dataset(tmp_path / "closed", {"type2": made_items(1)}, redistributable=False)
-    assert "keep" in export(closed, tmp_path / "out")
-    assert "may not be passed on: the licence forbids it" in export(closed, tmp_path / "again")
+    assert "keep" in export(closed, tiny_llama, tmp_path / "out")
+    assert "may not be passed on: the licence forbids it" in export(closed, tiny_llama, tmp_path / "again")
 
 
 @pytest.mark.parametrize(
@@ -133,10 +135,10 @@ def test_a_folder_that_holds_something_is_not_overwritten(dataset: Path, tmp_pat
 
 @pytest.mark.slow
 def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
-    dataset: Path, exported: Path, tmp_path: Path
+    dataset: Path, tiny_llama: Path, exported: Path, tmp_path: Path
 ) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs)
-    done = import_log(dataset, log.parent, tmp_path / "runs")
+    done = import_log(dataset, tiny_llama, log.parent, tmp_path / "runs")
     assert done.returncode == 0, done.stderr
     assert list(problems(tmp_path / "runs")) == []
     run = only_run(tmp_path / "runs")
@@ -160,8 +162,6 @@ def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
     assert accuracy.value == pytest.approx(sum(values) / len(values))
     exchange = run.records[0].exchanges[0]
     assert exchange.option_logprobs == tuple(known_logprobs(questions[0]))
-    # Without the tokenizer nobody knows these.
-    assert (exchange.option_token_counts, exchange.n_moved_tokens) == ((None, None), None)
     assert exchange.option_byte_counts == (2, 2)
     (entry,) = load_known(Root(tmp_path / "runs", "local")).entries
     assert (entry.claim, entry.is_replayed) == ("the answers come from a file", True)
@@ -227,19 +227,26 @@ def _other_id(samples: list[Sample]) -> None:
     ],
 )
 def test_a_hostile_log_is_one_line_and_leaves_nothing(
-    dataset: Path, exported: Path, tmp_path: Path, change: Callable[[list[Sample]], None], message: str
+    dataset: Path,
+    tiny_llama: Path,
+    exported: Path,
+    tmp_path: Path,
+    change: Callable[[list[Sample]], None],
+    message: str,
 ) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs, change=change)
-    done = import_log(dataset, log, tmp_path / "runs")
+    done = import_log(dataset, tiny_llama, log, tmp_path / "runs")
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr.splitlines()[-1]
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.slow
-def test_broken_lines_and_changed_files_are_named(dataset: Path, exported: Path, tmp_path: Path) -> None:
+def test_broken_lines_and_changed_files_are_named(
+    dataset: Path, tiny_llama: Path, exported: Path, tmp_path: Path
+) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs, change=lambda samples: samples.reverse(), rehash=False)
-    assert "the file of results has another hash" in import_log(dataset, log, tmp_path / "runs").stderr
+    assert "the file of results has another hash" in import_log(dataset, tiny_llama, log, tmp_path / "runs").stderr
     whole = log.read_bytes()
     for content, message in (
         (whole[:-40], ":24: not strict JSON"),
@@ -247,14 +254,14 @@ def test_broken_lines_and_changed_files_are_named(dataset: Path, exported: Path,
         (b"\xff" + whole, "byte 0 is not UTF-8"),
     ):
         log.write_bytes(content)
-        done = import_log(dataset, log, tmp_path / "runs")
+        done = import_log(dataset, tiny_llama, log, tmp_path / "runs")
         assert (done.returncode, message in done.stderr) == (1, True), done.stderr
     (results,) = log.parent.glob("results_*.json")
     results.write_text("{", encoding="utf-8")
-    assert "is not JSON" in import_log(dataset, log, tmp_path / "runs").stderr
+    assert "is not JSON" in import_log(dataset, tiny_llama, log, tmp_path / "runs").stderr
     results.unlink()
-    assert "needs one file results_" in import_log(dataset, log, tmp_path / "runs").stderr
-    assert "no such file or folder" in import_log(dataset, tmp_path / "nothing", tmp_path / "runs").stderr
+    assert "needs one file results_" in import_log(dataset, tiny_llama, log, tmp_path / "runs").stderr
+    assert "no such file or folder" in import_log(dataset, tiny_llama, tmp_path / "nothing", tmp_path / "runs").stderr
     assert not (tmp_path / "runs").exists()
 
 
@@ -270,77 +277,90 @@ def test_broken_lines_and_changed_files_are_named(dataset: Path, exported: Path,
     ],
 )
 def test_questions_that_were_asked_in_another_way_are_refused(
-    dataset: Path, exported: Path, tmp_path: Path, told: dict[str, Any], message: str
+    dataset: Path, tiny_llama: Path, exported: Path, tmp_path: Path, told: dict[str, Any], message: str
 ) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs, **told)
-    done = import_log(dataset, log, tmp_path / "runs")
+    done = import_log(dataset, tiny_llama, log, tmp_path / "runs")
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.slow
-def test_another_dataset_than_was_exported_is_refused(dataset: Path, exported: Path, tmp_path: Path) -> None:
+def test_another_dataset_than_was_exported_is_refused(
+    dataset: Path, tiny_llama: Path, exported: Path, tmp_path: Path
+) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs)
     other = write_dataset(tmp_path / "other", {"type2": made_items(7)})
-    done = import_log(other, log, tmp_path / "runs")
+    done = import_log(other, tiny_llama, log, tmp_path / "runs")
     assert "the log answers items with items_sha256" in done.stderr
     named = write_dataset(tmp_path / "named", {"type2": made_items(6)}, name="named")
-    assert "with dataset made, and here it is named" in import_log(named, log, tmp_path / "runs").stderr
+    assert "with dataset made, and here it is named" in import_log(named, tiny_llama, log, tmp_path / "runs").stderr
 
 
 @pytest.mark.slow
-def test_missing_answers_are_failed_records_up_to_the_rate(dataset: Path, exported: Path, tmp_path: Path) -> None:
+def test_missing_answers_are_failed_records_up_to_the_rate(
+    dataset: Path, tiny_llama: Path, exported: Path, tmp_path: Path
+) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs, change=lambda samples: samples.__delitem__(-1))
-    done = import_log(dataset, log, tmp_path / "runs")
+    done = import_log(dataset, tiny_llama, log, tmp_path / "runs")
     assert "1 of 12 items failed, more than --max-failure-rate 0.05 allows: the log has no answer to it" in done.stderr
-    assert import_log(dataset, log, tmp_path / "runs", "--max-failure-rate", "0.1").returncode == 0
+    assert import_log(dataset, tiny_llama, log, tmp_path / "runs", "--max-failure-rate", "0.1").returncode == 0
     run = only_run(tmp_path / "runs")
     assert (run.result.counts.scored, run.result.counts.failed) == (11, 1)
     assert [record.item_id for record in run.records if record.status == "failed"] == ["made-5-she"]
 
 
 @pytest.mark.slow
-def test_normalisations_need_what_a_log_does_not_hold(dataset: Path, exported: Path, tmp_path: Path) -> None:
+def test_normalisations_need_what_a_log_does_not_hold(
+    dataset: Path, tiny_llama: Path, exported: Path, tmp_path: Path
+) -> None:
     log = write_log(exported, tmp_path / "log", known_logprobs)
-    for name, message in (
-        ("sum_with_end", "a log has no log-probability of the end token"),
-        ("byte_mean", "name the model's tokenizer with --tokenizer"),
-        ("token_mean", "name the model's tokenizer with --tokenizer"),
-    ):
-        done = import_log(dataset, log, tmp_path / "runs", "--normalisation", name)
-        assert (done.returncode, message in done.stderr) == (1, True)
-    tokenizer = save_tiny_llama(tmp_path / "model")
-    done = import_log(dataset, log, tmp_path / "runs", "--normalisation", "token_mean", "--tokenizer", str(tokenizer))
+    done = import_log(dataset, tiny_llama, log, tmp_path / "runs", "--normalisation", "sum_with_end")
+    assert (done.returncode, "a log has no log-probability of the end token" in done.stderr) == (1, True)
+    done = import_log(dataset, tiny_llama, log, tmp_path / "runs", "--normalisation", "token_mean")
     assert done.returncode == 0, done.stderr
     exchange = only_run(tmp_path / "runs").records[0].exchanges[0]
     # The space is a token of its own, as the sentences that the tokenizer was made from hold no such letters.
     assert (exchange.option_token_counts, exchange.n_moved_tokens) == ((2, 2), 0)
 
 
+@pytest.mark.parametrize("command", ["export", "import"])
+def test_nothing_is_exported_or_imported_without_the_tokenizer(dataset: Path, tmp_path: Path, command: str) -> None:
+    told = {"export": (dataset,), "import": ("--input", tmp_path, "--model", "lab/made", "--dataset", dataset)}[command]
+    done = run("-m", "evaluators", command, "lm-eval", *told, "--out", tmp_path / "out", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: --tokenizer: lm-eval leaves tokens out of an option")
+    assert "give the folder or Hub id of the model's tokenizer" in line
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.slow
-def test_merged_borders_are_found_and_moved(dataset: Path, tmp_path: Path) -> None:
-    tokenizer = str(save_tiny_llama(tmp_path / "model", merge_words=True))
-    export(dataset, tmp_path / "plain", "--config", "type2")
+def test_merged_borders_are_found_and_moved(dataset: Path, tiny_llama: Path, tmp_path: Path) -> None:
+    tokenizer = save_tiny_llama(tmp_path / "model", merge_words=True)
+    export(dataset, tiny_llama, tmp_path / "plain", "--config", "type2")
+    # Before exports needed a tokenizer, they named none.
+    (task,) = (tmp_path / "plain").glob("*.yaml")
+    told = settings_of(task)["metadata"]["biasboard"]["tokenizer_sha256"]
+    task.write_text(task.read_text(encoding="utf-8").replace(told, "null"), encoding="utf-8")
     log = write_log(tmp_path / "plain", tmp_path / "log", lambda question: [-3.0, -4.0])
-    done = import_log(dataset, log, tmp_path / "runs", "--tokenizer", tokenizer)
+    done = import_log(dataset, tokenizer, log, tmp_path / "runs")
     assert "the tokenizer merges the end of the context with an option" in done.stderr
-    assert "export with --tokenizer" in done.stderr
-    assert "not checked: a tokenizer that merges" in import_log(dataset, log, tmp_path / "unchecked").stdout
+    assert "export again, which moves such borders" in done.stderr
 
     # In two items the first word merges with all that follows, so that there is no border.
-    printed = export(dataset, tmp_path / "moved", "--config", "type2", "--tokenizer", tokenizer)
+    printed = export(dataset, tokenizer, tmp_path / "moved", "--config", "type2")
     assert "12 items, 10 questions, 10 with a moved border" in printed
     assert "left out: 2 questions in which the tokenizer leaves no border" in printed
     assert whole_texts(tmp_path / "moved") == whole_texts(tmp_path / "plain")[2:]
     log = write_log(tmp_path / "moved", tmp_path / "log", lambda question: [-3.0, -4.0])
-    done = import_log(dataset, log, tmp_path / "runs", "--tokenizer", tokenizer, "--max-failure-rate", "0.2")
+    done = import_log(dataset, tokenizer, log, tmp_path / "runs", "--max-failure-rate", "0.2")
     assert done.returncode == 0, done.stderr
     run = only_run(tmp_path / "runs")
     assert (run.result.counts.scored, run.result.counts.failed) == (10, 2)
     scored = [record for record in run.records if record.status == "scored"]
     assert all((exchange.n_moved_tokens or 0) > 0 for record in scored for exchange in record.exchanges)
-    other = str(save_tiny_llama(tmp_path / "other"))
-    assert "exported for another tokenizer" in import_log(dataset, log, tmp_path / "no", "--tokenizer", other).stderr
+    assert "exported for another tokenizer" in import_log(dataset, tiny_llama, log, tmp_path / "no").stderr
 
 
 @pytest.mark.slow
@@ -348,16 +368,15 @@ def test_merged_borders_are_found_and_moved(dataset: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("merge_words", [False, True])
 def test_the_harness_itself_scores_what_run_scores(dataset: Path, tmp_path: Path, merge_words: bool) -> None:
     model = save_tiny_llama(tmp_path / "model", merge_words=merge_words)
-    moved = ["--tokenizer", str(model)] if merge_words else []
     prompts = ["intrinsic-v1"] if merge_words else ["intrinsic-v1", "mcq2-v1"]
     chosen = ["--config", "type2", *(word for prompt in prompts for word in ("--prompt", prompt))]
-    export(dataset, tmp_path / "tasks", *chosen, *moved)
+    export(dataset, model, tmp_path / "tasks", *chosen)
     names = ",".join(path.stem for path in sorted((tmp_path / "tasks").glob("*.yaml")))
     asked = ["--model", "hf", "--model_args", f"pretrained={model},dtype=float32", "--device", "cpu", "--tasks", names]
     files = ["--include_path", str(tmp_path / "tasks"), "--log_samples", "--output_path", str(tmp_path / "log")]
     run("-m", "lm_eval", "run", *asked, *files, cwd=tmp_path, status=0, fresh=True)
     rate = ["--max-failure-rate", "0.5" if merge_words else "0"]
-    done = import_log(dataset, tmp_path / "log", tmp_path / "theirs", "--tokenizer", str(model), *rate)
+    done = import_log(dataset, model, tmp_path / "log", tmp_path / "theirs", *rate)
     assert done.returncode == 0, done.stderr
     ours = ["--backend", "transformers", "--model", str(model), "--name", "lab/made", "--device", "cpu"]
     asked_here = ("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path / "ours")
