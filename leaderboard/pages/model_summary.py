@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
@@ -78,10 +78,17 @@ def summarise(board: Board, model: Model, memory: Memory, *, against: str | None
         identity_sha256=model.identity_sha256,
         against=against,
         benchmarks=tuple(summaries),
-        notes=tuple(
-            f"these weights are on the board as {name}, whose results count" for name in sorted(names - {model.id})
+        notes=(
+            *(f"these weights are on the board as {name}, whose results count" for name in sorted(names - {model.id})),
+            *_remedy(summaries, against),
         ),
     )
+
+
+def _remedy(summaries: Sequence[BenchmarkSummary], against: str | None) -> Iterator[str]:
+    """Yield what to do if a model can be compared in nothing."""
+    if against is not None and all(summary.why_not_compared is not None for summary in summaries):
+        yield f"to compare with {against}, score it too, with the same prompts; answers to other questions say nothing"
 
 
 def _identity(board: Board, model_id: str) -> str:

@@ -63,8 +63,12 @@ def _measures(summary: ModelSummary) -> Iterator[tuple[BenchmarkSummary, Measure
     return ((benchmark, measure) for benchmark in summary.benchmarks for measure in benchmark.measures)
 
 
+def _is_compared(summary: ModelSummary) -> bool:
+    return any(measure.difference is not None for _, measure in _measures(summary))
+
+
 def _headings(summary: ModelSummary) -> tuple[str, ...]:
-    if summary.against is None:
+    if summary.against is None or not _is_compared(summary):
         return _HEADINGS
     return *_HEADINGS, display_name(summary.against), "nearer to the ideal by"
 
@@ -82,7 +86,7 @@ def _row(summary: ModelSummary, measure: MeasureValue) -> tuple[str, ...]:
         "" if useless is None else f"{number_of(measure, useless.value)} {useless.name}",
     )
     difference = measure.difference
-    if summary.against is None:
+    if len(_headings(summary)) == len(_HEADINGS):
         return cells
     if difference is None:
         return *cells, "", ""

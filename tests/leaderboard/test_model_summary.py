@@ -57,6 +57,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_model(root, "acme/stereotyped", stereotyped(1.0))
     write_model(root, "baseline/uniform", uniform, endpoint="baseline")
     write_gifi_model(root, "acme/even", 0.5, n_templates=8)
+    write_gifi_model(root, "acme/elsewhere", 0.6, n_templates=8)
     return root
 
 
@@ -139,6 +140,12 @@ def test_models_that_were_not_asked_the_same_are_not_compared(board: Board) -> N
     (other,) = [one for name, one in found.items() if name != BENCHMARK]
     assert other.why_not_compared == "acme/worse has no result on this benchmark"
     assert all(measure.difference is None for measure in other.measures)
+    assert not summary(board, "acme/even", "acme/worse").notes
+    apart = summary(board, "acme/elsewhere", "acme/worse")
+    assert apart.notes == (
+        "to compare with acme/worse, score it too, with the same prompts; answers to other questions say nothing",
+    )
+    assert "nearer to the ideal by" not in "\n".join(summary_lines(apart))
     with pytest.raises(ConfigError, match="--against acme/none: no such model on the board; have: acme/biased, acme"):
         summary(board, "acme/even", "acme/none")
 
