@@ -126,7 +126,7 @@ def evaluate(
     Repeating a call continues where the last one stopped, without asking anything again.
 
     Args:
-        dataset: Folder of a built dataset, or several.
+        dataset: Folder of a built dataset, or one of the Hub as ``ORG/NAME@REVISION``; or several.
         backend: Backend that calls the model.
         model: Hub id, folder, file of stored answers, or baseline (or ``all`` baselines).
         out: Folder of all runs.

@@ -1,14 +1,24 @@
-"""Checks once and quickly whether the Hugging Face Hub can be reached; its client would retry for half a minute."""
+"""Downloads datasets of the Hugging Face Hub, after checking once and quickly that it can be reached.
+
+Its client alone would retry for half a minute.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from biasboard.ground.errors import DataError
+from biasboard.ground.plain_text import one_line
+from biasboard.ground.progress import working
 
 _SECONDS = 2.5
 _NO_ANSWER = f"no answer within {_SECONDS:g} s"
@@ -16,6 +26,70 @@ _PROXY_REFUSES = 407
 
 REMEDY = "check the id, go online, or give a local folder or HF_ENDPOINT for a mirror"
 _OFFLINE_REMEDY = "check the id, give a local folder, or unset HF_HUB_OFFLINE to download it"
+# In every repository of the Hub, so that one without the files that are looked for can be seen to be in the cache too.
+_ALWAYS = ".gitattributes"
+# A Path has only one of the two slashes.
+_DATASET = re.compile(
+    r"(?:hf:/{1,2}datasets/)?(?P<id>\w[\w.-]{0,95}/\w[\w.-]{0,95})(?:@(?P<revision>[^@]+?))?/?", re.ASCII
+)
+
+
+class HubDataset(NamedTuple):
+    """A dataset repository of the Hub, as users name it."""
+
+    id: str
+    revision: str | None
+    """Branch, tag or commit; None for the main branch."""
+
+
+def hub_dataset(text: str) -> HubDataset | None:
+    """Return the dataset that a user names; None if the text has another form.
+
+    >>> hub_dataset("org/name@v1.0.0")
+    HubDataset(id='org/name', revision='v1.0.0')
+    >>> hub_dataset("hf://datasets/org/name")
+    HubDataset(id='org/name', revision=None)
+    >>> hub_dataset("out/datasets/name")
+    """
+    match = _DATASET.fullmatch(text)
+    return None if match is None else HubDataset(match["id"], match["revision"])
+
+
+def downloaded(dataset: HubDataset, patterns: Sequence[str], *, named: str) -> Path:
+    """Download files of a dataset into the Hub's cache, or find them there; return their folder, named by the commit.
+
+    Args:
+        dataset: The dataset.
+        patterns: Names of the files, in which an asterisk stands for any characters; files may be missing.
+        named: How the user named the dataset, for error messages.
+
+    Raises:
+        DataError: there is no such dataset or revision, or it is not in the cache and the Hub cannot be reached.
+    """
+    wanted = [_ALWAYS, *patterns]
+    obstacle = hub_obstacle(dataset.id, [_ALWAYS], revision=dataset.revision, repo_type="dataset")
+    if obstacle is not None:
+        raise DataError(f"{named}: cannot be downloaded: {obstacle}")
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
+
+    try:
+        with working(f"downloading {dataset.id}"):
+            folder = huggingface_hub.snapshot_download(
+                dataset.id, repo_type="dataset", revision=dataset.revision, allow_patterns=wanted
+            )
+    except RepositoryNotFoundError as error:
+        reason = f"the Hub at {hub_host()} shows no such dataset"
+        remedy = "correct the id, or give a local folder; for a private one, a token in HF_TOKEN, or run: hf auth login"
+        raise DataError(f"{named}: cannot be downloaded: {reason}; {remedy}") from error
+    except RevisionNotFoundError as error:
+        reason = f"dataset {dataset.id} has no branch, tag or commit '{dataset.revision}'"
+        raise DataError(f"{named}: cannot be downloaded: {reason}; correct it, or give a local folder") from error
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise DataError(
+            f"{named}: cannot be downloaded ({one_line(error)}); check the address, go online, or give a local folder"
+        ) from error
+    return Path(folder)
 
 
 def hub_host() -> str:

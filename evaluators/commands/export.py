@@ -16,12 +16,12 @@ from biasboard.ground.files import replacing_folder
 from biasboard.ground.options import Only, with_options
 from biasboard.ground.progress import working
 from evaluators.commands.plans_from_options import plans_of
-from evaluators.commands.shared_options import ItemChoice
+from evaluators.commands.shared_options import DATASET_HELP, ItemChoice
 from evaluators.harness import Harness, load_harness
 from evaluators.runs.plan.exported_questions import Borders, exported_task
 from evaluators.runs.plan.plan import Plan, check_askable
 from schemas.documents.dataset import Manifest
-from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import dataset_at, read_manifest
 
 # The normalisation is chosen when the log is imported.
 _CHOSEN = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
@@ -35,7 +35,7 @@ _TOKENIZER = typer.Option(
 @with_options
 def export_command(
     harness: Annotated[str, typer.Argument(help="Harness that will ask the questions: lm-eval or inspect-ai.")],
-    dataset: Annotated[Path, typer.Argument(help="Folder of a built dataset.")],
+    dataset: Annotated[Path, typer.Argument(help=DATASET_HELP)],
     out: Annotated[Path, typer.Option(help="Folder to write, which must not exist or be empty.")],
     choice: Annotated[ItemChoice, _CHOSEN],
     tokenizer: Annotated[str | None, _TOKENIZER] = None,
@@ -44,8 +44,9 @@ def export_command(
     other = load_harness(harness)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"--out {out} exists already; name another folder, or remove it")
-    manifest = read_manifest(dataset)
-    choice = replace(choice, datasets=(dataset,))
+    folder_of_items = dataset_at(dataset)
+    manifest = read_manifest(folder_of_items)
+    choice = replace(choice, datasets=(folder_of_items,))
     with working("reading the items"):
         plans = plans_of(choice)
     for plan in plans:

@@ -12,7 +12,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, with_options
 from evaluators.backend_options import BackendOptions
-from evaluators.commands.shared_options import ItemChoice
+from evaluators.commands.shared_options import DATASET_HELP, ItemChoice
 from schemas.documents.adapters import PUBLISHED, Schedule
 
 _KEPT = "stopped; complete adapters are kept, and the same command continues from there"
@@ -24,7 +24,7 @@ _OUT = typer.Option(help="Folder of the adapters; by default out/adapters/DATASE
 @one_line_errors(_KEPT)
 @with_options
 def finetune_command(
-    dataset: Annotated[Path, typer.Option(help="Folder of a built dataset.")],
+    dataset: Annotated[Path, typer.Option(help=DATASET_HELP)],
     model: Annotated[str, typer.Option(help="Base model: a Hub id or a folder.")],
     choice: Annotated[ItemChoice, _CHOSEN],
     options: Annotated[BackendOptions, _OPTIONS],

@@ -23,6 +23,7 @@ from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.commands.plans_from_options import scorers_of
 from evaluators.commands.printed_results import print_next, report
 from evaluators.commands.shared_options import (
+    DATASET_HELP,
     MAX_FAILURES_HELP,
     NORMALISATION_HELP,
     normalisation_named,
@@ -40,7 +41,7 @@ from evaluators.task import task_for
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Record
 from schemas.documents.result import CORRUPTED, Normalisation, Result
-from schemas.folders.dataset_folder import MANIFEST, read_manifest
+from schemas.folders.dataset_folder import MANIFEST, dataset_at, read_manifest
 
 if TYPE_CHECKING:
     from evaluators.models.tokenizer import ModelTokenizer
@@ -52,7 +53,7 @@ class ImportChoice:
 
     input: Path = option("Folder with the files of answers, or the log of a harness.", default=...)
     model: str = option("Name of the model in the names of the files; for a harness, model id in results.", default=...)
-    dataset: Path | None = option("Folder of the dataset that the answers belong to; by default where it is built.")
+    dataset: Path | None = option(f"{DATASET_HELP} The one that was asked; by default where it is built.")
     name: str | None = option("Model id in results; by default the name in the file names, or --model.")
     out: Path = option("Folder of all runs.", default=Path("out/runs"))
     scorers: tuple[str, ...] | None = option(SCORER_HELP, flag="--scorer")
@@ -89,7 +90,7 @@ def import_command(
 def _import_published(source: str, choice: ImportChoice) -> None:
     """Import published answers."""
     importer = _importer(source)
-    folder = choice.dataset or Path("out/datasets") / importer.dataset
+    folder = dataset_at(choice.dataset or Path("out/datasets") / importer.dataset)
     files = importer.files(choice.input, choice.model)
     if not (folder / MANIFEST).is_file():
         raise DataError(f"{folder}: no {MANIFEST} here; build one: {importer.build_command} --out {folder}")
@@ -231,7 +232,7 @@ def _matched(
     log: HarnessLog, choice: ImportChoice, normalisation: Normalisation | None, count: CountOptionTokens | None
 ) -> tuple[Plan, list[list[Record]], int]:
     """Return the plan of a log, the records of its parts, and the number of questions that it does not answer."""
-    dataset = choice.dataset or Path("out/datasets") / log.exported.signature.dataset
+    dataset = dataset_at(choice.dataset or Path("out/datasets") / log.exported.signature.dataset)
     plan = plan_again(log.exported, dataset, read_manifest(dataset), normalisation)
     parts, n_missing = match_log(log, plan, count)
     records = [record for part in parts for record in part]

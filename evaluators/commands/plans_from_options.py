@@ -13,7 +13,7 @@ from evaluators.scorer import TextScorer
 from evaluators.task import Prompt, Task, prompt_of, task_for
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Normalisation
-from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import dataset_at, read_manifest
 
 
 def plans_of(choice: ItemChoice) -> list[Plan]:
@@ -24,7 +24,7 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
     """
     normalisation = normalisation_named(choice.normalisation)
     selected: list[tuple[Selection, Task]] = []
-    for dataset in dict.fromkeys(choice.datasets):
+    for dataset in map(dataset_at, dict.fromkeys(choice.datasets)):
         manifest = read_manifest(dataset)
         for name in choice.configs or _whole_names(manifest, choice.parts):
             task = task_for(shape_listed(manifest, name), choice.task)

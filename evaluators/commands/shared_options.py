@@ -14,6 +14,7 @@ from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers
 from schemas.documents.result import Normalisation
 
+DATASET_HELP = "Folder of a built dataset, or one of the Hub: ORG/NAME or ORG/NAME@REVISION."
 CACHE_VARIABLE = "BIASBOARD_CACHE"
 _ITEMS = "Items"
 _ASKING = "Asking"
@@ -70,9 +71,7 @@ class ItemChoice:
 class RunChoice(ItemChoice):
     """The options of the command ``run``: items, how they are asked, and the model."""
 
-    datasets: tuple[Path, ...] = option(
-        "Folder of a built dataset. Repeatable.", flag="--dataset", panel=_ITEMS, default=...
-    )
+    datasets: tuple[Path, ...] = option(f"{DATASET_HELP} Repeatable.", flag="--dataset", panel=_ITEMS, default=...)
     backend: str = option("Backend that calls the model; see 'list'.", panel=MODEL_PANEL, default=...)
     model: str = option(
         "Model: a Hub id, a folder, a file of stored answers, or a baseline (or 'all' baselines).",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,19 +11,13 @@ from pathlib import Path
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.hub import hub_obstacle
-from biasboard.ground.plain_text import one_line
-from biasboard.ground.progress import working
+from biasboard.ground.hub import downloaded, hub_dataset
 from leaderboard.verify.board_files import results_folder
 from leaderboard.verify.intake import FILES_OF_RESULTS
 from leaderboard.verify.submissions import read_register, write_register
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import Acceptance, Register
 from schemas.folders.run_folder import REGISTER
-
-_ON_HUB = re.compile(r"hf://datasets/(?P<id>[^/@]+/[^/@]+?)(?:@(?P<revision>[^@]+?))?/?")
-# In every repository of the Hub, so that one without a register can be seen to be in the cache too.
-_ALWAYS = ".gitattributes"
 
 
 @contextmanager
@@ -66,29 +59,11 @@ def accepted_results(given: Sequence[str] | None) -> Iterator[Path]:
 
 
 def _downloaded(text: str) -> Path:
-    match = _ON_HUB.fullmatch(text)
-    if match is None:
+    dataset = hub_dataset(text)
+    if dataset is None:
         raise ConfigError(f"--results {text}: write hf://datasets/ORG/NAME, or hf://datasets/ORG/NAME@REVISION")
-    hub_id, revision = match["id"], match["revision"]
-    # Checked once and quickly, because the client would retry for half a minute.
-    obstacle = hub_obstacle(hub_id, [_ALWAYS, REGISTER], revision=revision, repo_type="dataset")
-    if obstacle is not None:
-        raise DataError(f"--results {text}: cannot be had: {obstacle}")
-    import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    patterns = [_ALWAYS, REGISTER, *(f"*/{name}" for name in FILES_OF_RESULTS)]
-    try:
-        with working(f"downloading {text}"):
-            folder = huggingface_hub.snapshot_download(
-                hub_id, repo_type="dataset", revision=revision, allow_patterns=patterns
-            )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        raise DataError(
-            f"--results {text}: cannot be downloaded from the Hub ({one_line(error)}); check the address, go online, "
-            "or give a local folder"
-        ) from error
-    return Path(folder)
+    patterns = [REGISTER, *(f"*/{name}" for name in FILES_OF_RESULTS)]
+    return downloaded(dataset, patterns, named=f"--results {text}")
 
 
 def _add(folder: Path, whole: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Reads the folder of a built dataset and checks every hash."""
+"""Finds the folder of a built dataset, here or on the Hub, reads it and checks every hash."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
+from biasboard.ground.hub import downloaded, hub_dataset
 from schemas.documents.dataset import Manifest, Reject, SplitEntry
 from schemas.documents.item_shape import Item, shape_of
 from schemas.files import contract, row_files
@@ -17,6 +18,32 @@ from schemas.files.contract import Check, sound
 MANIFEST = "dataset.json"
 REJECTS = "rejects.parquet"
 CARD = "README.md"
+
+
+def dataset_at(named: Path) -> Path:
+    """Return the folder of a dataset that a user names.
+
+    Whatever exists here is taken. A dataset of the Hub, as ``ORG/NAME`` with or without ``@REVISION`` and
+    ``hf://datasets/``, is downloaded into the Hub's cache, where it is found without a network too. Only its own files
+    are taken; what reads them compares their hashes with the manifest.
+
+    Raises:
+        DataError: the dataset cannot be downloaded, or biasboard did not build it.
+    """
+    dataset = None if named.exists() else hub_dataset(str(named))
+    if dataset is None:
+        return named
+    # The manifest alone first: it names the other files, and a dataset of somebody else may be large.
+    folder = downloaded(dataset, [MANIFEST], named=str(named))
+    if not (folder / MANIFEST).is_file():
+        raise DataError(
+            f"{named}: is a dataset of the Hub without {MANIFEST}, so biasboard did not build it; name another, or "
+            "build one: biasboard build lists the commands"
+        )
+    manifest = read_manifest(folder)
+    files = [MANIFEST, CARD, REJECTS]
+    files += [*(entry.path for entry in manifest.splits), *(file.path for file in manifest.files)]
+    return downloaded(dataset._replace(revision=folder.name), files, named=str(named))
 
 
 def read_manifest(folder: Path) -> Manifest:
