@@ -99,7 +99,8 @@ def _listed(lines: Iterator[str]) -> str:
 def comparisons(summary: ModelSummary) -> Iterator[str]:
     """Yield a sentence about each measure that is compared with another model, and one for each benchmark that is not.
 
-    Only separable differences are called better or worse.
+    Only separable differences are called better or worse, and a sentence goes before them where the model is not shown
+    to do better than a useless predictor.
     """
     if summary.against is None:
         return
@@ -107,6 +108,12 @@ def comparisons(summary: ModelSummary) -> Iterator[str]:
     for benchmark in summary.benchmarks:
         if benchmark.why_not_compared is not None:
             yield f"{source_markdown(f'{benchmark.heading}: not compared: {benchmark.why_not_compared}')}."
+        elif benchmark.is_below:
+            name = source_markdown(display_name(summary.model))
+            yield (
+                f"{source_markdown(benchmark.heading)}: {name} is not shown to do better than a useless predictor, "
+                "which can be even too. Read what follows with that in mind."
+            )
         for measure in benchmark.measures:
             if measure.difference is not None:
                 yield _comparison(measure, other)

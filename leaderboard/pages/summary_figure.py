@@ -92,7 +92,8 @@ def _cells(measure: MeasureValue) -> dict[str, JsonValue]:
     cells: dict[str, JsonValue] = {
         f"at_{name}": (within(value, low, high) - low) / (high - low) for name, value in known.items()
     }
-    cells |= {"track": 0, "track_end": 1, "low_end": f"{low:g}", "high_end": f"{high:g}", "model": value_of(measure)}
+    ends = [f"{end:g}".replace("-", "\N{MINUS SIGN}") for end in (low, high)]
+    cells |= {"track": 0, "track_end": 1, "low_end": ends[0], "high_end": ends[1], "model": value_of(measure)}
     if useless is not None:
         cells["useless"] = number_of(measure, useless.value)
     if difference is not None:
