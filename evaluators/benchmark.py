@@ -214,10 +214,12 @@ class Benchmark:
     """Baselines, in the order in which ``--model all`` scores them."""
     baseline_with_parameter: Callable[[str], Baseline | None] = lambda name: None
     """Function that returns the baseline for a name with a parameter in it; None for any other name."""
+    headline_metrics: tuple[str, ...] = ()
+    """Metrics that the terminal shows of each result, in order; if empty, those that it shows with ``--verbose``."""
     printed_groups: frozenset[str] = frozenset()
-    """Groups whose slices the terminal shows besides the metrics on all items."""
+    """Groups whose slices the terminal shows with ``--verbose`` besides the metrics on all items."""
     printed_metrics: tuple[str, ...] = ()
-    """Metrics that the terminal shows, in order; all if empty."""
+    """Metrics that the terminal shows with ``--verbose``, in order; all if empty."""
     compared_over_sets: Mapping[str, float] = field(default_factory=dict)
     """Ideal value, by name, of each metric to compare over a suite's sets of examples."""
     importer: AnswerImporter | None = None

@@ -13,21 +13,29 @@ from rich.table import Table
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import DataError
+from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import progress, steps
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Part, benchmarks, load_benchmark
-from evaluators.commands.printed_results import value_and_interval
+from evaluators.commands.printed_results import shortened, value_and_interval
 from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.measure.stored_results import measurement_of
 from schemas.documents.result import Metric, Result
 from schemas.folders.run_folder import finished_runs, read_parts, read_result
 
+_MOST_INDICES = 3
+"""Number of indices, the ranking one first, that are printed if the user does not want all of them."""
+_MOST_NAMES = 4
+
 
 @one_line_errors()
 def index_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help=f"Print all indices and signatures, not only the first {_MOST_INDICES}.")
+    ] = False,
 ) -> None:
     """Compute the index of each model, a mean of metrics over configs, from the records of its runs.
 
@@ -59,7 +67,7 @@ def index_command(
         for of_model, computed in indices:
             # If no model has an index, the error below says what is missing.
             if obstacle is None or not of_model.missing:
-                _print(of_model, computed)
+                _print(of_model, computed, verbose=verbose)
     # Without any index, scripts must see an error.
     if obstacle is not None:
         raise DataError(f"nothing to average: {obstacle}")
@@ -104,7 +112,7 @@ def _title(of_model: ModelResults) -> str:
     return f"{model.id} on {of_model.dataset} {of_model.dataset_version}, {of_model.asked}{normalisation}"
 
 
-def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
+def _print(of_model: ModelResults, computed: tuple[Index, ...], *, verbose: bool) -> None:
     title = _title(of_model)
     if of_model.missing:
         print(f"{title}: no index, {of_model.obstacle}")
@@ -112,8 +120,9 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
     table = Table(title=title, title_justify="left")
     for column in ("metric", "value", "95 % interval"):
         table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=True)
+    shown = computed if verbose else computed[:_MOST_INDICES]
     # An index without a value gives its reason below.
-    for index in computed:
+    for index in shown:
         if index.metric.value is None:
             continue
         table.add_row(index.metric.name, *value_and_interval(index.metric))
@@ -123,18 +132,21 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
     Console().print(table)
     for source in of_model.definitions[0].sources:
         result = of_model.scored[source].result
-        print(f"{result.signature.config}: {result.signature}")
+        if verbose:
+            print(f"{result.signature.config}: {result.signature}")
         for scorer in result.scorers:
             print(f"  {scorer.kind} by {scorer.label}")
         if (reason := result.environment.corruption) is not None:
             print(f"  warning: {reason}")
     # A reason begins with the name of the part without a value; the rest is often the same for several indices.
     reasons: dict[str, list[str]] = {}
-    for index in computed:
+    for index in shown:
         if index.metric.reason is not None:
             reasons.setdefault(index.metric.reason.partition(": ")[2], []).append(index.metric.name)
     for reason, names in reasons.items():
-        print(f"{', '.join(names)}: {reason}")
+        print(shortened(f"without a value: {listed(names, most=_MOST_NAMES)} ({reason})"))
+    if len(shown) < len(computed):
+        print(f"{len(computed) - len(shown)} more indices: --verbose or --json")
     for sets in set_tables(of_model, load_benchmark(of_model.benchmark).compared_over_sets):
         _print_sets(sets)
 

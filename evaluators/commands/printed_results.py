@@ -13,36 +13,59 @@ from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.baseline_gate import why_no_rank
 from evaluators.runs.measure.unread_answers import notes
-from schemas.documents.result import Metric, Result
+from schemas.documents.result import Counts, Metric, Result
 from schemas.folders.run_folder import RESULT
 
 _MOST_SPLITS = 3
+_LONGEST = 160
+"""Largest number of characters of a line that can be shortened."""
 _MOST_NAMES = 4
 """Largest number of metrics without a value that a line names."""
 
 
-def report(folder: Path, result: Result, advice: str = "") -> None:
-    """Print a result: a table of its metrics, its counts, notes on unread answers, its signature and its file.
+def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = False) -> None:
+    """Print a result: its headline metrics, its counts, notes on unread answers, and its file.
 
     Args:
         folder: The folder of the run.
         result: The result in it.
         advice: Advice for answers that could not be read.
+        verbose: True to print a table of all that the benchmark prints, and the signature.
     """
     counts = result.counts
-    if result.metrics and (counts.scored or result.model.endpoint == "baseline"):
-        _print_table(result)
-    print(
-        f"{counts.scored} of {counts.items} items scored, {counts.refused} refused, {counts.unparsed} unparsed, "
-        f"{counts.failed} failed; {counts.truncated} truncated"
-    )
-    for line in (*_incomplete(result), *_without_value(result), *notes(folder, result, advice)):
+    signature = result.signature
+    metrics = _printed(result) if verbose else _headlines(result)
+    if metrics and (counts.scored or result.model.endpoint == "baseline"):
+        if verbose:
+            _print_table(result, metrics)
+        else:
+            print(f"{result.model.id} on {signature.dataset} {signature.config}, prompt {signature.prompt}")
+            _print_lines(metrics)
+    print(_counted(counts))
+    without_value = _without_value(result.metrics if verbose else metrics, metrics)
+    for line in (*_incomplete(result), *without_value):
+        print(shortened(line))
+    for line in notes(folder, result, advice):
         print(line)
     # Baselines never have a rank: models are compared with them.
     if result.metrics and result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:
         print(f"no rank on the board: {reason}")
-    print(f"signature {result.signature}")
+    if verbose:
+        print(f"signature {signature}")
     print(f"result {folder / RESULT}")
+
+
+def shortened(line: str) -> str:
+    """Return a line that fits on a wide terminal; whoever prints it says where the rest is."""
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2]} …"
+
+
+def _counted(counts: Counts) -> str:
+    """Return how many items were scored, and what became of the others."""
+    kinds = {"refused": counts.refused, "unparsed": counts.unparsed, "failed": counts.failed}
+    others = "".join(f", {n} {kind}" for kind, n in kinds.items() if n)
+    scored = f"all {counts.items}" if counts.scored == counts.items else f"{counts.scored} of {counts.items}"
+    return f"{scored} items scored{others}" + (f"; {counts.truncated} truncated" if counts.truncated else "")
 
 
 def _incomplete(result: Result) -> list[str]:
@@ -58,12 +81,12 @@ def _incomplete(result: Result) -> list[str]:
     return [f"{len(lost)} of {len(result.coverage)} splits have items without a score: {examples}{more}"]
 
 
-def _without_value(result: Result) -> list[str]:
+def _without_value(metrics: Iterable[Metric], shown: Iterable[Metric]) -> list[str]:
     """Return a line for each reason why metrics on all items have no value, with some of the metrics."""
-    shown = {metric.name for metric in _printed(result)}
+    first = {metric.name for metric in shown}
     names: dict[str, list[str]] = {}
     # Metrics that the table would show come first.
-    for metric in sorted(result.metrics, key=lambda metric: metric.name not in shown):
+    for metric in sorted(metrics, key=lambda metric: metric.name not in first):
         if metric.value is None and not metric.group and metric.reason is not None:
             names.setdefault(metric.reason, []).append(metric.name)
     return [f"without a value: {_shortened(of_reason)} ({reason})" for reason, of_reason in names.items()]
@@ -75,14 +98,25 @@ def _shortened(names: Sequence[str]) -> str:
     return listed(names, most=_MOST_NAMES if len(names) <= _MOST_NAMES else _MOST_NAMES - 1)
 
 
-def _print_table(result: Result) -> None:
+def _print_lines(metrics: Sequence[Metric]) -> None:
+    """Print a line for each metric with a value: the value, its interval and its ideal."""
+    known = [metric for metric in metrics if metric.value is not None and not metric.group]
+    width = max((len(metric.name) for metric in known), default=0)
+    for metric in known:
+        value, interval = value_and_interval(metric)
+        between = f"[{interval}]" if interval else "(no interval)"
+        ideal = "" if metric.ideal is None else f"  ideal {metric.ideal:g}"
+        print(f"  {metric.name:<{width}}  {value:>7}  {between}{ideal}")
+
+
+def _print_table(result: Result, metrics: Sequence[Metric]) -> None:
     table = Table(
         title=f"{result.model.id} on {result.signature.dataset} {result.signature.config}", title_justify="left"
     )
     for column in ("metric", "value", "95 % interval", "ideal", "n"):
         table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=column != "n")
     groups = load_benchmark(result.signature.benchmark).printed_groups
-    for metric in _printed(result):
+    for metric in metrics:
         if metric.value is not None and set(metric.group) <= groups:
             name = metric.name + "".join(f" ({value})" for value in metric.group.values())
             ideal = "" if metric.ideal is None else f"{metric.ideal:g}"
@@ -94,7 +128,7 @@ def report_many(results: Sequence[Result]) -> None:
     """Print a line about the results of each dataset, for commands that score many models."""
     for dataset in dict.fromkeys((result.signature.dataset, result.signature.dataset_version) for result in results):
         own = [result for result in results if (result.signature.dataset, result.signature.dataset_version) == dataset]
-        configs = ", ".join(dict.fromkeys(result.signature.config for result in own))
+        configs = listed(list(dict.fromkeys(result.signature.config for result in own)), most=_MOST_NAMES)
         n_models = len({result.model.id for result in own})
         print(f"{' '.join(dataset)}: models {n_models}, results {len(own)} on {configs}")
 
@@ -117,11 +151,19 @@ def print_next(root: Path, results: Iterable[Result]) -> None:
     print(f"next: {by_index}biasboard board --runs {folder}")
 
 
+def _headlines(result: Result) -> list[Metric]:
+    """Return the headline metrics on all items; those of the whole table if the benchmark names none."""
+    named = _named(result, load_benchmark(result.signature.benchmark).headline_metrics)
+    return [metric for metric in named or _printed(result) if not metric.group]
+
+
 def _printed(result: Result) -> list[Metric]:
-    """Return the metrics that the terminal shows, in the benchmark's order; all if the benchmark names none."""
-    names = load_benchmark(result.signature.benchmark).printed_metrics
-    chosen = [metric for name in names for metric in result.metrics if metric.name == name]
-    return chosen or list(result.metrics)
+    """Return the metrics of the whole table, in the benchmark's order; all if the benchmark names none."""
+    return _named(result, load_benchmark(result.signature.benchmark).printed_metrics) or list(result.metrics)
+
+
+def _named(result: Result, names: Iterable[str]) -> list[Metric]:
+    return [metric for name in names for metric in result.metrics if metric.name == name]
 
 
 def value_and_interval(metric: Metric) -> tuple[str, str]:

@@ -124,6 +124,9 @@ _CONFIG_FILE = typer.Option(
 _JSON = typer.Option(
     "--json", help="Print JSON on standard output, and all else on standard error.", rich_help_panel=FILES_PANEL
 )
+_VERBOSE = typer.Option(
+    "--verbose", help="Print a table of all measures instead of the headline measures.", rich_help_panel=FILES_PANEL
+)
 _DRY_RUN = typer.Option(
     "--dry-run",
     help="Print numbers of requests and tokens and the price; ask and write nothing.",
@@ -138,10 +141,11 @@ def run_command(
     options: BackendOptions,
     dry_run: Annotated[bool, _DRY_RUN] = False,
     as_json: Annotated[bool, _JSON] = False,
+    verbose: Annotated[bool, _VERBOSE] = False,
     config_file: Annotated[Path | None, _CONFIG_FILE] = None,
 ) -> None:
     """Ask a model about each item, or continue where an earlier run stopped; write records and results."""
     # Imported here so that the help of this command stays fast.
     from evaluators.commands.runs_from_options import ask
 
-    ask(choice, options, dry_run=dry_run, as_json=as_json)
+    ask(choice, options, dry_run=dry_run, as_json=as_json, verbose=verbose)

@@ -36,7 +36,7 @@ _ALL = "all"
 """Model name for all baselines of a benchmark."""
 
 
-def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: bool) -> None:
+def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: bool, verbose: bool = False) -> None:
     """Ask a model about every chosen item, or print what that would take.
 
     Args:
@@ -44,6 +44,7 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
         options: The options of the backend.
         dry_run: True to print an estimate instead of asking.
         as_json: True to print JSON alone on standard output; everything else goes to standard error.
+        verbose: True to print whole tables instead of headline metrics.
 
     Raises:
         ConfigError: an option cannot be used; nothing was asked.
@@ -63,7 +64,7 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
             for finished_run in ask_all(choice, options):
                 finished.append(finished_run)
                 if not is_brief:
-                    report(*finished_run)
+                    report(*finished_run, verbose=verbose)
         finally:
             # Even if a run fails, the program that reads the JSON must learn of the runs before it.
             if as_json:
@@ -71,6 +72,8 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
             elif is_brief:
                 report_many([finished_run.result for finished_run in finished])
         check_read(finished)
+        if not is_brief and not verbose:
+            print("all measures and groups: in the files result.json, or with --verbose, which asks nothing again")
         print_next(choice.out, (finished_run.result for finished_run in finished))
 
 

@@ -13,6 +13,10 @@ import pytest
 
 from biasboard.ground import strict_json
 from evaluators.backend import exchange_sha256
+from evaluators.benchmark import load_benchmark
+from evaluators.kinds import TASKS
+from evaluators.runs.measure.measuring import metric_definitions
+from leaderboard.benchmark_pages import pages_of_benchmarks
 from leaderboard.verify.entries import Root
 from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
@@ -44,18 +48,33 @@ def assert_one_line_error(done: subprocess.CompletedProcess[str], *parts: str) -
         assert part in errors[0]
 
 
+def test_the_terminal_shows_the_measures_of_the_front_page() -> None:
+    for pages in pages_of_benchmarks():
+        benchmark = load_benchmark(pages.name)
+        over_configs = {index.name for index in benchmark.indices}
+        shown = {headline.name for headline in pages.headlines} - over_configs
+        assert shown <= set(benchmark.headline_metrics)
+        metrics = {metric.name for task in TASKS.names() for metric in metric_definitions(task)}
+        assert set(benchmark.headline_metrics) <= metrics
+
+
 @pytest.mark.slow
 def test_run_scores_every_config_and_says_where_the_results_are(dataset: Path, tmp_path: Path) -> None:
     done = baseline(dataset, tmp_path / "runs", "--model", "stereotype-0.7")
     assert done.returncode == 0, done.stderr
     for line in (
-        "accuracy_gap",
-        "ucerf",
-        "60 of 60 items scored",
-        "signature made@1.0.0|type2:test",
+        "baseline/stereotype-0.7 on made type2, prompt intrinsic-v1",
+        "  accuracy_gap ",
+        "  ideal 0",
+        "all 60 items scored",
+        "result.json, or with --verbose",
         "next: biasboard board",
     ):
         assert line in done.stdout
+    assert "signature" not in done.stdout
+    whole = baseline(dataset, tmp_path / "runs", "--model", "stereotype-0.7", "--verbose").stdout
+    assert "accuracy (anti)" in whole
+    assert "signature made@1.0.0|type2:test" in whole
     results = sorted((tmp_path / "runs" / "made@1.0.0" / "baseline__stereotype-0.7").glob("*/result.json"))
     assert [path.parent.name.partition("-")[0] for path in results] == ["type1", "type2"]
 
@@ -300,5 +319,5 @@ def test_a_run_says_that_it_achieves_no_more_than_a_baseline_and_what_has_no_val
     )
     assert done.returncode == 0, done.stderr
     nothing = "none of 60 answers is right, so there is nothing to compare"
-    assert f"without a value: accuracy_gap, equalized_odds, eo_gap ({nothing})" in done.stdout
+    assert f"without a value: accuracy_gap ({nothing})" in done.stdout
     assert "no rank on the board: accuracy 0.000 is separably below the baseline " in done.stdout

@@ -146,7 +146,7 @@ def test_an_index_without_its_contexts_says_which_are_missing_and_how_to_ask_the
 def test_a_run_ends_with_the_commands_that_go_on_and_few_names_of_what_has_no_value(
     dataset: Path, tmp_path: Path
 ) -> None:
-    said = ask(dataset, tmp_path, *ALL, "--config", "two", "--contexts", "0")
+    said = ask(dataset, tmp_path, *ALL, "--config", "two", "--contexts", "0", "--verbose")
     lines = [line for line in said.splitlines() if line.startswith("without a value: ")]
     assert (
         "without a value: macro_f1_looc, bias_score_looc, accuracy_looc and 15 more (the prompt shows no examples)"

@@ -141,6 +141,7 @@ BENCHMARK = Benchmark(
         ),
     ),
     baseline_with_parameter=_soft_stereotype,
+    headline_metrics=("accuracy", "worst_group_accuracy", "accuracy_gap", "ucerf", "pro_rate"),
     printed_groups=frozenset({"stereotype"}),
     retired={
         "synthbias@1.0.0": "the length of a sentence alone predicts its referent in 0.749; use 3.0.0",

@@ -16,6 +16,7 @@ BENCHMARK = Benchmark(
     gates=(Gate("accuracy", _TASK),),
     baselines=BASELINES_WITHOUT_EXAMPLES,
     baseline_with_parameter=baseline_with_prior,
+    headline_metrics=("macro_f1", "accuracy", "gini"),
     printed_metrics=(
         *("macro_f1", "accuracy", "rsd", "gini", "gini_paper", "cobias", "smallest_class_accuracy", "bias_score"),
         *(

@@ -94,6 +94,7 @@ BENCHMARK = Benchmark(
     baseline_with_parameter=baseline_with_prior,
     # As in the tables of the paper, with its RSD.
     compared_over_sets={"macro_f1": 1.0, "rsd_paper": 0.0, "bias_score": 0.0},
+    headline_metrics=("macro_f1", "accuracy", "rsd", "bias_score"),
     printed_metrics=(
         *("macro_f1", "accuracy", "rsd", "rsd_paper", "bias_score", "bias_score_answers"),
         *(

@@ -158,6 +158,10 @@ BENCHMARK = Benchmark(
         ),
     ),
     baselines=BASELINES,
+    headline_metrics=(
+        *("recognition_accuracy", "answer_accuracy"),
+        *(name for names in _DIMENSIONS.values() for name in names),
+    ),
     # The other two tasks have no right answers, hence no accuracy.
     gates=(Gate("recognition_accuracy", "recognition"), Gate("answer_accuracy", "word_problem")),
     importer=_PUBLISHED,
