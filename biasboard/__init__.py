@@ -1,8 +1,9 @@
 """The entry points of the project: the command ``biasboard``, and five functions for Python.
 
 Importing the package loads nothing else: ``score``, ``build``, ``evaluate``, ``load_result`` and ``ranks`` (*api*)
-import what they need when they are called; *scoring* is ``biasboard score``, *building* ``biasboard build`` and *demo*
-``biasboard demo``. User mistakes raise the exceptions of ``biasboard.ground.errors``.
+import what they need when they are called. *commands* lists those of the command line; *scoring* is ``biasboard
+score``, *building* ``biasboard build`` and *demo* ``biasboard demo``. User mistakes raise the exceptions of
+``biasboard.ground.errors``.
 """
 
 from __future__ import annotations

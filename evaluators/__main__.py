@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from biasboard.ground.command_line import LazyCommand, command_group
+from biasboard.ground.stopping import stop_at_once
 
 COMMANDS = {
     "run": LazyCommand(
@@ -53,4 +54,5 @@ app = command_group("Score models on built datasets, and score stored answers ag
 
 
 if __name__ == "__main__":
+    stop_at_once()
     app()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from biasboard.ground.command_line import LazyCommand, command_group
+from biasboard.ground.stopping import stop_at_once
 
 COMMANDS = {
     "build": LazyCommand(
@@ -52,4 +53,5 @@ app = command_group("Build and serve the leaderboard.", COMMANDS)
 
 
 if __name__ == "__main__":
+    stop_at_once()
     app()

@@ -67,7 +67,8 @@ class Command(NamedTuple):
 def application(module: str) -> typer.Typer:
     """Return the typer application behind ``python -m module``."""
     package = REPOSITORY.joinpath(*module.split("."))
-    found = importlib.import_module(f"{module}.__main__" if package.is_dir() else module)
+    inner = "commands" if module == "biasboard" else "__main__"
+    found = importlib.import_module(f"{module}.{inner}" if package.is_dir() else module)
     assert isinstance(found.app, typer.Typer), f"{module} has no typer application called app"
     return found.app
 

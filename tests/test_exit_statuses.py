@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from biasboard.ground.command_line import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_RUN_FAILED, EXIT_STATUS, one_line_errors
+from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_ERROR, EXIT_RUN_FAILED, EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import DataError
 from evaluators.task import load_task
 from tests.commands import REPOSITORY, run, started
@@ -19,6 +19,7 @@ from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
 
 USAGE = 2
+STOPPING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def status(*arguments: str | Path) -> tuple[int, str]:
@@ -57,7 +58,7 @@ def replay(dataset: Path, tmp_path: Path, text: str) -> tuple[int, str]:
 def test_the_page_and_the_help_name_the_same_statuses() -> None:
     page = (REPOSITORY / "site/docs/commands.md").read_text(encoding="utf-8")
     table = page.partition("## Exit status")[2].partition("##")[0]
-    expected = [0, EXIT_ERROR, USAGE, EXIT_RUN_FAILED, EXIT_INTERRUPTED]
+    expected = [0, EXIT_ERROR, USAGE, EXIT_RUN_FAILED, *(128 + number for number in STOPPING)]
     assert [int(number) for number in re.findall(r"^\| (\d+) \|", table, flags=re.MULTILINE)] == expected
     assert [int(number) for number in re.findall(r"\d+", EXIT_STATUS)] == expected
 
@@ -94,7 +95,10 @@ def test_3_is_a_run_that_could_not_finish(dataset: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_130_is_ctrl_c(dataset: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", STOPPING)
+def test_129_130_and_143_are_signals_and_the_last_line_says_how_to_go_on(
+    number: signal.Signals, dataset: Path, tmp_path: Path
+) -> None:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
@@ -105,9 +109,40 @@ def test_130_is_ctrl_c(dataset: Path, tmp_path: Path) -> None:
             while not endpoint.n_received:
                 assert command.poll() is None, command.stderr
                 time.sleep(0.01)
-            command.send_signal(signal.SIGINT)
-            assert command.wait() == EXIT_INTERRUPTED, command.stderr
-            assert command.stderr.splitlines()[-1].startswith("stopped; ")
+            command.send_signal(number)
+            assert command.wait() == 128 + number, command.stderr
+            assert command.stderr.splitlines()[-1] == ANSWERS_KEPT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", STOPPING)
+def test_a_signal_before_a_command_begins_is_told_in_a_line(number: signal.Signals) -> None:
+    # The command is still importing when it raises the signal itself.
+    signals = f"import signal; signal.raise_signal({number:d})"
+    program = (
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == 'evaluators.commands.run': {signals}\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['biasboard', 'run']\n"
+        "from biasboard.__main__ import main\n"
+        "main()\n"
+    )
+    done = run("-c", program, fresh=True, status=128 + number)
+    assert done.stderr == "stopped before anything was asked or written; repeat the same command\n"
+
+
+def test_a_signal_that_was_ignored_stays_so() -> None:
+    program = (
+        "import signal\n"
+        "from biasboard.ground.stopping import stop_at_once, stoppable\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "stop_at_once()\n"
+        "with stoppable():\n"
+        "    signal.raise_signal(signal.SIGHUP)\n"
+    )
+    assert run("-c", program, fresh=True, status=0).stderr == ""
 
 
 def test_an_error_line_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

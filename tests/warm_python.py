@@ -132,4 +132,5 @@ if __name__ == "__main__":
         sys.argv = [name, *rest]
         # Another module may have imported it, which a fresh process would not know yet.
         sys.modules.pop(name, None)
+        sys.modules.pop(f"{name}.__main__", None)
         runpy.run_module(name, run_name="__main__", alter_sys=True)

@@ -20,15 +20,15 @@ from typer.core import TyperCommand, TyperGroup
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from biasboard.ground.plain_text import escaped
+from biasboard.ground.stopping import status_of, stoppable
 
 EXIT_ERROR = 1
 """Exit status for bad input, or for a check that found a problem; nothing was written."""
 EXIT_RUN_FAILED = 3
 """Exit status for a run that could not finish; its answers so far are kept. (Status 2 is a wrong option.)"""
-EXIT_INTERRUPTED = 130
 EXIT_STATUS = (
     "Exit status: 0 done; 1 bad input, or a check found a problem; 2 wrong option; 3 a run could not finish, or none "
-    "of its answers could be read; 130 interrupted."
+    "of its answers could be read; 129, 130 or 143 stopped by SIGHUP, Ctrl-C or SIGTERM."
 )
 """Text below the help of a command."""
 
@@ -239,7 +239,7 @@ def hide_foreign_bars() -> None:
 
 
 ANSWERS_KEPT = "stopped; the answers so far are kept, and the same command continues from there"
-"""Line after Ctrl-C for commands that ask a model."""
+"""Last line of a command that asks a model and was stopped."""
 
 
 @contextmanager
@@ -249,11 +249,11 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
     This context manager can also be used as a decorator.
 
     Args:
-        interrupted: Line to print after Ctrl-C, which says what was kept or written.
+        interrupted: Line to print after Ctrl-C, SIGTERM or SIGHUP, which says what was kept or written.
 
     Raises:
-        typer.Exit: the user made a mistake, the file system failed, or the user pressed Ctrl-C. Under :func:`call` the
-            error itself is raised.
+        typer.Exit: the user made a mistake, the file system failed, or a signal came. Under :func:`call` the error
+            itself is raised.
     """
     if _raises.get():
         yield
@@ -266,7 +266,8 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
                 raise ConfigError(
                     f"argument {argument!a}: is not UTF-8 or holds a control character; choose another name"
                 )
-        yield
+        with stoppable():
+            yield
     except BiasboardError as error:
         _end(f"error: {error}", EXIT_RUN_FAILED if isinstance(error, RunError) else EXIT_ERROR, error)
     except UnicodeEncodeError as error:
@@ -280,7 +281,7 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         reason = error.strerror or str(error)
         _end(f"error: {where}: {reason}; choose a place that can be read and written", EXIT_ERROR, error)
     except KeyboardInterrupt as error:
-        _end(interrupted, EXIT_INTERRUPTED, error)
+        _end(interrupted, status_of(error), error)
 
 
 def _end(line: str, status: int, cause: BaseException) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -17,6 +18,8 @@ from evaluators.backend_options import COST_PANEL, BackendOptions
 from evaluators.commands.shared_options import FILES_PANEL, RunChoice
 
 _NOT_IN_FILES = {"help", "config-file"}
+_ALIKE = 0.75
+"""Likeness of two names, between 0 and 1, from which one is taken for a misspelling of the other."""
 _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
 
 
@@ -44,6 +47,9 @@ def _options(context: Any, path: Path) -> dict[str, Any]:
     for key, value in read_toml(path, option="--config-file", what="options").items():
         param = allowed.get(key.replace("_", "-"))
         if param is None:
+            # A typo in "tokenizer" holds a word for secrets too.
+            if like := get_close_matches(key.replace("_", "-"), allowed, n=1, cutoff=_ALIKE):
+                raise ConfigError(f"{path}: '{key}' does not exist; did you mean '{like[0]}'?")
             if _SECRET.search(key):
                 # Imported here because only this message needs it.
                 from evaluators.commands.installation import KEYS

@@ -19,7 +19,7 @@ def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any(
     program = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
-        "from biasboard.__main__ import app\n"
+        "from biasboard.commands import app\n"
         "shown = CliRunner().invoke(app, ['--help'], prog_name='biasboard').output\n"
         "print(shown)\n"
         "heavy = ('evaluators.commands.', 'leaderboard.commands.', 'numpy', 'pyarrow')\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -218,20 +217,12 @@ class _Asking(NamedTuple):
 
 def _status_of(command: Sequence[str]) -> int:
     """Run a command and return its exit status; it is terminated together with this process."""
-
-    def end(*_: object) -> None:
-        raise SystemExit(128 + signal.SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        with subprocess.Popen(command) as process:
-            try:
-                return process.wait()
-            except BaseException:
-                process.terminate()
-                raise
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with subprocess.Popen(command) as process:
+        try:
+            return process.wait()
+        except BaseException:
+            process.terminate()
+            raise
 
 
 @app.command(
