@@ -320,4 +320,4 @@ def test_a_run_says_that_it_achieves_no_more_than_a_baseline_and_what_has_no_val
     assert done.returncode == 0, done.stderr
     nothing = "none of 60 answers is right, so there is nothing to compare"
     assert f"without a value: accuracy_gap ({nothing})" in done.stdout
-    assert "no rank on the board: accuracy 0.000 is separably below the baseline " in done.stdout
+    assert "no rank on the board: accuracy 0.000 is worse than the baseline " in done.stdout

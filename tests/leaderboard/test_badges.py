@@ -79,7 +79,7 @@ def test_a_ranked_model_has_its_rank_range(view: View) -> None:
 def test_a_model_without_a_rank_says_so_instead_of_a_number(view: View) -> None:
     below, mute = badge_of(view, "acme/random"), badge_of(view, "acme/mute")
     assert below.right == "below the gate"
-    assert "is not separably above the baseline" in below.title
+    assert "is no better than the baseline" in below.title
     assert mute.right == "unranked"
     assert mute.title.endswith("unranked: 0 of 100 items scored; a rank needs at least half")
 

@@ -76,7 +76,7 @@ def test_the_hub_gets_nothing_that_the_board_would_not_rank(runs: Path, tmp_path
         line.rpartition("synthbias@9.0.0/")[2] for line in done.stderr.splitlines() if "not exported:" in line
     )
     assert len(lines) == 4
-    assert lines[0].startswith("acme__coin/type2: has no rank: accuracy 0.500 is not separably above the baseline")
+    assert lines[0].startswith("acme__coin/type2: has no rank: accuracy 0.500 is no better than the baseline")
     assert lines[1].startswith("acme__good/type1: worst_group_accuracy has no value: the items have no right answer")
     assert lines[2].startswith("baseline__uniform/type2: has no rank: baselines are shown for comparison")
     assert lines[3].startswith("flat/type2: model 'flat' has no repository on the Hub")

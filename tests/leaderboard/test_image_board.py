@@ -69,7 +69,7 @@ def test_a_model_that_learned_is_ranked_and_the_others_are_not(built: Path, brow
         (untaught, *_) = found.page.locator(
             "table tr", has=found.page.locator("a[title='lab/untaught']")
         ).all_inner_texts()
-        assert "not separably above the baseline" in untaught or "separably below the baseline" in untaught
+        assert re.search("(worse|better) than the baseline", untaught)
         assert "Even guessing has a squared Gini index near 0" in found.page.inner_text("body")
         assert "Lin, Ruixi" in found.page.content()
         # The figures of the paper: accuracies of classes, and Lorenz curves, before and after reweighting.

@@ -139,13 +139,17 @@ class Standing:
         judgement = f"{name} {self.metric.value:.3f}"
         if self.worst is not None and self.metric.value - self.worst >= _SHOWN:
             judgement += f", or {self.worst:.3f} with missing answers as wrong ones,"
-        relation = "is not separably above" if lead.high is None or lead.high >= 0 else "is separably below"
-        if lead.low is not None and lead.low > _NEGLIGIBLE:
-            relation = f"is less than {LEAST_LEAD:g} above"
-        judgement += f" {relation} the baseline {lead.baseline} ({lead.value:.3f})"
+        baseline = f"the baseline {lead.baseline} ({lead.value:.3f})"
         if lead.low is None or lead.high is None:
-            return f"{judgement}: too few clusters for an interval"
-        return f"{judgement}: difference {lead.difference:.3f} [{lead.low:.3f}, {lead.high:.3f}]"
+            return f"{judgement} cannot be compared with {baseline}: there are too few clusters for an interval"
+        if lead.high < 0:
+            return f"{judgement} is worse than {baseline}"
+        if lead.difference < _SHOWN:
+            return f"{judgement} is no better than {baseline}"
+        better = f"is only {lead.difference:.3f} better than {baseline}"
+        if lead.low > _NEGLIGIBLE:
+            return f"{judgement} {better}; a rank needs {LEAST_LEAD:g}"
+        return f"{judgement} {better}, which may be chance (95 % interval {lead.low:.3f} to {lead.high:.3f})"
 
 
 @dataclass(frozen=True)
