@@ -3,7 +3,7 @@
 * *errors*: mistakes of users, reported on one line each; any other exception is a bug and gives a traceback.
 * *files, strict_json, toml_files*: atomic writes, and reading without NaN or duplicate keys.
 * *columns*: fields of many rows as arrays.
-* *command_line, options, progress, plain_text*: the commands' options, and what a terminal shows.
+* *command_line, options, progress, plain_text*: the commands' options, and what a terminal shows. *stopping*: signals.
 * *plugins*: finds plug-ins by the names of their files. *memory*: caches what the same code computed from the same
   bytes. *hub*: the connection to the Hugging Face Hub.
 * *charts*: drawings for commands and pages, in which labels avoid each other.
