@@ -11,6 +11,7 @@ from pathlib import Path
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import note, working
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import Backend, check_model_id, open_backend
@@ -32,6 +33,7 @@ from evaluators.stores.maintenance import check_cache
 from schemas.documents.result import Result
 from schemas.files import contract
 
+_MOST_NAMES = 4
 _ALL = "all"
 """Model name for all baselines of a benchmark."""
 
@@ -127,7 +129,25 @@ def _checked_plans(choice: RunChoice, options: BackendOptions) -> list[Plan]:
         plans = plans_of(choice)
     if options.name is not None:
         check_model_id(options.name)
+    _say_that_few_items_give_no_rank(plans, choice)
     return plans
+
+
+def _say_that_few_items_give_no_rank(plans: Sequence[Plan], choice: RunChoice) -> None:
+    """Print a line if the user's limit leaves out items that the board needs, before any of the others is asked."""
+    if not choice.limit or choice.backend == "baseline":
+        return
+    few = dict.fromkeys(
+        plan.selection.config
+        for plan in plans
+        for part in plan.selection.parts
+        if part.max_items < replace(part, limit=plan.task.default_limit).max_items
+    )
+    if few:
+        note(
+            f"--limit {choice.limit} leaves out items of {listed(list(few), most=_MOST_NAMES)}, so that this run gets "
+            "no rank; without it, only the others are asked later"
+        )
 
 
 def _opened(

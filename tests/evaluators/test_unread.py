@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from tokenizers import Tokenizer
 from typer.testing import Result
 
+from evaluators.task import load_task
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.invoking import evaluators
+from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.word_problems import N_ITEMS, build
 
 Answer = Callable[[Received], str]
@@ -115,6 +118,28 @@ def test_the_share_of_unread_answers_and_of_refusals_is_told_with_one_of_each(
     assert DECLINED in refused
     assert not warnings(done)
     assert lines[-1].startswith("next:")
+
+
+@pytest.mark.slow
+def test_the_example_of_refusals_refuses_and_a_limit_is_said_to_give_no_rank(tmp_path: Path) -> None:
+    items, task = made_items(20), load_task("coreference")
+    prompt = task.prompts["mcq2-generate-v1"]
+    # Every question is asked in two orders, and only the second is refused.
+    answers = [
+        {"request_sha256": request.sha256, "text": DECLINED if number else "A"}
+        for item in items
+        for number, request in enumerate(task.requests(item, prompt))
+    ]
+    replayed = tmp_path / "answers.jsonl"
+    replayed.write_text("\n".join(map(json.dumps, answers)), encoding="utf-8")
+    dataset = write_dataset(tmp_path / "data", {"type2": items})
+    options = ("--backend", "replay", "--model", str(replayed), "--name", "lab/x", "--prompt", prompt.id)
+    done = evaluators("run", "--dataset", str(dataset), *options, "--out", str(tmp_path / "runs"), "--limit", "10")
+    assert done.exit_code == 3
+    assert f"was answered {DECLINED!r}, where " in done.stderr.splitlines()[-1]
+    assert done.stderr.startswith("--limit 10 leaves out items of type2, so that this run gets no rank; ")
+    whole = evaluators("run", "--dataset", str(dataset), *options, "--out", str(tmp_path / "runs"), "--limit", "40")
+    assert "no rank" not in whole.stderr
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from biasboard.ground.errors import RunError
 from evaluators.backend import Response
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.runs.plan.plan import AskedPart, Plan
-from evaluators.task import Prompt, load_task
+from evaluators.task import Prompt, load_task, quoted
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Counts, Model, Result
 from schemas.folders.run_folder import StoredParts
@@ -37,11 +37,22 @@ def one_line(text: str) -> str:
     return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
 
 
-def shown(item_id: str, exchanges: Sequence[Exchange], target: str | None) -> str:
-    """Return a clause with the answer to an item and the expected answer."""
+def shown(item_id: str, exchanges: Sequence[Exchange], target: str | None, reason: str | None = None) -> str:
+    """Return a clause with an answer to an item and the expected answer.
+
+    Args:
+        item_id: Id of the item.
+        exchanges: All questions about the item, with their answers.
+        target: The expected answer; None if there is none.
+        reason: The reason why the item has no reading. The answer that it quotes is shown, otherwise the first.
+    """
     texts = [exchange.text for exchange in exchanges if exchange.text is not None]
     errors = [exchange.error for exchange in exchanges if exchange.error is not None]
-    answer = f"was answered {one_line(texts[0])}" if texts else f"was declined: {one_line(' '.join(errors[:1]))}"
+    blamed = [text for text in texts if reason is not None and quoted(text) in reason]
+    if texts and (blamed or reason not in errors):
+        answer = f"was answered {one_line((blamed or texts)[0])}"
+    else:
+        answer = f"was declined: {one_line(reason if reason in errors else ' '.join(errors[:1]))}"
     return f"item '{item_id}' {answer}" + ("" if target is None else f", where {one_line(target)} was expected")
 
 
@@ -95,7 +106,7 @@ def early_look(
             pairs = zip(requests, sound, strict=True)
             exchanges = [exchange_of(request, answer, show_prompt=False, chat=chat) for request, answer in pairs]
             reads.append(plan.task.read(exchanges, plan.normalisation))
-            example = shown(item.item_id, exchanges, plan.task.facts(item).target)
+            example = shown(item.item_id, exchanges, plan.task.facts(item).target, reads[-1].reason)
             if len(reads) == _N_LOOKED_AT:
                 break
         if len(reads) < _N_LOOKED_AT:
@@ -197,7 +208,7 @@ def _share(n: int, n_items: int) -> str:
 
 
 def _shown_of(record: Record) -> str:
-    return shown(record.item_id, record.exchanges, record.target)
+    return shown(record.item_id, record.exchanges, record.target, record.reason)
 
 
 def _is_early(exchange: Exchange, limit: int | None) -> bool:
