@@ -116,16 +116,18 @@ def comparisons(summary: ModelSummary) -> Iterator[str]:
             )
         for measure in benchmark.measures:
             if measure.difference is not None:
-                yield _comparison(measure, other)
+                yield _comparison(measure, other, is_below=benchmark.is_below)
 
 
-def _comparison(measure: MeasureValue, other: str) -> str:
+def _comparison(measure: MeasureValue, other: str, *, is_below: bool) -> str:
     difference = measure.difference
     assert difference is not None
     label, low, high = source_markdown(f"“{measure.label}”"), difference.low, difference.high
     if low is None or high is None:
         return f"No interval of the difference from {other} in {label}, so that nothing can be said."
     size = f"{number(abs(difference.lead))} [{number(low)}, {number(high)}]"
+    if difference.outcome == "better" and is_below:
+        return f"Nearer to the ideal than {other} in {label} by {size}, as a useless predictor can be."
     if difference.outcome == "better":
         return f"**Better than {other}** in {label} by {size}."
     if difference.outcome == "worse":

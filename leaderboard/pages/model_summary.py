@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
@@ -49,10 +48,8 @@ def summarise(board: Board, model: Model, memory: Memory, *, against: str | None
         board: All tables.
         model: The model.
         memory: Memory of this machine, which holds values that take long to compute.
-        against: Id of the model to compare with; None for none.
-
-    Raises:
-        ConfigError: the board has no model of that id.
+        against: Id of the model to compare with; None for none. It may be on no table of the board, which need not hold
+            all results.
     """
     pair = _Pair(model.identity_sha256, None if against is None else _identity(board, against))
     found = verdicts(board, _deviations(pair, memory)) if against is not None else None
@@ -91,14 +88,10 @@ def _remedy(summaries: Sequence[BenchmarkSummary], against: str | None) -> Itera
         yield f"to compare with {against}, score it too, with the same prompts; answers to other questions say nothing"
 
 
-def _identity(board: Board, model_id: str) -> str:
-    """Return the identity of the first model with an id."""
-    models = [row.entry.result.model for table in board.tables for row in table.rows if not row.entry.is_baseline]
-    identity = next((model.identity_sha256 for model in models if model.id == model_id), None)
-    if identity is None:
-        have = ", ".join(sorted({model.id for model in models})) or "none"
-        raise ConfigError(f"--against {model_id}: no such model on the board; have: {have}")
-    return identity
+def _identity(board: Board, model_id: str) -> str | None:
+    """Return the identity of the first model with an id; None if it has no result in any table."""
+    models = (row.entry.result.model for table in board.tables for row in table.rows)
+    return next((model.identity_sha256 for model in models if model.id == model_id), None)
 
 
 def _identities(profile: Profile) -> frozenset[str]:
@@ -154,7 +147,7 @@ def _why_not_compared(board: Board, profile: Profile, pair: _Pair, against: str)
         return f"{against} is the same model, by the hash of its weights and settings"
     others = [other for other in profiles_of(board, profile.benchmark) if pair.against in _identities(other)]
     if not others:
-        return f"{against} has no result on this benchmark"
+        return f"{against} has no result on {profile.scope.dataset} {profile.scope.dataset_version}"
     scope = others[0].scope
     return f"{against} was asked otherwise ({scope.dataset} {scope.dataset_version}, {scope.protocol})"
 

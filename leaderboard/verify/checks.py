@@ -260,7 +260,10 @@ def _have_their_hash(records: RecordColumns, result: Result) -> BoolArray:
 
 def brings_options(signature: Signature) -> bool:
     """Return True if each item brings its own options, so that the prompt does not determine their number."""
-    return signature.n_outcomes is None and bool(prompt_of(load_task(signature.task), signature.prompt).options)
+    if signature.n_outcomes is not None:
+        return False
+    # A prompt that asks for a text may name options, and one that scores options need not have templates of them.
+    return signature.scoring == "option_logprob" or bool(prompt_of(load_task(signature.task), signature.prompt).options)
 
 
 def _offer_their_outcomes(records: RecordColumns, result: Result) -> BoolArray:
