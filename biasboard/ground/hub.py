@@ -28,10 +28,7 @@ REMEDY = "check the id, go online, or give a local folder or HF_ENDPOINT for a m
 _OFFLINE_REMEDY = "check the id, give a local folder, or unset HF_HUB_OFFLINE to download it"
 # In every repository of the Hub, so that one without the files that are looked for can be seen to be in the cache too.
 _ALWAYS = ".gitattributes"
-# A Path has only one of the two slashes.
-_DATASET = re.compile(
-    r"(?:hf:/{1,2}datasets/)?(?P<id>\w[\w.-]{0,95}/\w[\w.-]{0,95})(?:@(?P<revision>[^@]+?))?/?", re.ASCII
-)
+_DATASET = re.compile(r"(?:hf://datasets/)?(?P<id>\w[\w.-]{0,95}/\w[\w.-]{0,95})(?:@(?P<revision>[^@]+?))?/?", re.ASCII)
 
 
 class HubDataset(NamedTuple):

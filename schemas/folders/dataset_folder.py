@@ -9,7 +9,6 @@ from pathlib import Path
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.hub import downloaded, hub_dataset
 from schemas.documents.dataset import Manifest, Reject, SplitEntry
 from schemas.documents.item_shape import Item, shape_of
 from schemas.files import contract, row_files
@@ -30,20 +29,26 @@ def dataset_at(named: Path) -> Path:
     Raises:
         DataError: the dataset cannot be downloaded, or biasboard did not build it.
     """
-    dataset = None if named.exists() else hub_dataset(str(named))
+    if named.exists():
+        return named
+    # Imported here because few datasets are on the Hub, and commands that read a folder begin sooner without it.
+    from biasboard.ground.hub import downloaded, hub_dataset
+
+    text = str(named).replace("hf:/", "hf://")  # A Path has only one of the slashes.
+    dataset = hub_dataset(text)
     if dataset is None:
         return named
     # The manifest alone first: it names the other files, and a dataset of somebody else may be large.
-    folder = downloaded(dataset, [MANIFEST], named=str(named))
+    folder = downloaded(dataset, [MANIFEST], named=text)
     if not (folder / MANIFEST).is_file():
         raise DataError(
-            f"{named}: is a dataset of the Hub without {MANIFEST}, so biasboard did not build it; name another, or "
+            f"{text}: is a dataset of the Hub without {MANIFEST}, so biasboard did not build it; name another, or "
             "build one: biasboard build lists the commands"
         )
     manifest = read_manifest(folder)
     files = [MANIFEST, CARD, REJECTS]
     files += [*(entry.path for entry in manifest.splits), *(file.path for file in manifest.files)]
-    return downloaded(dataset._replace(revision=folder.name), files, named=str(named))
+    return downloaded(dataset._replace(revision=folder.name), files, named=text)
 
 
 def read_manifest(folder: Path) -> Manifest:
