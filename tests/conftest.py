@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -47,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("any-machine")
     config.pluginmanager.register(SkipPolicy(active=bool(os.environ.get("CI"))))
     config.pluginmanager.register(Workers())
+    # Under nohup it is ignored, and so it would be in every command that a test starts.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     note_environment()
 
 
