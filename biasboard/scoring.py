@@ -294,7 +294,8 @@ def _chosen_builders(names: str | None) -> list[tuple[Builder, BuilderSource]]:
     wanted = list(sources) if names is None else [name.strip() for name in names.split(",")]
     for name in wanted:
         if name not in sources:
-            raise ConfigError(f"--benchmarks {name}: no such benchmark can be built alone; have: {', '.join(sources)}")
+            have = ", ".join(sources)
+            raise ConfigError(f"--benchmarks {name}: no such benchmark, or it needs data of yours; have: {have}")
     return [sources[name] for name in dict.fromkeys(wanted)]
 
 

@@ -176,6 +176,6 @@ def test_a_dry_run_makes_the_choices_of_the_run_and_reads_no_weights(
 @pytest.mark.slow
 def test_what_cannot_be_scored_is_said_in_one_line(datasets: Path, tmp_path: Path) -> None:
     done = run(*command(datasets, tmp_path / "runs", "x/y")[:-8], "--benchmarks", "none", status=EXIT_ERROR)
-    assert done.stderr.startswith("error: --benchmarks none: no such benchmark can be built alone; have: ")
+    assert done.stderr.startswith("error: --benchmarks none: no such benchmark, or it needs data of yours; have: ")
     done = run(*command(datasets, tmp_path / "runs", "x/y", "--against", "acme/none"), status=EXIT_ERROR)
     assert done.stderr == "error: --against acme/none: there are no results of it; have: none\n"
