@@ -89,6 +89,7 @@ def build(
     from biasboard.building import builder_application
     from biasboard.ground.command_line import call
     from biasboard.ground.errors import ConfigError
+    from schemas.outputs.documents import BuiltDataset
 
     options = {"out": out, "source": source, "input": input, "limit": limit, "overwrite": overwrite, **more}
     arguments = []
@@ -96,10 +97,10 @@ def build(
         if value is not None and value is not False:
             # Joined by an equals sign, because a value may begin with a dash.
             arguments.append(f"--{name.replace('_', '-')}" + ("" if value is True else f"={value!s}"))
-    folder = call(builder_application(benchmark), arguments)
-    if not isinstance(folder, Path):
-        raise ConfigError(f"builder '{benchmark}' returns no folder; return the path of the dataset from its command")
-    return folder
+    built = call(builder_application(benchmark), arguments)
+    if not isinstance(built, BuiltDataset):
+        raise ConfigError(f"builder '{benchmark}' returns no dataset; return a BuiltDataset from its command")
+    return Path(built.folder)
 
 
 def evaluate(

@@ -7,9 +7,11 @@ from biasboard.ground.command_line import one_line_errors
 from builders.description import all_builders
 from leaderboard.commands.build import build as build_board
 from schemas.folders.dataset_folder import read_manifest
+from schemas.printed import with_format
 
 
 @one_line_errors("stopped; the same command continues")
+@with_format()
 def demo() -> None:
     """Build the embedded datasets and the board.
 

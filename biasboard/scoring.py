@@ -13,18 +13,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from biasboard.building import build_if_missing
-from biasboard.ground import strict_json
 from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_ERROR, one_line_errors
-from biasboard.ground.errors import ConfigError, MissingExtraError
+from biasboard.ground.errors import ConfigError, MissingExtraError, RunError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.options import option, with_options
 from biasboard.ground.progress import Advance, note, progress, steps, working
-from biasboard.ground.strict_json import JsonValue
 from builders.description import DATASETS_FOLDER, Builder, BuilderSource, all_builders
 from evaluators.backend import Backend, open_backend, open_outline
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
@@ -34,7 +32,7 @@ from evaluators.runs.ask.prompt_choice import choose_prompts, group_name
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import (
     Estimate,
-    estimates_as_json,
+    estimates_document,
     price_line,
     sampled_estimate,
     time_lines,
@@ -47,8 +45,9 @@ from leaderboard.commands.folder_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, keys_folder, results_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import ModelSummary
-from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
+from schemas.outputs.documents import RunEstimates
+from schemas.printed import Outcome, with_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,6 +142,7 @@ class Planned(NamedTuple):
 
 
 @one_line_errors(ANSWERS_KEPT)
+@with_format(ModelSummary, RunEstimates)
 @with_options
 def score_command(
     model: Annotated[str, typer.Argument(help="Hub id or folder of the model, or its name at an endpoint.")],
@@ -151,30 +151,29 @@ def score_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print prompts, requests, tokens, hours and price; ask nothing.")
     ] = False,
-    output: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of what is printed.")] = "text",
-) -> None:
+) -> Outcome | RunEstimates:
     """Score a model on every benchmark with the prompts that fit it, and compare it with the board."""
-    stdout = sys.stdout
     limits = limits_of(choice.fail_under)
-    with redirect_stdout(sys.stderr):
-        if dry_run:
+    if dry_run:
+        with redirect_stdout(sys.stderr):
             planned, estimates = dry_run_of(model, choice, options)
-            lines = list(_estimate_lines(planned, estimates))
-            printed = strict_json.dumps(_estimates_as_json(planned, estimates)) if output == "json" else None
-        else:
-            scored = score_model(model, choice, options)
-            lines = [scored.summary(), *_next(choice, scored)]
-            printed = strict_json.dumps(contract.dump(scored.report)) if output == "json" else None
-    print("\n".join(lines) if printed is None else printed.rstrip("\n"), file=stdout, flush=True)
-    failed = [] if dry_run else list(failures(scored.report, limits))
+        print("\n".join(_estimate_lines(planned, estimates)))
+        return estimates_document(estimates, planned.notes)
+    # What single runs print is no part of the table.
+    with redirect_stdout(sys.stderr):
+        scored = score_model(model, choice, options)
+    print("\n".join([scored.summary(), *_next(choice, scored)]))
+    failed = list(failures(scored.report, limits))
     for line in failed:
         print(line, file=sys.stderr)
-    if not dry_run:
-        from evaluators.runs.measure.unread_answers import check_read
+    # Imported here, because planning needs none of it.
+    from evaluators.runs.measure.unread_answers import check_read
 
+    try:
         check_read(scored.runs)
-    if failed:
-        raise typer.Exit(EXIT_ERROR)
+    except RunError as error:
+        return Outcome(scored.report, error=error)
+    return Outcome(scored.report, EXIT_ERROR if failed else 0)
 
 
 def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Score:
@@ -527,7 +526,3 @@ def _counts(estimates: Sequence[Estimate]) -> tuple[str, str, str]:
 
 def _sum(numbers: Sequence[int | None]) -> str:
     return f"{sum(number or 0 for number in numbers):,}"
-
-
-def _estimates_as_json(planned: Planned, estimates: Sequence[Estimate]) -> JsonValue:
-    return {"runs": estimates_as_json(estimates), "notes": list(planned.notes)}

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from biasboard.ground.command_line import EXIT_ERROR, EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report, steps
 from schemas.documents.adapters import Adapters
@@ -37,6 +37,8 @@ from schemas.folders.run_folder import (
     record_file_problems,
     run_problems,
 )
+from schemas.outputs.documents import Validation
+from schemas.printed import Outcome, with_format
 
 
 def _record_file_problems(path: Path) -> Iterator[str]:
@@ -127,10 +129,11 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command(epilog=EXIT_STATUS)
 @one_line_errors("stopped")
+@with_format(Validation)
 def validate(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or folders to search.")],
     limit: Annotated[int, typer.Option(min=1, help="Stop after this many problems.")] = 100,
-) -> None:
+) -> Outcome:
     """Check datasets, runs and results against the contract; exit with 1 if anything is wrong."""
     checked: list[Path] = []
     unusable: list[str] = []
@@ -139,17 +142,21 @@ def validate(
             checked.extend(targets(path))
         except DataError as error:
             unusable.append(str(error))
-    n_shown = 0
+    shown: list[str] = []
     with steps() as step:
         lines = itertools.chain(unusable, _problems_of(checked, step))
         for line in itertools.islice(lines, limit):
-            n_shown += 1
+            shown.append(line)
             typer.echo(line)
-    if n_shown:
-        rest = f" and more; show them with --limit {10 * limit}" if next(lines, None) is not None else ""
-        typer.echo(f"error: {_n(n_shown, 'problem')}{rest}", err=True)
-        raise typer.Exit(1)
-    typer.echo(f"{_n(len(checked), 'dataset, run or file', 'datasets, runs and files')} checked, no problems", err=True)
+        has_more = next(lines, None) is not None
+    if shown:
+        rest = f" and more; show them with --limit {10 * limit}" if has_more else ""
+        typer.echo(f"error: {_n(len(shown), 'problem')}{rest}", err=True)
+    else:
+        counted = _n(len(checked), "dataset, run or file", "datasets, runs and files")
+        typer.echo(f"{counted} checked, no problems", err=True)
+    document = Validation(n_checked=len(checked), problem_lines=tuple(shown), has_more=has_more)
+    return Outcome(document, EXIT_ERROR if shown else 0)
 
 
 def _problems_of(checked: Sequence[Path], step: Report) -> Iterator[str]:

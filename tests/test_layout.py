@@ -35,9 +35,10 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "documents": set(),
         "lexicon": set(),
         "items": {"documents", "lexicon", "files"},
-        "files": {"documents"},
+        "outputs": {"documents"},
+        "files": {"documents", "outputs"},
         "folders": {"documents", "files"},
-        ".": {"documents", "files", "folders"},
+        ".": {"documents", "files", "folders", "outputs"},
     },
     "builders": {
         "dataset": set(),

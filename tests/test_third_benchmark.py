@@ -92,9 +92,9 @@ def test_its_page_shows_columns_the_metric_without_one_its_note_and_its_index(bu
     assert values["baseline/butler"] == {"courtesy": 1.0, "courtesy_equality": 1.0}
     assert values["baseline/uniform"] == {"courtesy": 0.5, "courtesy_equality": 1.0}
     assert f"{values['lab/tiny']['courtesy']:.3f}" in page
-    ranked = run("-m", "evaluators", "index", built / "runs", "--json")
-    indices, _ = json.JSONDecoder().raw_decode(ranked[ranked.index("[") :])
-    by_model = {entry["model"]: entry["indices"][0] for entry in indices}
+    ranked = run("-m", "evaluators", "index", built / "runs", "--format", "json")
+    document, _ = json.JSONDecoder().raw_decode(ranked)
+    by_model = {entry["model"]: entry["indices"][0] for entry in document["models"]}
     parts = values["lab/tiny"]
     assert by_model["lab/tiny"]["value"] == pytest.approx((parts["courtesy"] + parts["courtesy_equality"]) / 2)
 

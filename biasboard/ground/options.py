@@ -38,7 +38,7 @@ class Only(frozenset[str]):
     """
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
+def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a typer command an option for each declared field of its parameters that are dataclasses."""
     signature = inspect.signature(command, eval_str=True)
     own: list[inspect.Parameter] = []
@@ -58,7 +58,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             own.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
-    def wrapped(**values: Any) -> None:
+    def wrapped(**values: Any) -> Any:
         for name, (kind, names) in chosen.items():
             given = {field_name: values.pop(field_name) for field_name in names}
             # typer gives None for an option that the user left out; the field then keeps its default.
@@ -69,7 +69,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
                     if value is not None
                 }
             )
-        command(**values)
+        return command(**values)
 
     wrapped.__signature__ = signature.replace(parameters=[*added, *own])  # type: ignore[attr-defined]
     return wrapped

@@ -17,6 +17,8 @@ from builders.dataset.output import Draft, write_dataset
 from builders.gifi import BUILDER, drafts
 from schemas.documents.dataset import Manifest
 from schemas.documents.item_shape import Item
+from schemas.outputs.documents import BuiltDataset
+from schemas.printed import with_format
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SourceName: TypeAlias = Literal["embedded", "tango", "realtoxicityprompts", "gsm8k", "gifi"]
@@ -29,6 +31,7 @@ class Compat(StrEnum):
 
 
 @app.command(epilog=EXIT_STATUS)
+@with_format(BuiltDataset)
 def build(
     source: Annotated[SourceName, typer.Option(help="Source of the texts.")] = "embedded",
     input_path: Annotated[
@@ -56,7 +59,7 @@ def build(
     ] = None,
     dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
-) -> Path:
+) -> BuiltDataset:
     """Build a dataset in which each text appears in eleven pronoun families."""
     with one_line_errors():
         _check(source, input_path, revision, compat)
@@ -69,7 +72,7 @@ def build(
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
-    return folder
+    return BuiltDataset(folder=str(folder), manifest=manifest)
 
 
 def _check(source: SourceName, path: Path | None, revision: str | None, compat: Compat | None) -> None:

@@ -12,12 +12,14 @@ from biasboard.ground.progress import steps
 from builders.publish.hub_repository import HubRepository
 from builders.publish.publishable import read_dataset
 from builders.publish.sending import plan_lines, publish
+from schemas.printed import with_format
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command(name="publish", epilog=EXIT_STATUS)
 @one_line_errors("stopped; run the same command again, it goes on from what the Hub holds")
+@with_format()
 def publish_dataset(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Dataset folder.")],
     repo: Annotated[str, typer.Option(metavar="ORG/NAME", help="Dataset repository; created if it does not exist.")],

@@ -19,10 +19,13 @@ from builders.synthbias.cards import count_pairs
 from builders.synthbias.generation import generated
 from schemas.documents.dataset import Manifest
 from schemas.items.coreference import CoreferenceItem
+from schemas.outputs.documents import BuiltDataset
+from schemas.printed import with_format
 
 SourceName: TypeAlias = Literal["embedded", "synthbias", "winobias", "generated"]
 
 
+@with_format(BuiltDataset)
 def build(
     context: typer.Context,
     source: Annotated[SourceName, typer.Option(help="Source of the sentences.")] = "embedded",
@@ -59,7 +62,7 @@ def build(
     ] = None,
     dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
-) -> Path | None:
+) -> BuiltDataset | None:
     """Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them."""
     if context.invoked_subcommand is not None:
         return None
@@ -71,7 +74,7 @@ def build(
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
-    return folder
+    return BuiltDataset(folder=str(folder), manifest=manifest)
 
 
 def _draft(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,9 +23,12 @@ from builders.synthbias.checks.sentence import Collection, PairIndices, SampleTy
 from builders.synthbias.published_csv import COLUMNS, read_rows
 from builders.synthbias.winobias_text import Side, read_lines
 from schemas.lexicon import occupations
+from schemas.outputs.documents import Cells, CheckCount, SentenceFinding, SentenceFindings
+from schemas.printed import Outcome, with_format
 
 
 @one_line_errors("stopped; nothing was checked")
+@with_format(SentenceFindings)
 def lint_command(
     files: Annotated[
         list[Path],
@@ -46,25 +48,21 @@ def lint_command(
     show: Annotated[
         Severity, typer.Option(help="Least severity of the findings in the list; all are counted.")
     ] = "review",
-    as_data: Annotated[bool, typer.Option("--json", help="Print everything as JSON instead.")] = False,
     fail_on: Annotated[
         Literal["error", "warning", "review", "never"],
         typer.Option(help="Exit with status 1 if a finding is as grave as this, or graver."),
     ] = "error",
-) -> None:
+) -> Outcome:
     """Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.
 
     An error contradicts the data or its design, a warning is a likely defect, a review needs a reader, and a note is a
     peculiarity that harms nothing. Broken rows are findings; the rows behind them are checked all the same.
     """
     report = lint(files, headings=_headings(column or []))
-    if as_data:
-        typer.echo(json.dumps(as_json(report), indent=1, ensure_ascii=False))
-    else:
-        for line in _lines(report, show):
-            typer.echo(line)
-    if fail_on != "never" and report.reaches(fail_on):
-        raise typer.Exit(EXIT_ERROR)
+    for line in _lines(report, show):
+        typer.echo(line)
+    failed = fail_on != "never" and report.reaches(fail_on)
+    return Outcome(_document(report), EXIT_ERROR if failed else 0)
 
 
 def _headings(pairs: Sequence[str]) -> dict[str, str]:
@@ -223,29 +221,32 @@ def _order(finding: Finding) -> tuple[str, int, int]:
     return name, finding.line or 0, CHECKS.index(finding.check)
 
 
-def as_json(report: Report) -> dict[str, object]:
-    """Return a report as data: files, counts, findings and both tables of the balance."""
+def _document(report: Report) -> SentenceFindings:
+    """Return the files, counts, findings and both tables of the balance."""
     tables = {"summary": report.balance.summary(), "by_occupation": report.balance.by_occupation()}
-    return {
-        "files": list(report.files),
-        "n_sentences": report.n_sentences,
-        "n_pairs": report.n_pairs,
-        "counts": {
-            name: {"n": n, "severity": CATALOGUE[name].severity, "certainty": CATALOGUE[name].certainty}
+    return SentenceFindings(
+        files=report.files,
+        n_sentences=report.n_sentences,
+        n_pairs=report.n_pairs,
+        counts={
+            name: CheckCount(n=n, severity=CATALOGUE[name].severity, certainty=CATALOGUE[name].certainty)
             for name, n in report.counts.items()
         },
-        "findings": [
-            {
-                "place": finding.id,
-                "line": finding.line,
-                "check": finding.check,
-                "severity": finding.severity,
-                "reason": finding.reason,
-            }
+        findings=tuple(
+            SentenceFinding(
+                place=finding.id,
+                line=finding.line,
+                check=finding.check,
+                severity=finding.severity,
+                reason=finding.reason,
+            )
             for finding in report.findings
-        ],
-        "balance": {name: {"header": table.header, "rows": table.rows} for name, table in tables.items()},
-    }
+        ),
+        balance={
+            name: Cells(header=tuple(table.header), rows=tuple(tuple(map(str, row)) for row in table.rows))
+            for name, table in tables.items()
+        },
+    )
 
 
 Role: TypeAlias = Literal["meant", "not meant", "open"]

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from biasboard.ground import strict_json
 from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import BiasboardError, ConfigError, MissingExtraError
 from biasboard.ground.options import with_options
@@ -18,11 +17,15 @@ from evaluators.backend_options import BackendOptions
 from evaluators.commands.installation import Check, extra_of, extras, installation
 from evaluators.commands.shared_options import CACHE_VARIABLE
 from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
+from schemas.outputs.documents import Check as CheckDocument
+from schemas.outputs.documents import Checks
+from schemas.printed import Outcome, with_format
 
 _MOST_SHOWN = 5
 
 
 @one_line_errors()
+@with_format(Checks)
 @with_options
 def doctor_command(
     backend: Annotated[
@@ -40,10 +43,9 @@ def doctor_command(
     cache: Annotated[
         Path | None, typer.Option(envvar=CACHE_VARIABLE, help="File of the cache that runs share.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     *,
     options: BackendOptions,
-) -> None:
+) -> Outcome:
     """Check what is installed; with a backend and a model, also compare its scores with those of transformers."""
     if backend is None and (model is not None or options != BackendOptions()):
         raise ConfigError("--model and the options of backends need --backend; 'list' shows the backends")
@@ -55,13 +57,9 @@ def doctor_command(
             step(f"checking the backend {backend}", 0, None)
             checks += _of_backend(backend, model, options, reference, tolerance)
     is_sound = all(check.status != "problem" for check in checks)
-    if as_json:
-        lines: list[strict_json.JsonValue] = [dict(check._asdict()) for check in checks]
-        print(strict_json.dumps({"sound": is_sound, "checks": lines}), end="")
-    else:
-        _print(checks)
-    if not is_sound:
-        raise typer.Exit(EXIT_ERROR)
+    _print(checks)
+    document = Checks(sound=is_sound, checks=tuple(CheckDocument(**check._asdict()) for check in checks))
+    return Outcome(document, 0 if is_sound else EXIT_ERROR)
 
 
 def _print(checks: Sequence[Check]) -> None:

@@ -22,6 +22,7 @@ from evaluators.runs.plan.exported_questions import Borders, exported_task
 from evaluators.runs.plan.plan import Plan, check_askable
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import dataset_at, read_manifest
+from schemas.printed import with_format
 
 # The normalisation is chosen when the log is imported.
 _CHOSEN = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
@@ -32,6 +33,7 @@ _TOKENIZER = typer.Option(
 
 
 @one_line_errors()
+@with_format()
 @with_options
 def export_command(
     harness: Annotated[str, typer.Argument(help="Harness that will ask the questions: lm-eval or inspect-ai.")],

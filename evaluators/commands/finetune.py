@@ -14,6 +14,7 @@ from biasboard.ground.options import Only, with_options
 from evaluators.backend_options import BackendOptions
 from evaluators.commands.shared_options import DATASET_HELP, ItemChoice
 from schemas.documents.adapters import PUBLISHED, Schedule
+from schemas.printed import with_format
 
 _KEPT = "stopped; complete adapters are kept, and the same command continues from there"
 _CHOSEN = Only({"configs", "parts", "task", "prompts", "contexts"})
@@ -22,6 +23,7 @@ _OUT = typer.Option(help="Folder of the adapters; by default out/adapters/DATASE
 
 
 @one_line_errors(_KEPT)
+@with_format()
 @with_options
 def finetune_command(
     dataset: Annotated[Path, typer.Option(help=DATASET_HELP)],

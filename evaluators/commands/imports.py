@@ -21,7 +21,7 @@ from biasboard.ground.progress import progress, steps, working
 from evaluators.backend import GenerateRequest, Runtime, check_model_id
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.commands.plans_from_options import scorers_of
-from evaluators.commands.printed_results import print_next, report
+from evaluators.commands.printed_results import print_next, report, runs_document
 from evaluators.commands.shared_options import (
     DATASET_HELP,
     MAX_FAILURES_HELP,
@@ -32,6 +32,7 @@ from evaluators.commands.shared_options import (
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, load_harness
 from evaluators.kinds import harness_names
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
+from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.plan.exported_questions import plan_again
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
@@ -42,6 +43,8 @@ from schemas.documents.dataset import Manifest
 from schemas.documents.record import Record
 from schemas.documents.result import CORRUPTED, Normalisation, Result
 from schemas.folders.dataset_folder import MANIFEST, dataset_at, read_manifest
+from schemas.outputs.documents import FinishedRuns
+from schemas.printed import with_format
 
 if TYPE_CHECKING:
     from evaluators.models.tokenizer import ModelTokenizer
@@ -70,24 +73,28 @@ class ImportChoice:
 
 
 @one_line_errors("stopped; finished runs are kept, and the same command writes the others")
+@with_format(FinishedRuns)
 @with_options
 def import_command(
     source: Annotated[
         str, typer.Argument(help="Benchmark that published the answers, or harness that asked exported questions.")
     ],
     choice: ImportChoice,
-) -> None:
+) -> FinishedRuns:
     """Turn answers that were given elsewhere into records and results, one run for each config."""
     if source in harness_names():
-        import_logs(load_harness(source), choice)
-        return
+        return _document(import_logs(load_harness(source), choice))
     for flag, value in (("tokenizer", choice.tokenizer), ("normalisation", choice.normalisation)):
         if value is not None:
             raise ConfigError(f"--{flag}: published texts have no use for it; leave it out")
-    _import_published(source, choice)
+    return _document(_import_published(source, choice))
 
 
-def _import_published(source: str, choice: ImportChoice) -> None:
+def _document(runs: Sequence[Finished]) -> FinishedRuns:
+    return runs_document((finished.folder, finished.result) for finished in runs)
+
+
+def _import_published(source: str, choice: ImportChoice) -> list[Finished]:
     """Import published answers."""
     importer = _importer(source)
     folder = dataset_at(choice.dataset or Path("out/datasets") / importer.dataset)
@@ -107,7 +114,7 @@ def _import_published(source: str, choice: ImportChoice) -> None:
             step("reading files", number, len(files))
             read.append(_read(file, importer, folder, manifest))
     scorers = opened_scorers(choice.scorers)
-    results: list[Result] = []
+    runs: list[Finished] = []
     with progress(f"importing {model_of_files.id}", len(files)) as advance:
         for imported in read:
             settings = dict(imported.answers.notes)
@@ -123,11 +130,12 @@ def _import_published(source: str, choice: ImportChoice) -> None:
                 scorers=scorers,
                 keep_scores=not choice.scorers,
             )
-            results.append(finished.result)
+            runs.append(finished)
             advance(1)
-            _report(imported, results[-1])
+            _report(imported, finished.result)
     print(f"wrote {len(read)} runs below {choice.out}")
-    print_next(choice.out, results)
+    print_next(choice.out, (finished.result for finished in runs))
+    return runs
 
 
 def _importer(source: str) -> AnswerImporter:
@@ -156,7 +164,7 @@ def _report(imported: Imported, result: Result) -> None:
         print(f"  warning: the file looks corrupted: {imported.answers.corruption}")
 
 
-def import_logs(harness: Harness, choice: ImportChoice) -> None:
+def import_logs(harness: Harness, choice: ImportChoice) -> list[Finished]:
     """Turn the logs of a model into records and results, one run for each task.
 
     Args:
@@ -189,7 +197,7 @@ def import_logs(harness: Harness, choice: ImportChoice) -> None:
     for name in left_out:
         print(f"left out: {name}, whose task biasboard did not export")
     scorers = scorers_of([plan for plan, *_ in matched], choice.scorers)
-    results = []
+    runs = []
     for log, (plan, parts, n_missing) in zip(logs, matched, strict=True):
         runtime = log.runtime
         if tokenizer is not None:
@@ -207,10 +215,11 @@ def import_logs(harness: Harness, choice: ImportChoice) -> None:
         )
         print(f"{log.name}: {len(log.answers)} answers, {n_missing} missing")
         report(finished.folder, finished.result)
-        results.append(finished.result)
+        runs.append(finished)
         for remark in log.remarks:
             print(remark)
-    print_next(choice.out, results)
+    print_next(choice.out, (finished.result for finished in runs))
+    return runs
 
 
 def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None) -> CountOptionTokens | None:

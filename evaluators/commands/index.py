@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import DataError
 from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import progress, steps
-from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Part, benchmarks, load_benchmark
 from evaluators.commands.printed_results import shortened, value_and_interval
-from evaluators.runs.measure.example_sets import SetTable, set_tables
+from evaluators.runs.measure.example_sets import SetMean, SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.measure.stored_results import measurement_of
 from schemas.documents.result import Metric, Result
 from schemas.folders.run_folder import finished_runs, read_parts, read_result
+from schemas.outputs.documents import (
+    ExampleSet,
+    ExampleSets,
+    IndexedResult,
+    IndexValue,
+    Indices,
+    MeanOverParts,
+    ModelIndices,
+)
+from schemas.printed import Outcome, with_format
 
 _MOST_INDICES = 3
 """Number of indices, the ranking one first, that are printed if the user does not want all of them."""
@@ -30,13 +39,13 @@ _MOST_NAMES = 4
 
 
 @one_line_errors()
+@with_format(Indices)
 def index_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help=f"Print all indices and signatures, not only the first {_MOST_INDICES}.")
     ] = False,
-) -> None:
+) -> Outcome:
     """Compute the index of each model, a mean of metrics over configs, from the records of its runs.
 
     For gifi it is the mean of seven metrics over the configs, for superni the mean over the sets of examples. Where a
@@ -61,16 +70,13 @@ def index_command(
             step("computing the indices of models", number, len(models))
             indices.append((of_model, _indices(of_model)))
     obstacle = _common_obstacle(models)
-    if as_json:
-        print(strict_json.dumps([_as_json(of_model, computed) for of_model, computed in indices]))
-    else:
-        for of_model, computed in indices:
-            # If no model has an index, the error below says what is missing.
-            if obstacle is None or not of_model.missing:
-                _print(of_model, computed, verbose=verbose)
+    for of_model, computed in indices:
+        # If no model has an index, the error below says what is missing.
+        if obstacle is None or not of_model.missing:
+            _print(of_model, computed, verbose=verbose)
+    document = Indices(models=tuple(_document(of_model, computed) for of_model, computed in indices))
     # Without any index, scripts must see an error.
-    if obstacle is not None:
-        raise DataError(f"nothing to average: {obstacle}")
+    return Outcome(document, error=None if obstacle is None else DataError(f"nothing to average: {obstacle}"))
 
 
 def _common_obstacle(models: Sequence[ModelResults]) -> str | None:
@@ -146,7 +152,7 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...], *, verbose: bool
     for reason, names in reasons.items():
         print(shortened(f"without a value: {listed(names, most=_MOST_NAMES)} ({reason})"))
     if len(shown) < len(computed):
-        print(f"{len(computed) - len(shown)} more indices: --verbose or --json")
+        print(f"{len(computed) - len(shown)} more indices: --verbose or --format json")
     for sets in set_tables(of_model, load_benchmark(of_model.benchmark).compared_over_sets):
         _print_sets(sets)
 
@@ -162,66 +168,63 @@ def _print_sets(sets: SetTable) -> None:
     Console().print(table)
 
 
-def _as_json(of_model: ModelResults, computed: tuple[Index, ...]) -> JsonValue:
+def _document(of_model: ModelResults, computed: tuple[Index, ...]) -> ModelIndices:
     model = next(iter(of_model.scored.values())).result.model
-    return {
-        "benchmark": of_model.benchmark,
-        "dataset": of_model.dataset,
-        "dataset_version": of_model.dataset_version,
-        "protocol": of_model.protocol,
-        "asked": of_model.asked,
-        "model": model.id,
-        "identity_sha256": model.identity_sha256,
-        "missing_tasks": [str(source) for source in of_model.missing],
-        "results": [_result(result) for result in of_model.results],
-        "indices": [_index(index) for index in computed],
-        "example_sets": [
-            _sets(sets) for sets in set_tables(of_model, load_benchmark(of_model.benchmark).compared_over_sets)
-        ],
-    }
+    compared = load_benchmark(of_model.benchmark).compared_over_sets
+    return ModelIndices(
+        benchmark=of_model.benchmark,
+        dataset=of_model.dataset,
+        dataset_version=of_model.dataset_version,
+        protocol=of_model.protocol,
+        asked=of_model.asked,
+        model=model.id,
+        identity_sha256=model.identity_sha256,
+        missing_tasks=tuple(str(source) for source in of_model.missing),
+        results=tuple(_result(result) for result in of_model.results),
+        indices=tuple(_index(index) for index in computed),
+        example_sets=tuple(_sets(sets) for sets in set_tables(of_model, compared)),
+    )
 
 
-def _sets(sets: SetTable) -> JsonValue:
-    rows: list[JsonValue] = []
-    for row in sets.rows:
-        means: dict[str, JsonValue] = {}
-        for name, mean in row.means.items():
-            low, high = (None, None) if mean.interval is None else (mean.interval.low, mean.interval.high)
-            means[name] = {"value": mean.value, "low": low, "high": high, "n": mean.n}
-        rows.append({"name": row.name, "means": means})
-    return {"n_examples": sets.n_examples, "n_sets": sets.n_sets, "n_parts": sets.n_parts, "rows": rows}
+def _sets(sets: SetTable) -> ExampleSets:
+    rows = tuple(
+        ExampleSet(name=row.name, means={name: _mean(mean) for name, mean in row.means.items()}) for row in sets.rows
+    )
+    return ExampleSets(n_examples=sets.n_examples, n_sets=sets.n_sets, n_parts=sets.n_parts, rows=rows)
 
 
-def _index(index: Index) -> JsonValue:
+def _mean(mean: SetMean) -> MeanOverParts:
+    interval = mean.interval
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return MeanOverParts(value=mean.value, low=low, high=high, n=mean.n)
+
+
+def _index(index: Index) -> IndexValue:
     parts = zip(index.parts, index.definition.parts, strict=True)
-    named = [_number(metric) | (_asked(part)) for metric, part in parts]
-    return {**_number(index.metric), "parts": cast(JsonValue, named)}
+    return replace(_value(index.metric), parts=tuple(_value(metric, part) for metric, part in parts))
 
 
-def _asked(part: Part) -> dict[str, JsonValue]:
-    """Return the prompt or context that a part requires; empty if it takes any."""
-    fields = {"prompt": part.prompt, "context": None if part.context is None else str(part.context)}
-    return {name: value for name, value in fields.items() if value is not None}
+def _result(result: Result) -> IndexedResult:
+    return IndexedResult(
+        task=result.signature.task,
+        n_items=result.signature.n_items,
+        signature=str(result.signature),
+        scorers={scorer.kind: scorer.label for scorer in result.scorers},
+        corrupted=result.environment.corruption,
+    )
 
 
-def _result(result: Result) -> JsonValue:
-    return {
-        "task": result.signature.task,
-        "n_items": result.signature.n_items,
-        "signature": str(result.signature),
-        "scorers": {scorer.kind: scorer.label for scorer in result.scorers},
-        "corrupted": result.environment.corruption,
-    }
-
-
-def _number(metric: Metric) -> dict[str, JsonValue]:
+def _value(metric: Metric, part: Part | None = None) -> IndexValue:
     interval = metric.interval
-    return {
-        "name": metric.name,
-        "version": metric.version,
-        "value": metric.value,
-        "reason": metric.reason,
-        "low": None if interval is None else interval.low,
-        "high": None if interval is None else interval.high,
-        "interval_reason": metric.interval_reason,
-    }
+    context = None if part is None else part.context
+    return IndexValue(
+        name=metric.name,
+        version=metric.version,
+        value=metric.value,
+        reason=metric.reason,
+        low=None if interval is None else interval.low,
+        high=None if interval is None else interval.high,
+        interval_reason=metric.interval_reason,
+        prompt=None if part is None else part.prompt,
+        context=None if context is None else str(context),
+    )

@@ -11,6 +11,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import listed
 from evaluators.kinds import BACKENDS, BENCHMARKS, SCORERS, TASKS, harness_names
+from schemas.printed import with_format
 
 if TYPE_CHECKING:
     from evaluators.task import Task
@@ -33,6 +34,7 @@ class _Kind(NamedTuple):
 
 
 @one_line_errors()
+@with_format()
 def list_command(
     kind: Annotated[
         str | None,

@@ -12,9 +12,10 @@ from rich.table import Table
 from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.baseline_gate import why_no_rank
-from evaluators.runs.measure.unread_answers import notes
+from evaluators.runs.measure.unread_answers import is_unreadable, notes
 from schemas.documents.result import Counts, Metric, Result
 from schemas.folders.run_folder import RESULT
+from schemas.outputs.documents import FinishedRun, FinishedRuns
 
 _MOST_SPLITS = 3
 _LONGEST = 160
@@ -178,3 +179,28 @@ def value_and_interval(metric: Metric) -> tuple[str, str]:
 def _plain(number: float) -> str:
     """Format a number with four decimals, and zero without a sign."""
     return f"{round(number, 4) + 0.0:.4f}"
+
+
+def runs_document(finished: Iterable[tuple[Path, Result]]) -> FinishedRuns:
+    """Return finished runs, each its folder and result, as the document that commands print."""
+    return FinishedRuns(runs=tuple(_document(folder, result) for folder, result in finished))
+
+
+def _document(folder: Path, result: Result) -> FinishedRun:
+    signature = result.signature
+    return FinishedRun(
+        folder=str(folder),
+        status="unreadable" if is_unreadable(result) else "finished",
+        model=result.model.id,
+        benchmark=signature.benchmark,
+        dataset=signature.dataset,
+        dataset_version=signature.dataset_version,
+        config=signature.config,
+        task=signature.task,
+        prompt=signature.prompt,
+        signature=str(signature),
+        signature_sha256=result.signature_sha256,
+        counts=result.counts,
+        metrics=result.metrics,
+        usage=result.usage,
+    )

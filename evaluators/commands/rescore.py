@@ -9,16 +9,20 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.progress import steps
-from evaluators.commands.printed_results import report
+from evaluators.commands.printed_results import report, runs_document
 from evaluators.commands.shared_options import normalisation_named, opened_scorers
 from evaluators.runs.measure.rescoring import Rescored, rescore
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
+from schemas.documents.result import Result
 from schemas.folders.run_folder import finished_runs
+from schemas.outputs.documents import FinishedRuns
+from schemas.printed import with_format
 
 MOST_CHANGES = 20
 
 
 @one_line_errors("stopped; each result is either rescored or as it was; the same command does the rest")
+@with_format(FinishedRuns)
 def rescore_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
     out: Annotated[
@@ -36,11 +40,12 @@ def rescore_command(
     max_failure_rate: Annotated[
         float, typer.Option(min=0, max=1, help="Share of items that may have failed; with more, a run is left alone.")
     ] = MAX_FAILURE_RATE,
-) -> None:
+) -> FinishedRuns:
     """Compute every metric again from stored answers, without the model and without the dataset."""
     mode = normalisation_named(normalisation)
     scorers = None if scorer is None else opened_scorers(scorer)
     folders = [folder for run in runs for folder in finished_runs(run)]
+    rescored: list[tuple[Path, Result]] = []
     with steps() as step:
         for number, folder in enumerate(folders):
             if number:
@@ -55,6 +60,8 @@ def rescore_command(
                 named=tuple(scorer or ()),
             )
             _report_changes(outcome)
+            rescored.append((outcome.folder, outcome.result))
+    return runs_document(rescored)
 
 
 def _report_changes(outcome: Rescored) -> None:

@@ -16,6 +16,8 @@ from biasboard.ground.options import with_options
 from biasboard.ground.toml_files import read_toml
 from evaluators.backend_options import COST_PANEL, BackendOptions
 from evaluators.commands.shared_options import FILES_PANEL, RunChoice
+from schemas.outputs.documents import FinishedRuns, RunEstimates
+from schemas.printed import Outcome, with_format
 
 _NOT_IN_FILES = {"help", "config-file"}
 _ALIKE = 0.75
@@ -127,9 +129,6 @@ _CONFIG_FILE = typer.Option(
     help="TOML file of options; those given here win.",
     rich_help_panel=FILES_PANEL,
 )
-_JSON = typer.Option(
-    "--json", help="Print JSON on standard output, and all else on standard error.", rich_help_panel=FILES_PANEL
-)
 _VERBOSE = typer.Option(
     "--verbose", help="Print a table of all measures instead of the headline measures.", rich_help_panel=FILES_PANEL
 )
@@ -141,17 +140,22 @@ _DRY_RUN = typer.Option(
 
 
 @one_line_errors(ANSWERS_KEPT)
+@with_format(FinishedRuns, RunEstimates)
 @with_options
 def run_command(
     choice: RunChoice,
     options: BackendOptions,
     dry_run: Annotated[bool, _DRY_RUN] = False,
-    as_json: Annotated[bool, _JSON] = False,
     verbose: Annotated[bool, _VERBOSE] = False,
     config_file: Annotated[Path | None, _CONFIG_FILE] = None,
-) -> None:
+) -> Outcome | RunEstimates:
     """Ask a model about each item, or continue where an earlier run stopped; write records and results."""
     # Imported here so that the help of this command stays fast.
-    from evaluators.commands.runs_from_options import ask
+    from evaluators.commands.runs_from_options import ask, estimated
+    from evaluators.runs.plan.estimate import estimates_document, print_estimates
 
-    ask(choice, options, dry_run=dry_run, as_json=as_json, verbose=verbose)
+    if not dry_run:
+        return ask(choice, options, verbose=verbose)
+    estimates = estimated(choice, options)
+    print_estimates(estimates)
+    return estimates_document(estimates)

@@ -2,81 +2,65 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
-from pathlib import Path
 
-from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import note, working
-from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import Backend, check_model_id, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.commands.plans_from_options import named_prompts, plans_of, prompt_groups, scorers_of
-from evaluators.commands.printed_results import print_next, report, report_many
+from evaluators.commands.printed_results import print_next, report, report_many, runs_document
 from evaluators.commands.shared_options import RunChoice
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.ask.prompt_choice import choose_prompts, group_name
-from evaluators.runs.measure.unread_answers import check_read, is_unreadable
+from evaluators.runs.measure.unread_answers import check_read
 from evaluators.runs.plan.earlier_answers import AnswerStores
-from evaluators.runs.plan.estimate import Estimate, estimate, estimates_as_json, print_estimates
+from evaluators.runs.plan.estimate import Estimate, estimate
 from evaluators.runs.plan.plan import Plan, run_command
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.scorer import with_scorers
 from evaluators.stores.maintenance import check_cache
-from schemas.documents.result import Result
-from schemas.files import contract
+from schemas.printed import Outcome
 
 _MOST_NAMES = 4
 _ALL = "all"
 """Model name for all baselines of a benchmark."""
 
 
-def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: bool, verbose: bool = False) -> None:
-    """Ask a model about every chosen item, or print what that would take.
+def ask(choice: RunChoice, options: BackendOptions, *, verbose: bool = False) -> Outcome:
+    """Ask a model about every chosen item, and print the results.
 
     Args:
         choice: The items and how they are asked.
         options: The options of the backend.
-        dry_run: True to print an estimate instead of asking.
-        as_json: True to print JSON alone on standard output; everything else goes to standard error.
         verbose: True to print whole tables instead of headline metrics.
 
-    Raises:
-        ConfigError: an option cannot be used; nothing was asked.
-        RunError: a run ended early, or none of its answers could be read; answers are kept.
+    Returns:
+        The finished runs. With them comes the error of a run that ended early, or none of whose answers could be read:
+        a program must learn of the runs before it.
     """
-    with json_alone(as_json) as print_json:
-        if dry_run:
-            estimates = estimated(choice, options)
-            if as_json:
-                print_json(estimates_as_json(estimates))
-            else:
-                print_estimates(estimates)
-            return
-        finished: list[Finished] = []
-        is_brief = as_json or choice.model == _ALL
-        try:
-            for finished_run in ask_all(choice, options):
-                finished.append(finished_run)
-                if not is_brief:
-                    report(*finished_run, verbose=verbose)
-        finally:
-            # Even if a run fails, the program that reads the JSON must learn of the runs before it.
-            if as_json:
-                print_json([run_as_json(finished_run.folder, finished_run.result) for finished_run in finished])
-            elif is_brief:
-                report_many([finished_run.result for finished_run in finished])
+    finished: list[Finished] = []
+    is_brief = choice.model == _ALL
+    error: BaseException | None = None
+    try:
+        for finished_run in ask_all(choice, options):
+            finished.append(finished_run)
+            if not is_brief:
+                report(*finished_run, verbose=verbose)
+        if is_brief:
+            report_many([finished_run.result for finished_run in finished])
         check_read(finished)
         if not is_brief and not verbose:
             print("all measures and groups: in the files result.json, or with --verbose, which asks nothing again")
         print_next(choice.out, (finished_run.result for finished_run in finished))
+    except BaseException as raised:
+        error = raised
+    return Outcome(runs_document((each.folder, each.result) for each in finished), error=error)
 
 
 def ask_all(choice: RunChoice, options: BackendOptions) -> Iterator[Finished]:
@@ -214,47 +198,3 @@ def _command(plan: Plan, backend: Backend, choice: RunChoice) -> str:
         limit=plan.selection.limit,
     )
     return with_scorers(command, choice.scorers or () if plan.task.reads_scores else ())
-
-
-@contextmanager
-def json_alone(wanted: bool) -> Iterator[Callable[[JsonValue], None]]:
-    """Keep standard output for JSON: everything else that is printed goes to standard error.
-
-    Args:
-        wanted: False to leave standard output as it is.
-
-    Yields:
-        Function that prints a value as JSON on standard output.
-    """
-    stdout = sys.stdout
-
-    def print_json(value: JsonValue) -> None:
-        print(strict_json.dumps(value), end="", file=stdout, flush=True)
-
-    if not wanted:
-        yield print_json
-        return
-    with redirect_stdout(sys.stderr):
-        yield print_json
-
-
-def run_as_json(folder: Path, result: Result) -> JsonValue:
-    """Return the folder of a finished run, its model and signature, counts, metrics and usage."""
-    signature = result.signature
-    whole = contract.dump(result)
-    return {
-        "folder": str(folder),
-        "status": "unreadable" if is_unreadable(result) else "finished",
-        "model": result.model.id,
-        "benchmark": signature.benchmark,
-        "dataset": signature.dataset,
-        "dataset_version": signature.dataset_version,
-        "config": signature.config,
-        "task": signature.task,
-        "prompt": signature.prompt,
-        "signature": str(signature),
-        "signature_sha256": result.signature_sha256,
-        "counts": whole["counts"],
-        "metrics": whole["metrics"],
-        "usage": whole["usage"],
-    }

@@ -5,25 +5,25 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
-from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.strict_json import JsonValue
 from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import why_insufficient
 from leaderboard.verify.submissions import acceptances, place_for, read_register, why_not_owner, write_register
-from schemas.documents.base import from_values
-from schemas.documents.board import Acceptance, Decision, Rerun
+from schemas.documents.board import Acceptance, Decision
+from schemas.files import contract
 from schemas.folders.run_folder import RESULT, read_result
+from schemas.outputs.documents import VerdictOnResult, Verdicts
+from schemas.printed import with_format
 
 
 @one_line_errors("stopped; the register was not changed")
+@with_format()
 def accept(
     place: Annotated[list[str], typer.Argument(help="Folders of results, relative to that of all results.")],
     owner: Annotated[
@@ -72,8 +72,9 @@ def accept(
         same = None if before is None or before.result_sha256 != result_sha256 else before
         if report is not None and result_sha256 not in reported:
             raise DataError(f"{report}: says nothing about {path} as it is now; verify it again with --report")
-        now = reported.get(result_sha256, _Reported())
-        if now.rerun is not None and (lack := why_insufficient(now.rerun, result)) is not None:
+        now = reported.get(result_sha256)
+        rerun = None if now is None else now.rerun
+        if rerun is not None and (lack := why_insufficient(rerun, result)) is not None:
             raise DataError(
                 f"{report}: says too little about {folder}: {lack}; ask the model again with biasboard verify --rerun"
             )
@@ -85,48 +86,30 @@ def accept(
             decision=decision,
             reason=reason,
             decided=None if decision == "accepted" else today if is_new or before is None else before.decided,
-            rerun=now.rerun or (None if same is None else same.rerun),
-            texts_compared=today if now.texts_compared else None if same is None else same.texts_compared,
-            scores_compared=today if now.scores_compared else None if same is None else same.scores_compared,
+            rerun=rerun or (None if same is None else same.rerun),
+            texts_compared=today if now and now.texts_compared else None if same is None else same.texts_compared,
+            scores_compared=today if now and now.scores_compared else None if same is None else same.scores_compared,
         )
     write_register(results, replace(register, results=tuple(decisions.values())))
     print(f"entered {len(place)} {'result' if len(place) == 1 else 'results'} into the register of {results}")
 
 
-class _Reported(NamedTuple):
-    """The contents of a report about one result, besides its verdict."""
-
-    rerun: Rerun | None = None
-    texts_compared: bool = False
-    scores_compared: bool = False
-
-
-def _read_report(report: Path) -> dict[str, _Reported]:
-    """Return the contents of a report, by the hash of the ``result.json`` that they are about.
+def _read_report(report: Path) -> dict[str, VerdictOnResult]:
+    """Return what a report says about accepted results, by the hash of each ``result.json``.
 
     Raises:
         DataError: the file is no report, or nothing was asked again or compared.
     """
-    verdicts = strict_json.read(report)
-    by_result = {}
-    for verdict in verdicts if isinstance(verdicts, list) else []:
-        if isinstance(verdict, dict) and verdict.get("reason") is None:
-            is_true = (verdict.get(name) is True for name in ("texts_compared", "scores_compared"))
-            reported = _Reported(_rerun(report, verdict.get("rerun")), *is_true)
-            if reported != _Reported():
-                by_result[str(verdict.get("result_sha256"))] = reported
+    by_result = {
+        verdict.result_sha256: verdict
+        for verdict in contract.read(report, Verdicts).verdicts
+        if verdict.reason is None
+        and verdict.result_sha256 is not None
+        and (verdict.rerun is not None or verdict.texts_compared or verdict.scores_compared)
+    }
     if not by_result:
         raise DataError(
             f"{report}: nothing in it was asked again or compared; write it with: biasboard verify --rerun N "
             "--report FILE, with --texts FOLDER or with --scores"
         )
     return by_result
-
-
-def _rerun(report: Path, value: JsonValue) -> Rerun | None:
-    try:
-        return None if value is None else from_values(value, Rerun)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise DataError(f"{report}: rerun.{field}: {first['msg']}; let biasboard verify write the report") from error

@@ -31,9 +31,11 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import Loaded, load
 from leaderboard.verify.submissions import read_register
+from schemas.printed import with_format
 
 
 @one_line_errors("stopped; the site was not changed")
+@with_format()
 def build(
     results: Annotated[list[str] | None, typer.Option(help=f"Accepted results: {RESULTS_HELP}")] = None,
     runs: Annotated[Path, typer.Option(help="Folder of local runs; may be absent.")] = Path("out/runs"),

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from biasboard.ground import strict_json
 from biasboard.ground.charts import check_installed
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
@@ -28,12 +25,13 @@ from leaderboard.verify.board_files import keys_folder, site_folder
 from leaderboard.verify.entries import Root, label_of
 from leaderboard.verify.keys import open_book
 from schemas.documents.model_summary import ModelSummary
-from schemas.files import contract
+from schemas.printed import with_format
 
 _MOST_NAMED = 20
 
 
 @one_line_errors()
+@with_format(ModelSummary)
 def card(
     runs: Annotated[Path, typer.Argument(help="Folder of all runs; may be absent for a model on the board.")] = Path(
         "out/runs"
@@ -50,33 +48,28 @@ def card(
     ] = Path("out/datasets"),
     results: Annotated[list[str] | None, typer.Option(help=f"Accepted results to compare with: {RESULTS_HELP}")] = None,
     keys: KeysFolder = None,
-    output: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of what is printed.")] = "text",
-) -> None:
+) -> ModelSummary:
     """Write what goes into a model card: Markdown, metadata for the Hub, a figure, a LaTeX table and badges.
 
     Every result is verified first, and every number is that of the board. A result that is unsound is named and not
     used. The files lie in a folder of the model, in place of those of an earlier call.
     """
-    stdout = sys.stdout
-    with redirect_stdout(sys.stderr):
-        check_installed()
-        check_plug_ins()
-        with accepted_results(results) as accepted:
-            roots = (Root(runs, "local"), Root(accepted, "accepted"))
-            name = _folder_name(runs, accepted, model)
-            if against is not None and against not in (have := model_ids([runs, accepted])):
-                raise ConfigError(f"--against {against}: there are no results of it; have: {_named(have)}")
-            summary, page = _summary(roots, name, against, datasets, keys or keys_folder())
-        files = write_card(summary, out, page=page)
-    if output == "json":
-        print(strict_json.dumps(contract.dump(summary)).rstrip("\n"), file=stdout)
-        return
+    check_installed()
+    check_plug_ins()
+    with accepted_results(results) as accepted:
+        roots = (Root(runs, "local"), Root(accepted, "accepted"))
+        name = _folder_name(runs, accepted, model)
+        if against is not None and against not in (have := model_ids([runs, accepted])):
+            raise ConfigError(f"--against {against}: there are no results of it; have: {_named(have)}")
+        summary, page = _summary(roots, name, against, datasets, keys or keys_folder())
+    files = write_card(summary, out, page=page)
     for line in short_lines(summary):
-        print(printable(line, most=1_000), file=stdout)
+        print(printable(line, most=1_000))
     if not summary.is_whole:
-        print("only some items were asked: such benchmarks have no rank, and no metadata for the Hub", file=stdout)
+        print("only some items were asked: such benchmarks have no rank, and no metadata for the Hub")
     first, *others = (printable(str(path)) for path in files)
-    print(f"wrote {first}; beside it: {', '.join(Path(other).name for other in others)}", file=stdout)
+    print(f"wrote {first}; beside it: {', '.join(Path(other).name for other in others)}")
+    return summary
 
 
 def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:

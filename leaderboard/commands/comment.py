@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
-from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import printable
-from biasboard.ground.strict_json import JsonValue
 from leaderboard.pages.markup import plain_markdown
 from leaderboard.verify.submissions import DECIDING
+from schemas.files import contract
+from schemas.outputs.documents import VerdictOnResult, Verdicts
+from schemas.printed import with_format
 
 _MOST_BYTES = 4 << 20
 _MOST_SHOWN = 50
@@ -24,6 +24,7 @@ _MOST_LISTED = 300
 
 
 @one_line_errors("stopped")
+@with_format()
 def comment(
     report: Annotated[Path, typer.Argument(help="Verdicts that verify --report wrote, from a job that nobody trusts.")],
     changed: Annotated[
@@ -48,12 +49,10 @@ def comment(
             print(f"- {plain_markdown(printable(path, most=_MOST_CHARACTERS))}")
         return
     check_readable(report, most=_MOST_BYTES)
-    verdicts = strict_json.read(report)
-    if not isinstance(verdicts, list) or not all(isinstance(verdict, dict) for verdict in verdicts):
-        raise DataError(f"{report}: is no list of verdicts; write it with: biasboard verify --report FILE")
+    verdicts = contract.read(report, Verdicts).verdicts
     print("### Verification of the submitted results\n")
     for verdict in verdicts[:_MOST_SHOWN]:
-        print(_line(verdict if isinstance(verdict, dict) else {}))
+        print(_line(verdict))
     if len(verdicts) > _MOST_SHOWN:
         print(f"- and {len(verdicts) - _MOST_SHOWN} more")
     if not verdicts:
@@ -69,10 +68,11 @@ def _deciding(changed: Path) -> list[str]:
     return [path for path in paths if path.startswith(DECIDING)]
 
 
-def _line(verdict: dict[str, JsonValue]) -> str:
-    warnings = verdict.get("warnings")
-    warned = warnings if isinstance(warnings, list) else []
-    reasons = [verdict["reason"]] if verdict.get("reason") else warned
-    parts = [verdict.get("state"), verdict.get("place"), verdict.get("model"), *reasons]
-    shown = [str(plain_markdown(printable(str(part), most=_MOST_CHARACTERS))) for part in parts if part]
-    return f"- **{shown[0]}**: {'; '.join(shown[1:])}" if shown else "- **unknown**"
+def _line(verdict: VerdictOnResult) -> str:
+    reasons = verdict.warnings if verdict.reason is None else (verdict.reason,)
+    shown = [
+        str(plain_markdown(printable(part, most=_MOST_CHARACTERS)))
+        for part in (verdict.place, verdict.model, *reasons)
+        if part
+    ]
+    return f"- **{verdict.state}**: {'; '.join(shown)}"

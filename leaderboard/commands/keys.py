@@ -20,9 +20,11 @@ from leaderboard.verify.keys import dataset_name, secret_keys, write_key
 from schemas.documents.dataset import Manifest
 from schemas.files.key_secret import read_key_secret
 from schemas.folders.dataset_folder import read_manifest
+from schemas.printed import with_format
 
 
 @one_line_errors("stopped; finished keys are kept")
+@with_format()
 def keys(
     dataset: Annotated[list[Path], typer.Argument(help="Folders of built datasets.")],
     prompt: Annotated[

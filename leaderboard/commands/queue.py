@@ -20,6 +20,8 @@ from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import ScoringRequest
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT
+from schemas.outputs.documents import ScoringRequests
+from schemas.printed import with_format
 
 app = typer.Typer(
     help="Keep requests to score a model, and turn the next one into a run.",
@@ -37,6 +39,7 @@ class _Queued(NamedTuple):
 
 @app.command("add")
 @one_line_errors("stopped; nothing was added")
+@with_format()
 def add_command(
     model: Annotated[str, typer.Argument(help="Id of the model on the Hub, or its name at an endpoint.")],
     requester: Annotated[str, typer.Option(help="Account or address of who asks.")],
@@ -73,22 +76,25 @@ def add_command(
 
 @app.command("list")
 @one_line_errors()
+@with_format(ScoringRequests)
 def list_command(
     every: Annotated[bool, typer.Option("--all", help="Also list requests that are done or declined.")] = False,
     queue: _Folder = _QUEUE,
-) -> None:
+) -> ScoringRequests:
     """List the requests, the oldest first."""
-    for name, request in _read(queue):
-        if every or request.state == "open":
-            model = request.model if request.revision is None else f"{request.model}@{request.revision}"
-            needs = "" if request.memory_gb is None else f", {request.memory_gb:g} GB"
-            outcome = request.reason or ", ".join(request.places)
-            ended = "" if request.state == "open" else f", {request.state} {request.closed}: {outcome}"
-            print(printable(f"{name}  {request.requested}  {model}  {request.backend}{needs}{ended}", most=2_000))
+    queued = [each for each in _read(queue) if every or each.request.state == "open"]
+    for name, request in queued:
+        model = request.model if request.revision is None else f"{request.model}@{request.revision}"
+        needs = "" if request.memory_gb is None else f", {request.memory_gb:g} GB"
+        outcome = request.reason or ", ".join(request.places)
+        ended = "" if request.state == "open" else f", {request.state} {request.closed}: {outcome}"
+        print(printable(f"{name}  {request.requested}  {model}  {request.backend}{needs}{ended}", most=2_000))
+    return ScoringRequests(names=tuple(each.name for each in queued), requests=tuple(each.request for each in queued))
 
 
 @app.command("next")
 @one_line_errors()
+@with_format()
 def next_command(
     datasets: Annotated[Path, typer.Option(help="Folder of built datasets.")] = Path("out/datasets"),
     memory_gb: Annotated[float | None, typer.Option(help="Memory of the accelerator here, in GB.")] = None,
@@ -111,6 +117,7 @@ def next_command(
 
 @app.command("done")
 @one_line_errors("stopped; nothing was changed")
+@with_format()
 def done_command(
     name: Annotated[str, typer.Argument(help="Name of the request, as 'list' shows it.")],
     place: Annotated[

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import Annotated, cast
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from biasboard.ground import strict_json
 from biasboard.ground.charts import check_installed, shortened
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
@@ -21,12 +20,15 @@ from biasboard.ground.strict_json import JsonValue
 from leaderboard.pages.exports import Scalar, to_csv
 from leaderboard.ranking.score_ranks import RankedModel, ScoreRanks, rank_scores
 from leaderboard.ranking.scores import Columns, Layout, read_frame
+from schemas.documents.base import from_values
+from schemas.outputs.documents import RankedRow, RankedRows
+from schemas.printed import with_format
 
-Format: TypeAlias = Literal["text", "json", "csv"]
 _MOST_ROWS = 100
 
 
 @one_line_errors()
+@with_format(RankedRows, others=("csv",))
 def ranks(
     *,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or Parquet file of scores, long or wide.")],
@@ -54,9 +56,9 @@ def ranks(
     common: Annotated[
         bool, typer.Option("--common", help="Compare on those items only for which every model has a score.")
     ] = False,
-    output: Annotated[Format, typer.Option("--format", help="What to print.")] = "text",
     out: Annotated[Path | None, typer.Option(help="SVG file for a drawing of means, intervals and ranks.")] = None,
-) -> None:
+    output: str = "text",
+) -> RankedRows:
     """Rank models by a table of scores: which are tied, which are not, and by how much they would have to differ.
 
     A long table has a row for each score, with columns such as model, item and score; a wide one has a row or a column
@@ -80,12 +82,11 @@ def ranks(
 
         lines = [{name: _plain(value) for name, value in row.items()} for row in ranked.rows()]
         print(to_csv(pd.DataFrame(lines, dtype=object)), end="")
-    elif output == "json":
-        print(strict_json.dumps(_document(ranked)), end="")
     else:
         _print(ranked, lower_is_better)
         if out is not None:
             print(f"drawing {out}")
+    return _document(ranked)
 
 
 def _plain(value: JsonValue) -> Scalar:
@@ -93,17 +94,17 @@ def _plain(value: JsonValue) -> Scalar:
     return escaped(value) if isinstance(value, str) else cast(Scalar, value)
 
 
-def _document(ranked: ScoreRanks) -> JsonValue:
-    return {
-        "models": [*ranked.rows()],
-        "tied_for_first": [*ranked.tied_for_first],
-        "n_comparisons": len(ranked.ranking.comparisons),
-        "n_separable": ranked.n_separable,
-        "detectable": ranked.detectable,
-        "n_items": ranked.n_items,
-        "n_clusters": {**ranked.n_clusters},
-        "notes": [*ranked.notes],
-    }
+def _document(ranked: ScoreRanks) -> RankedRows:
+    return RankedRows(
+        models=tuple(from_values(row, RankedRow) for row in ranked.rows()),
+        tied_for_first=tuple(ranked.tied_for_first),
+        n_comparisons=len(ranked.ranking.comparisons),
+        n_separable=ranked.n_separable,
+        detectable=ranked.detectable,
+        n_items=ranked.n_items,
+        n_clusters=ranked.n_clusters,
+        notes=tuple(ranked.notes),
+    )
 
 
 def _print(ranked: ScoreRanks, lower_is_better: bool) -> None:

@@ -25,12 +25,14 @@ from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.submissions import Prepared, Statement, prepare, write_prepared
 from leaderboard.verify.verdicts import judge
 from schemas.folders.run_folder import finished_runs
+from schemas.printed import with_format
 
 PullRequest: TypeAlias = Literal["hub", "git"]
 _OUTBOX = Path("out/submitted")
 
 
 @one_line_errors("stopped; nothing was submitted")
+@with_format()
 def submit(
     run: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders that contain them.")],
     contact: Annotated[str, typer.Option(help="Address or account at which you answer questions; it is published.")],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -36,13 +35,14 @@ from leaderboard.verify.submissions import read_register, why_not_owner
 from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, Verdict, judge
 from schemas.documents.board import Register
 from schemas.folders.run_folder import RESULT, read_result
-
-Format: TypeAlias = Literal["text", "json", "github"]
+from schemas.outputs.documents import VerdictOnResult, Verdicts
+from schemas.printed import Outcome, as_json, with_format
 
 EXIT_ACCEPTED, EXIT_REJECTED, EXIT_WARNED = 0, 1, 2
 
 
 @one_line_errors("stopped")
+@with_format(Verdicts, others=("github",))
 @with_options
 def verify(
     *,
@@ -67,9 +67,6 @@ def verify(
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="File for the verdicts as JSON, besides what is printed.")] = None,
-    output: Annotated[
-        Format, typer.Option("--format", help="One line per result, a JSON list, or annotations for GitHub.")
-    ] = "text",
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
     ] = False,
@@ -92,7 +89,8 @@ def verify(
         int | None, typer.Option(help="Seed of the items for --rerun and of the texts for --scores; drawn by default.")
     ] = None,
     options: BackendOptions,
-) -> None:
+    output: str = "text",
+) -> Outcome:
     """Compare results with their datasets and compute every number again.
 
     Every request, right answer, group and cluster is compared with the answer key of the dataset, and every metric is
@@ -129,10 +127,11 @@ def verify(
         if rerun is not None:
             again = Again(model, backend, options, datasets, rerun, seed if seed is not None else secrets.randbits(32))
             verdicts = list(rerun_of(verdicts, again))
+        document = verdicts_document(verdicts)
         if report is not None:
-            report.write_text(verdicts_as_json(verdicts), encoding="utf-8")
+            report.write_text(as_json(document), encoding="ascii")
         _print(verdicts, output)
-        raise typer.Exit(_status(verdicts))
+        return Outcome(document, _status(verdicts))
 
 
 def _judged(paths: Sequence[Path], book: KeyBook, memory: Memory, since: Path | None, results: Path) -> list[Verdict]:
@@ -242,10 +241,7 @@ def rerun_of(verdicts: Sequence[Verdict], again: Again) -> Iterator[Verdict]:
             yield replace(verdict, rerun=found.rerun, provenance="reproduced" if is_enough else verdict.provenance)
 
 
-def _print(verdicts: Sequence[Verdict], output: Format) -> None:
-    if output == "json":
-        print(verdicts_as_json(verdicts))
-        return
+def _print(verdicts: Sequence[Verdict], output: str) -> None:
     for verdict in verdicts:
         print(_annotation(verdict) if output == "github" else _line(verdict))
     if output == "text" and len(verdicts) > 1:
@@ -253,9 +249,14 @@ def _print(verdicts: Sequence[Verdict], output: Format) -> None:
         print(", ".join(f"{n} {state}" for state, n in sorted(states.items())))
 
 
-def verdicts_as_json(verdicts: Sequence[Verdict]) -> str:
-    """Return verdicts as a JSON list; characters outside ASCII are escapes, so that none acts on a terminal or page."""
-    return json.dumps([{"state": verdict.state, **asdict(verdict)} for verdict in verdicts], indent=2)
+def verdicts_document(verdicts: Sequence[Verdict]) -> Verdicts:
+    """Return verdicts as the document that the command prints, and that a report holds."""
+    values = ({each.name: getattr(verdict, each.name) for each in fields(verdict)} for verdict in verdicts)
+    return Verdicts(
+        verdicts=tuple(
+            VerdictOnResult(state=verdict.state, **value) for verdict, value in zip(verdicts, values, strict=True)
+        )
+    )
 
 
 def _line(verdict: Verdict) -> str:

@@ -33,6 +33,7 @@ from schemas.documents.reported_table import ReportedTable
 from schemas.documents.result import Result
 from schemas.documents.reweighting import Reweighting
 from schemas.documents.run_files import ClusterSums, Corrections, TextScore
+from schemas.outputs.documents import OUTPUTS, schema_file
 
 D = TypeVar("D", bound=Document)
 T = TypeVar("T")
@@ -64,6 +65,7 @@ older files stay valid and new ones equal them; the columns of a parquet file ar
 def schema_paths() -> Mapping[type[Document], str]:
     """Return the path of each document's JSON Schema, to which messages point; of a plug-in's item shape, its code."""
     paths = {document_type: f"schemas/documents/{name}.schema.json" for document_type, name in _FILES.items()}
+    paths |= {document_type: f"schemas/outputs/{schema_file(document_type)}" for document_type in OUTPUTS}
     for shape in item_shapes().values():
         path = f"schemas/items/{shape.name}.schema.json"
         is_published = Path(__file__).parents[2].joinpath(path).is_file()

@@ -49,8 +49,8 @@ def test_evaluate_gives_what_the_command_writes(
     ((folder, result, _),) = runs
     assert load_result(folder) == load_result(folder / "result.json") == result
     command = ["run", "--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--config", "type2"]
-    done = run("-m", "biasboard", *command, "--limit", "8", "--out", tmp_path / "cli", "--json", status=0)
-    (told,) = json.loads(done.stdout)
+    done = run("-m", "biasboard", *command, "--limit", "8", "--out", tmp_path / "cli", "--format", "json", status=0)
+    (told,) = json.loads(done.stdout)["runs"]
     assert told["metrics"] == contract.dump(result)["metrics"]
     assert Path(told["folder"], "records.parquet").read_bytes() == (folder / "records.parquet").read_bytes()
 

@@ -158,7 +158,7 @@ def test_text_files_of_winobias_are_paired_by_line(tmp_path: Path) -> None:
 def test_json_holds_everything_and_severities_decide_the_status(tmp_path: Path) -> None:
     review = ("type1", "The cook met the nurse and wished his luck.", "cook", "nurse", "his", "ambiguous")
     path = written(tmp_path / "mine.csv", review, (*HE[:1], review[1].replace("his", "her"), *HE[2:4], "her", HE[5]))
-    done = run(path, "--json")
+    done = run(path, "--format", "json")
     data = json.loads(done.stdout)
     assert done.returncode == 0
     assert data["counts"]["pronoun_case_review"] == {"n": 1, "severity": "review", "certainty": "heuristic"}

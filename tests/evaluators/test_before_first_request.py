@@ -237,18 +237,21 @@ def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, tmp_
     assert "time unknown: no earlier answers of this model; --limit 20 makes a pilot, whose answers are kept" in (
         fresh.stdout
     )
-    fresh_json = evaluators(*asked, "--dry-run", "--json")
-    assert json.loads(fresh_json.stdout)[0]["seconds_left"] is None
+    fresh_json = evaluators(*asked, "--dry-run", "--format", "json")
+    assert json.loads(fresh_json.stdout)["runs"][0]["seconds_left"] is None
     cached = [*asked, "--cache", tmp_path / "cache.sqlite"]
     assert evaluators(*cached, "--limit", "20").exit_code == 0
     (pilot,) = (tmp_path / "runs").rglob("result.json")
     result = read_run(pilot.parent).result
-    n_left = json.loads(fresh_json.stdout)[0]["n_items"] - 11
+    n_left = json.loads(fresh_json.stdout)["runs"][0]["n_items"] - 11
     assert result.usage.seconds is not None
     expected = result.usage.seconds / 11 * n_left
     elsewhere = [part if part != tmp_path / "runs" else tmp_path / "elsewhere" for part in cached]
-    for told in (evaluators(*asked, "--dry-run", "--json"), evaluators(*elsewhere, "--dry-run", "--json")):
-        (one,) = json.loads(told.stdout)
+    for told in (
+        evaluators(*asked, "--dry-run", "--format", "json"),
+        evaluators(*elsewhere, "--dry-run", "--format", "json"),
+    ):
+        (one,) = json.loads(told.stdout)["runs"]
         assert (one["n_answered"], one["n_to_ask"], one["n_timed_answers"]) == (11, n_left, 11)
         assert one["seconds_left"] == pytest.approx(expected, rel=0.01)
     shown = evaluators(*asked, "--dry-run").stdout
@@ -263,7 +266,7 @@ def test_an_endpoint_is_timed_by_name_and_priced_by_bytes(problems: Path, endpoi
     prices = tmp_path / "prices.toml"
     prices.write_text('["made/*"]\ninput = 100\noutput = 400\n')
     asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1", "--prices", prices)
-    (fresh,) = json.loads(evaluators(*asked, "--dry-run", "--json").stdout)
+    (fresh,) = json.loads(evaluators(*asked, "--dry-run", "--format", "json").stdout)["runs"]
     assert not endpoint.received
     n_bytes = sum(len(json.loads(prompt).encode()) for prompt in prompts_of(endpoint, [*asked, "--limit", "22"]))
     assert fresh["n_prompt_tokens"] is None

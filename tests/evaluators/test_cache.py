@@ -240,7 +240,7 @@ def test_info_counts_models_kinds_and_ages(tmp_path: Path) -> None:
     with ResponseStore(path, model_named("tests/empty")):
         pass
     age(path, "number 1", 10)
-    done = evaluators("cache", "info", path, "--json")
+    done = evaluators("cache", "info", path, "--format", "json")
     found = json.loads(done.stdout)
     one, empty = found["models"]
     assert (one["id"], one["n_choices"], one["n_generations"]) == ("tests/one", 3, 1)

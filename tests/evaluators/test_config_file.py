@@ -34,15 +34,15 @@ def test_the_example_of_the_page_runs_and_the_command_line_wins() -> None:
     (example,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
     assert "biasboard run --config-file run.toml --limit 20" in page
     write_dataset(Path("out/datasets/synthbias"), {"type1": made_items(20, ambiguous=True), "type2": made_items(20)})
-    done = run("--config-file", written(example), "--limit", "20", "--json")
+    done = run("--config-file", written(example), "--limit", "20", "--format", "json")
     assert done.exit_code == 0, done.stderr
-    runs = json.loads(done.stdout)
+    runs = json.loads(done.stdout)["runs"]
     assert [(one["config"], one["prompt"], one["counts"]["items"]) for one in runs] == [
         ("type2", "mcq2-v1", 20),
         ("type2", "mcq3-v1", 20),
     ]
-    one = run("--config-file", written(example), "--prompt", "mcq2-v1", "--json")
-    assert [(told["prompt"], told["counts"]["items"]) for told in json.loads(one.stdout)] == [("mcq2-v1", 40)]
+    one = run("--config-file", written(example), "--prompt", "mcq2-v1", "--format", "json")
+    assert [(told["prompt"], told["counts"]["items"]) for told in json.loads(one.stdout)["runs"]] == [("mcq2-v1", 40)]
 
 
 NEEDED = 'dataset = "data"\nbackend = "baseline"\nmodel = "uniform"\n'
@@ -53,7 +53,7 @@ def test_names_may_have_dashes_or_underscores_and_a_flag_that_is_off_is_left_out
     for name in ("max-failure-rate", "max_failure_rate"):
         done = run("--config-file", written(f"{NEEDED}{name} = 0\nchat = false\njson = true\n"))
         assert done.exit_code == 0, done.stderr
-        assert len(json.loads(done.stdout)) == 1
+        assert len(json.loads(done.stdout)["runs"]) == 1
     both = run("--config-file", written("max-failure-rate = 0\nmax_failure_rate = 0\n"))
     assert (
         both.stderr

@@ -102,7 +102,7 @@ def test_tokens_of_a_language_model_are_those_that_its_result_counts(dataset: Pa
     pytest.importorskip("torch", reason="the extra hf is not installed")
     model = save_tiny_llama(tmp_path / "model")
     command = ("run", "--dataset", dataset, "--backend", "transformers", "--model", model, "--device", "cpu")
-    told = evaluators(*command, "--out", tmp_path / "runs", "--dry-run", "--json")
+    told = evaluators(*command, "--out", tmp_path / "runs", "--dry-run", "--format", "json")
     assert told.exit_code == 0, told.stderr
     assert not (tmp_path / "runs").exists()
     assert evaluators(*command, "--out", tmp_path / "runs").exit_code == 0
@@ -111,15 +111,15 @@ def test_tokens_of_a_language_model_are_those_that_its_result_counts(dataset: Pa
         for path in (tmp_path / "runs").rglob("result.json")
         for result in [read_run(path.parent).result]
     }
-    assert {one["config"]: one["n_prompt_tokens"] for one in json.loads(told.stdout)} == counted
-    again = json.loads(evaluators(*command, "--out", tmp_path / "runs", "--dry-run", "--json").stdout)
+    assert {one["config"]: one["n_prompt_tokens"] for one in json.loads(told.stdout)["runs"]} == counted
+    again = json.loads(evaluators(*command, "--out", tmp_path / "runs", "--dry-run", "--format", "json").stdout)["runs"]
     assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in again] == [(0, 0), (0, 0)]
 
 
 def test_baselines_and_replays_take_no_tokens(dataset: Path, tmp_path: Path) -> None:
     command = ("run", "--dataset", dataset, "--out", tmp_path / "none", "--dry-run")
-    told = evaluators(*command, "--backend", "baseline", "--model", "all", "--json")
-    found = json.loads(told.stdout)
+    told = evaluators(*command, "--backend", "baseline", "--model", "all", "--format", "json")
+    found = json.loads(told.stdout)["runs"]
     assert len(found) == 2 * 8
     assert {(one["n_prompt_tokens"], one["n_completion_tokens"], one["cost_usd"]) for one in found} == {(0, 0, None)}
     assert {one["model"] for one in found} >= {"baseline/uniform", "baseline/always-wrong"}
@@ -129,8 +129,10 @@ def test_baselines_and_replays_take_no_tokens(dataset: Path, tmp_path: Path) -> 
         RunOptions(root=tmp_path / "runs", command="tests"),
     )
     (result,) = (tmp_path / "runs").rglob("result.json")
-    replayed = evaluators(*command, "--backend", "replay", "--model", result.parent, "--config", "type2", "--json")
-    assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in json.loads(replayed.stdout)] == [(60, 0)]
+    replayed = evaluators(
+        *command, "--backend", "replay", "--model", result.parent, "--config", "type2", "--format", "json"
+    )
+    assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in json.loads(replayed.stdout)["runs"]] == [(60, 0)]
     assert not (tmp_path / "none").exists()
 
 
@@ -203,15 +205,15 @@ def test_an_endpoint_is_not_asked_and_the_price_is_that_of_the_tokens(
     command: list[str | Path] = ["run", "--dataset", dataset, "--config", "type2"]
     command += ["--backend", "openai", "--model", "made-model"]
     command += ["--base-url", endpoint, "--out", tmp_path / "none", "--dry-run"]
-    unknown = evaluators(*command, "--json")
+    unknown = evaluators(*command, "--format", "json")
     assert unknown.exit_code == 0, unknown.stderr
-    (one,) = json.loads(unknown.stdout)
+    (one,) = json.loads(unknown.stdout)["runs"]
     assert (one["model"], one["n_items"], one["n_to_ask"]) == ("made-model", 60, 60)
     assert (one["n_answered"], one["n_prompt_tokens"], one["cost_usd"]) == (None, None, None)
     assert "price unknown; give --prices FILE" in evaluators(*command).stdout
 
     priced = [*command, "--tokenizer", tokenizer, "--prices", prices]
-    (one,) = json.loads(evaluators(*priced, "--json").stdout)
+    (one,) = json.loads(evaluators(*priced, "--format", "json").stdout)["runs"]
     tokens = TokenCount(one["n_prompt_tokens"], one["n_completion_tokens"])
     assert tokens.n_prompt > 60 * 10
     assert one["cost_usd"] == pytest.approx((2.0 * tokens.n_prompt + 8.0 * tokens.n_completion) / 1e6)

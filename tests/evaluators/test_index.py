@@ -268,9 +268,9 @@ def test_a_folder_without_such_results_is_an_error(tmp_path: Path) -> None:
 
 def check_index(folder: Path) -> Mapping[str, Any]:
     """The index of the only model of some runs, recomputed from what the results say."""
-    done = run("-m", "evaluators", "index", folder, "--json")
+    done = run("-m", "evaluators", "index", folder, "--format", "json")
     assert done.returncode == 0, done.stderr
-    (entry,) = json.loads(done.stdout)
+    (entry,) = json.loads(done.stdout)["models"]
     stored: dict[str, float] = {}
     reasons: dict[str, str] = {}
     for path in folder.rglob("result.json"):

@@ -79,9 +79,9 @@ def test_the_model_is_asked_each_request_of_the_grid_once(dataset: Path, runs: P
     assert results(runs).keys() == {*PROMPTS}
     for prompt, wanted in zip(PROMPTS, expected, strict=True):
         assert told(results(runs)[prompt] / "result.json")["usage"]["n_requests"] == len(wanted)
-    said = ask(dataset, tmp_path / "runs", *ALL, "--dry-run", "--json")
-    estimates, _ = json.JSONDecoder().raw_decode(said[said.index("[") :])
-    assert [(one["prompt"], one["n_to_ask"]) for one in estimates] == [
+    said = ask(dataset, tmp_path / "runs", *ALL, "--dry-run", "--format", "json")
+    document, _ = json.JSONDecoder().raw_decode(said)
+    assert [(one["prompt"], one["n_to_ask"]) for one in document["runs"]] == [
         (prompt, len(wanted)) for prompt, wanted in zip(PROMPTS, expected, strict=True)
     ]
     assert not (tmp_path / "runs").exists()
@@ -127,8 +127,8 @@ def test_an_index_without_its_contexts_says_which_are_missing_and_how_to_ask_the
     said = run("-m", "evaluators", "index", folders[PROMPTS[0]], status=1)
     assert "error: nothing to average: lab/first-0.8 on tasks 1.0.0, release-4096b" in said
     assert f": no result of {wanted}; {way}" in said
-    said = run("-m", "evaluators", "index", folders[PROMPTS[0]], "--json", status=1)
-    (told_of,) = json.JSONDecoder().raw_decode(said[said.index("[\n") :])[0]
+    said = run("-m", "evaluators", "index", folders[PROMPTS[0]], "--format", "json", status=1)
+    (told_of,) = json.JSONDecoder().raw_decode(said)[0]["models"]
     assert (told_of["missing_tasks"], told_of["indices"]) == (wanted.split(", "), [])
     other = tmp_path / "other"
     shutil.copytree(folders[PROMPTS[1]], other)

@@ -33,13 +33,13 @@ def run(out: Path, *arguments: str | Path, model: str = "uniform") -> Result:
 
 def asked(done: Result) -> list[tuple[str, str, str]]:
     assert done.exit_code == 0, done.stderr
-    return [(told["dataset"], told["config"], told["prompt"]) for told in json.loads(done.stdout)]
+    return [(told["dataset"], told["config"], told["prompt"]) for told in json.loads(done.stdout)["runs"]]
 
 
 @pytest.mark.slow
 def test_every_config_of_every_dataset_is_asked_with_every_prompt(one: Path, two: Path, tmp_path: Path) -> None:
     prompts = ("--prompt", "mcq2-v1", "--prompt", "mcq3-v1")
-    done = run(tmp_path / "runs", "--dataset", one, "--dataset", two, "--dataset", one, *prompts, "--json")
+    done = run(tmp_path / "runs", "--dataset", one, "--dataset", two, "--dataset", one, *prompts, "--format", "json")
     places = [("one", "type1"), ("one", "type2"), ("two", "type2")]
     assert asked(done) == [(*place, prompt) for place in places for prompt in ("mcq2-v1", "mcq3-v1")]
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 6
@@ -48,9 +48,9 @@ def test_every_config_of_every_dataset_is_asked_with_every_prompt(one: Path, two
 @pytest.mark.slow
 def test_a_prompt_may_be_for_one_config_alone(one: Path, tmp_path: Path) -> None:
     given = ("--prompt", "mcq2-v1", "--prompt", "type1=mcq3-v1")
-    done = run(tmp_path / "runs", "--dataset", one, *given, "--json")
+    done = run(tmp_path / "runs", "--dataset", one, *given, "--format", "json")
     assert asked(done) == [("one", "type1", "mcq3-v1"), ("one", "type2", "mcq2-v1")]
-    alone = run(tmp_path / "runs", "--dataset", one, "--prompt", "type1=mcq3-v1", "--json")
+    alone = run(tmp_path / "runs", "--dataset", one, "--prompt", "type1=mcq3-v1", "--format", "json")
     assert asked(alone) == [("one", "type1", "mcq3-v1"), ("one", "type2", "intrinsic-v1")]
     for wrong, said in (
         ("type3=mcq2-v1", "--prompt type3=mcq2-v1 is not used; the run would ask type1 with "),
@@ -71,7 +71,8 @@ def test_a_prompt_that_only_one_task_has_leaves_the_others_with_their_own(one: P
         "--base-url",
         "http://127.0.0.1:9/v1",
         "--dry-run",
-        "--json",
+        "--format",
+        "json",
     )
     done = evaluators("run", *datasets, *unsent, "--prompt", "mcq2-generate-v1")
     prompts = {config: prompt for _, config, prompt in asked(done)}
@@ -87,16 +88,16 @@ def test_a_prompt_that_only_one_task_has_leaves_the_others_with_their_own(one: P
 @pytest.mark.slow
 def test_all_baselines_are_asked_of_each_dataset(one: Path, two: Path, tmp_path: Path) -> None:
     options = ("--dataset", one, "--dataset", two, "--config", "type2")
-    done = run(tmp_path / "runs", *options, "--json", model="all")
+    done = run(tmp_path / "runs", *options, "--format", "json", model="all")
     assert done.exit_code == 0, done.stderr
-    models = [(told["model"], told["dataset"]) for told in json.loads(done.stdout)]
+    models = [(told["model"], told["dataset"]) for told in json.loads(done.stdout)["runs"]]
     assert len(models) == len(set(models)) == 16
     assert models[:2] == [("baseline/uniform", "one"), ("baseline/uniform", "two")]
 
 
 def test_json_is_alone_on_standard_output(one: Path, tmp_path: Path) -> None:
-    done = run(tmp_path / "runs", "--dataset", one, "--config", "type2", "--json")
-    (told,) = json.loads(done.stdout)
+    done = run(tmp_path / "runs", "--dataset", one, "--config", "type2", "--format", "json")
+    (told,) = json.loads(done.stdout)["runs"]
     stored = json.loads(Path(told["folder"], "result.json").read_text(encoding="utf-8"))
     assert told["counts"] == stored["counts"]
     assert told["metrics"] == stored["metrics"]
@@ -122,10 +123,10 @@ def test_json_of_a_failure_holds_the_runs_before_it(one: Path, two: Path, tmp_pa
         "--out",
         tmp_path / "runs",
     ]
-    command = ["run", "--dataset", one, "--dataset", two, "--config", "type2", *replay, "--json"]
+    command = ["run", "--dataset", one, "--dataset", two, "--config", "type2", *replay, "--format", "json"]
     done = evaluators(*command)
     assert done.exit_code == 3, done.stderr
-    assert [told["dataset"] for told in json.loads(done.stdout)] == ["one"]
+    assert [told["dataset"] for told in json.loads(done.stdout)["runs"]] == ["one"]
     assert "requests failed" in done.stderr
 
 
@@ -136,10 +137,10 @@ def test_no_bar_of_another_library_is_shown(one: Path, tmp_path: Path) -> None:
         ["TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"]
     )
     prompts = ["--prompt", "intrinsic-v1", "--prompt", "mcq2-v1"]
-    options = ("--dataset", one, *prompts, "--out", tmp_path / "runs", "--json")
+    options = ("--dataset", one, *prompts, "--out", tmp_path / "runs", "--format", "json")
     command = ("-m", "evaluators", "run", "--backend", "transformers", "--model", model, *options)
     done = commands.run(*command, status=0, fresh=True, **quiet)
-    assert len(json.loads(done.stdout)) == 4
+    assert len(json.loads(done.stdout)["runs"]) == 4
     assert "it/s" not in done.stderr
     assert "%|" not in done.stderr
     assert "\r" not in done.stderr

@@ -167,9 +167,9 @@ def test_a_run_from_the_command_line(
     command += ["--prices", str(prices), "--out", str(tmp_path / "runs")]
     with FakeEndpoint(tokenizer) as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
-        dry = CliRunner().invoke(app, [*command, "--dry-run", "--json"])
+        dry = CliRunner().invoke(app, [*command, "--dry-run", "--format", "json"])
         assert dry.exit_code == 0, dry.output
-        (estimated,) = json.loads(dry.stdout)
+        (estimated,) = json.loads(dry.stdout)["runs"]
         assert endpoint.n_received == 0
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 0, done.output

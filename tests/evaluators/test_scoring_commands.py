@@ -149,8 +149,8 @@ def test_several_runs_are_rescored_at_once(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("0 of ") >= 4
     assert done.stdout.count("metrics changed") == 4
-    done = evaluators("index", tmp_path / "runs", "--json")
-    (entry,) = json.loads(done.stdout)
+    done = evaluators("index", tmp_path / "runs", "--format", "json")
+    (entry,) = json.loads(done.stdout)["models"]
     assert [index["name"] for index in entry["indices"]] == ["index", "index_paper", "index_gifi_repo"]
     assert all(index["low"] < index["value"] < index["high"] for index in entry["indices"])
     (tmp_path / "runs/lab__model/assignment/result.json").unlink()

@@ -78,7 +78,7 @@ def test_a_result_that_is_named_twice_is_judged_once(runs: Path) -> None:
 @pytest.mark.slow
 def test_json_holds_every_verdict(runs: Path, tmp_path: Path) -> None:
     done = verify(runs, broken(runs, tmp_path / "bad"), "--format", "json", "--keys", runs.parent / "keys", runs=runs)
-    sound, bad = json.loads(done.stdout)
+    sound, bad = json.loads(done.stdout)["verdicts"]
     assert (sound["state"], sound["provenance"], bad["state"]) == ("accepted with warnings", "recomputed", "rejected")
     assert sound["model"] == f"acme/small ({'0' * 40}, float32)"
     assert bad["reason"]

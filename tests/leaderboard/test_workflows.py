@@ -16,8 +16,11 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from leaderboard.commands.verify import verdicts_document
 from leaderboard.pages.publishing import site_address
 from leaderboard.verify.submissions import DECIDING, Statement, prepare, write_prepared
+from leaderboard.verify.verdicts import Verdict
+from schemas.printed import as_json
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
@@ -55,7 +58,7 @@ class Pull(NamedTuple):
         report.touch()
         done = self.step("verify-submission", self.submitted, report, **environment)
         text = report.read_text()
-        return done, json.loads(text) if text else []
+        return done, json.loads(text)["verdicts"] if text else []
 
 
 @pytest.fixture
@@ -138,15 +141,21 @@ def comment(
     return done, body.read_text() if body.exists() else ""
 
 
+EMPTY_REPORT = as_json(verdicts_document([]))
+HOSTILE_REPORT = as_json(
+    verdicts_document([Verdict(place="@everyone ![x](https://evil.example/x)", reason="<img src=x>")])
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("report", "sha", "number", "said"),
     [
-        ("[]", "a" * 40, "7", ""),
-        ("[]", "$(touch pwned)", "7", "HEAD_SHA is no commit"),
-        ("[]", "a" * 40, "null", "no open pull request ends with"),
-        ("{}", "a" * 40, "7", "is no list of verdicts"),
-        ('[{"state": "<img src=x>", "place": "@everyone ![x](https://evil.example/x)"}]', "a" * 40, "7", ""),
+        (EMPTY_REPORT, "a" * 40, "7", ""),
+        (EMPTY_REPORT, "$(touch pwned)", "7", "HEAD_SHA is no commit"),
+        (EMPTY_REPORT, "a" * 40, "null", "no open pull request ends with"),
+        ("{}", "a" * 40, "7", "field 'verdicts' is missing"),
+        (HOSTILE_REPORT, "a" * 40, "7", ""),
     ],
 )
 def test_a_report_is_data(pull: Pull, report: str, sha: str, number: str, said: str) -> None:
@@ -160,7 +169,7 @@ def test_a_report_is_data(pull: Pull, report: str, sha: str, number: str, said: 
 
 @pytest.mark.slow
 def test_verdicts_are_not_shown_where_the_pull_request_changes_the_workflow(pull: Pull) -> None:
-    (pull.base.parent / "verdicts.json").write_text('[{"state": "accepted", "place": "forged"}]')
+    (pull.base.parent / "verdicts.json").write_text(as_json(verdicts_document([Verdict(place="forged")])))
     done, body = comment(pull, changed=".github/workflows/verify.yml")
     assert done.returncode == 0, done.stderr
     assert "forged" not in body

@@ -36,9 +36,9 @@ def ask(dataset: Path, out: Path, *options: str | Path, model: str = "lab/first-
 
 
 def listed_in(said: str) -> list[Any]:
-    """Return the JSON list in what a command printed, which progress may follow."""
-    found, _ = json.JSONDecoder().raw_decode(said[said.index("[") :])
-    return list(found)
+    """Return the list in the JSON document that a command printed, which progress may follow."""
+    document, _ = json.JSONDecoder().raw_decode(said)
+    return list(next(iter(document.values())))
 
 
 def result_in(folder: Path) -> Path:

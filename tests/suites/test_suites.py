@@ -193,7 +193,7 @@ def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(dataset: Path, tmp_pa
     out = tmp_path / "runs"
     for model in ("lab/first-0.8", "lab/second-0.4"):
         ask(dataset, out, "--prompt", "shown-v1", "--prompt", "shown-other-v1", model=model)
-    said = run("-m", "evaluators", "index", out, "--json")
+    said = run("-m", "evaluators", "index", out, "--format", "json")
     of_models = listed_in(said)
     values = {}
     for path in out.rglob("result.json"):
@@ -216,11 +216,11 @@ def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(dataset: Path, tmp_pa
 
 @pytest.mark.slow
 def test_a_dry_run_counts_the_requests_of_all_parts(dataset: Path, runs: Path, tmp_path: Path) -> None:
-    said = ask(dataset, runs, "--dry-run", "--json", "--prompt", "shown-v1")
+    said = ask(dataset, runs, "--dry-run", "--format", "json", "--prompt", "shown-v1")
     (estimate,) = listed_in(said)
     assert estimate["config"] == "woods"
     assert estimate["n_requests"] == sum(SIZES) + 5 * N_SUPPORT
     assert estimate["n_answered"] == 0
-    done = ask(dataset, runs, "--dry-run", "--json", "--prompt", "plain-v1")
+    done = ask(dataset, runs, "--dry-run", "--format", "json", "--prompt", "plain-v1")
     (estimate,) = listed_in(done)
     assert estimate["n_to_ask"] == 0

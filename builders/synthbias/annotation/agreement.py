@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import TypeAlias
 
 import typer
 
-from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import MissingExtraError, import_extra
-from biasboard.ground.strict_json import JsonValue
 from builders.build_command import aligned
 from builders.synthbias.annotation.annotate_commands import (
     CountModels,
@@ -36,6 +34,9 @@ from builders.synthbias.annotation.deciding import (
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Ballot, Question, ballots_of
 from builders.synthbias.minimal_pairs import Config
+from schemas.outputs.documents import AnnotationReport, QuestionAgreement, VerdictCounts
+from schemas.outputs.documents import AnnotatorAgreement as AnnotatorDocument
+from schemas.printed import with_format
 
 Ballots: TypeAlias = Mapping[str, Mapping[str, Ballot]]
 """Complete ballots by item and annotator."""
@@ -217,16 +218,21 @@ def _yield(kind: Config, pairs: Sequence[PairDecision]) -> Yield:
     )
 
 
-def as_json(report: Report) -> JsonValue:
-    """Return a report as a JSON value; unknown numbers are null."""
-    value: dict[str, Any] = asdict(report)
-    value["votes_per_item"] = {str(n): items for n, items in report.votes_per_item.items()}
-    for entry, annotator in zip(value["annotators"], report.annotators, strict=True):
-        entry["agreement_rate"] = annotator.agreement_rate
-    return value
+def _document(report: Report) -> AnnotationReport:
+    """Return a report as a document."""
+    return AnnotationReport(
+        agreement=tuple(QuestionAgreement(**asdict(each)) for each in report.agreement),
+        votes_per_item={str(n): n_items for n, n_items in report.votes_per_item.items()},
+        yields=tuple(VerdictCounts(**asdict(each)) for each in report.yields),
+        rejects=report.rejects,
+        annotators=tuple(
+            AnnotatorDocument(**asdict(each), agreement_rate=each.agreement_rate) for each in report.annotators
+        ),
+    )
 
 
 @one_line_errors()
+@with_format(AnnotationReport)
 def report(
     dataset: DatasetFolder,
     state_folder: StateFolder,
@@ -234,18 +240,15 @@ def report(
     relabel: Relabel = False,
     count_models: CountModels = False,
     count_untested: CountUntested = False,
-    json_wanted: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+) -> AnnotationReport:
     """Show agreement, votes per item, yield, and how each annotator agrees."""
     annotated = read_annotated(dataset)
     state = fitting_state(annotated, state_folder)
     policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
     made = make_report(annotated, state, policy, decide_pairs(annotated, state, policy))
-    if json_wanted:
-        typer.echo(strict_json.dumps(as_json(made)), nl=False)
-        return
     for line in _lines(made):
         typer.echo(line)
+    return _document(made)
 
 
 def _lines(report: Report) -> Iterator[str]:

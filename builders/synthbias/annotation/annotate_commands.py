@@ -41,6 +41,8 @@ from builders.synthbias.annotation.platforms import (
 from builders.synthbias.annotation.state import State, check_outside_datasets, locked, read_state, write_state
 from builders.synthbias.annotation.vote_intake import EntranceRule, Intake, take_in
 from builders.synthbias.annotation.votes import AnnotatorKind, Status
+from schemas.outputs.documents import BuiltDataset
+from schemas.printed import with_format
 
 DatasetFolder: TypeAlias = Annotated[Path, typer.Argument(help="Folder of the dataset that is annotated.")]
 StateFolder: TypeAlias = Annotated[
@@ -110,6 +112,7 @@ def say_uncounted(state: State, policy: Policy) -> None:
 
 
 @one_line_errors()
+@with_format()
 def plan(
     dataset: DatasetFolder,
     state_folder: StateFolder,
@@ -162,11 +165,12 @@ def plan(
 
 
 @one_line_errors()
+@with_format()
 def export(
     dataset: DatasetFolder,
     state_folder: StateFolder,
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
-    form: Annotated[Format, typer.Option("--format", help="Format of the files.")] = Format.CSV,
+    form: Annotated[Format, typer.Option("--file-format", help="Format of the files.")] = Format.CSV,
     batch: Annotated[int | None, typer.Option(min=1, help="Number of the batch. Default: the last one.")] = None,
     entrance: Annotated[
         bool, typer.Option("--entrance", help="Write the entrance test in place of a batch, without its answers.")
@@ -216,16 +220,17 @@ def _write_questions(dataset: Path, state_folder: Path, out: Path, batch: int | 
     typer.echo(f"{manifest.splits[0].n_items} sentences of batch {path.stem} and of the entrance test, in {out}")
     typer.echo(
         f"next: python -m evaluators run --dataset {shlex.quote(str(out))} --backend BACKEND --model MODEL --prompt "
-        "greedy-v1 --out out/votes, then annotate ingest --format model out/votes"
+        "greedy-v1 --out out/votes, then annotate ingest --file-format model out/votes"
     )
 
 
 @one_line_errors()
+@with_format()
 def ingest(
     dataset: DatasetFolder,
     files: Annotated[list[Path], typer.Argument(help="Files with votes.")],
     state_folder: StateFolder,
-    form: Annotated[Format, typer.Option("--format", help="Format of the files.")] = Format.CSV,
+    form: Annotated[Format, typer.Option("--file-format", help="Format of the files.")] = Format.CSV,
     mapped: Annotated[
         list[str] | None,
         typer.Option(
@@ -236,7 +241,7 @@ def ingest(
     ] = None,
     kind: Annotated[
         AnnotatorKind | None,
-        typer.Option(help="Kind of the annotators in the files. Default: model with --format model, or else human."),
+        typer.Option(help="Kind of the annotators. Default: model with --file-format model, or else human."),
     ] = None,
     entrance_percent: EntrancePercent = DEFAULT_PERCENT,
     entrance_unit: EntranceBy = EntranceUnit.ITEM,
@@ -247,7 +252,7 @@ def ingest(
     counted and listed. The same file may be taken in again. A broken file changes nothing.
     """
     if form is Format.MODEL and kind is AnnotatorKind.HUMAN:
-        raise ConfigError("--kind human: --format model reads the answers of models; leave --kind out")
+        raise ConfigError("--kind human: --file-format model reads the answers of models; leave --kind out")
     voters = AnnotatorKind.MODEL if form is Format.MODEL else kind or AnnotatorKind.HUMAN
     annotated = read_annotated(dataset)
     columns = column_map(mapped or ())
@@ -273,6 +278,7 @@ def _say_intake(intake: Intake) -> None:
 
 
 @one_line_errors()
+@with_format()
 def exclude(
     annotator: Annotated[str, typer.Argument(help="Id of the annotator, as in annotators.csv.")],
     state_folder: StateFolder,
@@ -301,6 +307,7 @@ def exclude(
 
 
 @one_line_errors()
+@with_format(BuiltDataset)
 def decide(
     dataset: DatasetFolder,
     state_folder: StateFolder,
@@ -317,7 +324,7 @@ def decide(
     count_untested: CountUntested = False,
     overwrite: Overwrite = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the verdicts, and write nothing.")] = False,
-) -> None:
+) -> BuiltDataset | None:
     """Decide by the votes, and write a dataset of the accepted pairs.
 
     A pair is accepted if both sides are. What is not, undecided pairs among it, is in rejects.parquet with the rule and
@@ -336,7 +343,7 @@ def decide(
         typer.echo(line)
     say_uncounted(state, policy)
     if dry_run:
-        return
+        return None
     draft = accepted_draft(
         annotated,
         state,
@@ -351,3 +358,4 @@ def decide(
     for line in closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits)):
         typer.echo(line)
     typer.echo(run_line(folder))
+    return BuiltDataset(folder=str(folder), manifest=manifest)

@@ -22,7 +22,7 @@ from builders.synthbias.annotation.votes import Answer, Question, Vote
 
 
 class Format(StrEnum):
-    """The values of ``--format``."""
+    """The values of ``--file-format``."""
 
     CSV = "csv"
     LABEL_STUDIO = "label-studio"

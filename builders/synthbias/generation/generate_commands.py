@@ -34,6 +34,7 @@ from builders.synthbias.generation.instructions import (
 )
 from builders.synthbias.generation.written_sentences import Answers, read_answers
 from schemas.folders.dataset_folder import read_manifest, read_split
+from schemas.printed import with_format
 
 PER_CELL = typer.Option(min=1, help="Number of minimal pairs that each cell of the design needs.")
 PER_REQUEST = typer.Option(min=1, max=20, help="Number of sentences that one instruction asks for.")
@@ -50,6 +51,7 @@ DEFAULT_OUT = Path("out/requests") / "synthbias"
 
 
 @one_line_errors()
+@with_format()
 def requests(
     per_cell: Annotated[int, PER_CELL] = DEFAULT_PER_CELL,
     per_request: Annotated[int, PER_REQUEST] = DEFAULT_PER_REQUEST,
@@ -217,8 +219,12 @@ class _Asking(NamedTuple):
 
 def _status_of(command: Sequence[str]) -> int:
     """Run a command and return its exit status; it is terminated together with this process."""
-    with subprocess.Popen(command) as process:
+    # Its output passes through here, so that --format json keeps it from standard output.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
+        assert process.stdout is not None
         try:
+            for line in process.stdout:
+                typer.echo(line, nl=False)
             return process.wait()
         except BaseException:
             process.terminate()
@@ -230,6 +236,7 @@ def _status_of(command: Sequence[str]) -> int:
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 @one_line_errors(ANSWERS_KEPT)
+@with_format()
 def generate(
     context: typer.Context,
     model: Annotated[str, typer.Option(help="Model that writes: what the backend calls it.")],

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from biasboard.ground import strict_json
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
 from evaluators.runs.plan.earlier_answers import AnswerStores, pace_of, unanswered
 from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.runs.plan.selection import sampled
 from evaluators.stores.read_only import Pace
 from evaluators.stores.store import Heads, request_bytes
+from schemas.outputs.documents import RunEstimate, RunEstimates
 
 # With these sizes, the estimates for 20,000 choices and for 20,000 texts of 40 tokens were 3 % above the real stores.
 _BYTES_PER_ANSWER = 190
@@ -187,9 +187,9 @@ def _token_sum(counts: Sequence[TokenCount | None]) -> TokenCount | None:
     return TokenCount(sum(count.n_prompt for count in counted), sum(count.n_completion for count in counted))
 
 
-def estimates_as_json(estimates: Sequence[Estimate]) -> strict_json.JsonValue:
-    """Return estimates as JSON."""
-    return [_as_json(estimated) for estimated in estimates]
+def estimates_document(estimates: Sequence[Estimate], notes: Sequence[str] = ()) -> RunEstimates:
+    """Return estimates, with notes about them, as the document that commands print."""
+    return RunEstimates(runs=tuple(_document(estimated) for estimated in estimates), notes=tuple(notes))
 
 
 def print_estimates(estimates: Sequence[Estimate]) -> None:
@@ -286,25 +286,25 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
     Console().print(table)
 
 
-def _as_json(estimated: Estimate) -> strict_json.JsonValue:
-    return {
-        "model": estimated.model,
-        "dataset": estimated.dataset,
-        "config": estimated.config,
-        "prompt": estimated.prompt,
-        "n_items": estimated.n_items,
-        "n_requests": estimated.n_requests,
-        "n_distinct_requests": estimated.n_distinct_requests,
-        "n_answered": estimated.n_answered,
-        "n_to_ask": estimated.n_to_ask,
-        "n_prompt_tokens": estimated.n_prompt_tokens,
-        "n_prompt_tokens_at_most": estimated.n_prompt_tokens_at_most,
-        "n_completion_tokens": estimated.n_completion_tokens,
-        "cost_usd": estimated.cost_usd,
-        "store_bytes": estimated.store_bytes,
-        "seconds_left": estimated.seconds_left,
-        "n_timed_answers": 0 if estimated.pace is None else estimated.pace.n_answers,
-    }
+def _document(estimated: Estimate) -> RunEstimate:
+    return RunEstimate(
+        model=estimated.model,
+        dataset=estimated.dataset,
+        config=estimated.config,
+        prompt=estimated.prompt,
+        n_items=estimated.n_items,
+        n_requests=estimated.n_requests,
+        n_distinct_requests=estimated.n_distinct_requests,
+        n_answered=estimated.n_answered,
+        n_to_ask=estimated.n_to_ask,
+        n_prompt_tokens=estimated.n_prompt_tokens,
+        n_prompt_tokens_at_most=estimated.n_prompt_tokens_at_most,
+        n_completion_tokens=estimated.n_completion_tokens,
+        cost_usd=estimated.cost_usd,
+        store_bytes=estimated.store_bytes,
+        seconds_left=estimated.seconds_left,
+        n_timed_answers=0 if estimated.pace is None else estimated.pace.n_answers,
+    )
 
 
 def _store_bytes(requests: Sequence[Request]) -> int:

@@ -65,7 +65,7 @@ def test_help_is_quick_and_imports_no_evaluator(tmp_path: Path) -> None:
 def test_from_the_plan_to_the_dataset(dataset: Path, annotated: AnnotatedDataset, tmp_path: Path) -> None:
     call = partial(done, folder=tmp_path)
     assert "160 more votes are needed at least, in 20 pairs" in call("plan", dataset, "--state", "state")
-    said = call("export", dataset, "--state", "state", "--out", "tasks", "--format", "label-studio")
+    said = call("export", dataset, "--state", "state", "--out", "tasks", "--file-format", "label-studio")
     assert "40 sentences of batch 0001, licence Apache-2.0" in said
     assert {path.name for path in (tmp_path / "tasks").iterdir()} == {
         "0001-A-4-votes.json",
@@ -122,7 +122,7 @@ def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotate
     said = call("report", dataset, "--state", "state")
     assert "coherent  160    40     100.0 %  100.0 %" in said
     assert "no alpha for coherent: all votes are the same" in said
-    value = json.loads(call("report", dataset, "--state", "state", "--json"))
+    value = json.loads(call("report", dataset, "--state", "state", "--format", "json"))
     assert value["votes_per_item"] == {"4": 40}
     assert [entry["n_pairs_accepted"] for entry in value["yields"]] == [10, 10]
     assert {entry["annotator_id"]: entry["counts"] for entry in value["annotators"]}["ben"] is False
@@ -139,7 +139,7 @@ def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotate
         (("report", "d", "--state", "d"), "--state d"),
         (("export", "d", "--state", "d/state", "--out", "tasks"), "--state d/state"),
         (("export", "d", "--state", "s", "--out", "d", "--entrance"), "--out d"),
-        (("export", "d", "--state", "s", "--out", "d/q", "--format", "model"), "--out d/q"),
+        (("export", "d", "--state", "s", "--out", "d/q", "--file-format", "model"), "--out d/q"),
         (("decide", "d", "--state", "s", "--out", "d/accepted"), "--out d/accepted"),
     ],
 )
@@ -193,8 +193,8 @@ def test_a_state_of_another_dataset_is_noticed(
             "error: broken.csv:3: answer is 'perhaps'; have: yes, no",
         ),
         (
-            ["ingest", "DATASET", "runs", "--state", "s", "--format", "model", "--kind", "human"],
-            "error: --kind human: --format model reads the answers of models; leave --kind out",
+            ["ingest", "DATASET", "runs", "--state", "s", "--file-format", "model", "--kind", "human"],
+            "error: --kind human: --file-format model reads the answers of models; leave --kind out",
         ),
         (["ingest", "DATASET", "broken.csv", "--state", "s", "--map", "x"], "error: --map x: write FIELD=COLUMN"),
         (["exclude", "bad", "--state", "s"], "error: --reason: is missing; say why"),

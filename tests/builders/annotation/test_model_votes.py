@@ -39,11 +39,11 @@ def state(dataset: Path, annotated: AnnotatedDataset, tmp_path_factory: pytest.T
     folder = tmp_path_factory.mktemp("model")
     annotate = ("builders.synthbias", "annotate")
     done(*annotate, "plan", dataset, "--state", folder / "state")
-    done(*annotate, "export", dataset, "--state", folder / "state", "--format", "model", "--out", folder / "asked")
+    done(*annotate, "export", dataset, "--state", folder / "state", "--file-format", "model", "--out", folder / "asked")
     write_answers(folder / "answers.jsonl", folder / "asked")
     asked = ("--dataset", folder / "asked", "--backend", "replay", "--model", folder / "answers.jsonl")
     done("evaluators", "run", *asked, "--prompt", "greedy-v1", "--out", folder / "votes")
-    ingest = (*annotate, "ingest", dataset, folder / "votes", "--state", folder / "state", "--format", "model")
+    ingest = (*annotate, "ingest", dataset, folder / "votes", "--state", folder / "state", "--file-format", "model")
     told = done(*ingest)
     assert "40 refused" not in told
     before = (folder / "state" / "votes.csv").read_bytes()
@@ -84,7 +84,7 @@ def test_the_model_takes_the_test_and_votes_on_both_sides(state: Path, annotated
 
 @pytest.mark.slow
 def test_its_votes_decide_nothing_unless_that_is_asked_for(state: Path, dataset: Path) -> None:
-    report = done("builders.synthbias", "annotate", "report", dataset, "--state", state, "--json")
+    report = done("builders.synthbias", "annotate", "report", dataset, "--state", state, "--format", "json")
     assert json.loads(report)
     found = commands.run("-m", "builders.synthbias", "annotate", "decide", dataset, "--state", state, status=1)
     assert "no pair" in found.stderr
@@ -104,5 +104,5 @@ def test_the_questions_are_published_only_if_the_sentences_may_be(annotated: Ann
 def test_a_run_on_anything_else_is_refused(dataset: Path, tmp_path: Path) -> None:
     run = ("--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--config", "type2")
     done("evaluators", "run", *run, "--out", tmp_path)
-    with pytest.raises(DataError, match=rf"not on '{DATASET}'; name a run on what annotate export --format model"):
+    with pytest.raises(DataError, match=rf"not on '{DATASET}'; name a run on what annotate export --file-format model"):
         read_submissions(tmp_path)

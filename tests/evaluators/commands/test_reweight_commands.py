@@ -61,7 +61,7 @@ def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
     shares: Path, other: Path, tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.json"
-    told = json.loads(said("fit", shares, "--test", other, "--out", rules, "--json"))
+    told = json.loads(said("fit", shares, "--test", other, "--out", rules, "--format", "json"))
     document = json.loads(rules.read_text(encoding="utf-8"))
     assert document["classes"] == [*NAMES]
     for name, rows in (("fitted", made()), ("test", made(400, seed=1))):
@@ -159,8 +159,11 @@ def test_corrected_rows_keep_their_ids_and_can_be_read_again(shares: Path, tmp_p
         assert [row["label"] for row in read] == rows.labels
         first = [float(read[0][f"p_{name}"]) for name in NAMES]
         assert first == pytest.approx((values[0] / values[0].sum()).tolist())
-    before = json.loads(said("evaluate", out, "--json"))["before"]
-    assert before["classes"] == json.loads(said("evaluate", shares, "--rules", rules, "--json"))["after"]["classes"]
+    before = json.loads(said("evaluate", out, "--format", "json"))["before"]
+    assert (
+        before["classes"]
+        == json.loads(said("evaluate", shares, "--rules", rules, "--format", "json"))["after"]["classes"]
+    )
     assert "has a column 'predicted' already" in error("apply", out, "--rules", rules, "--out", tmp_path / "b.csv")
     assert "has a column 'predicted' already" in error("evaluate", out, "--rules", rules)
 
@@ -239,7 +242,7 @@ def test_files_that_are_no_rules_of_these_classes_are_refused(shares: Path, tmp_
 def test_names_cannot_change_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "shares.csv"
     path.write_text("\x1b[31mred,[bold]b,label\n0.6,0.4,\x1b[31mred\n0.3,0.7,[bold]b\n", encoding="utf-8")
-    told = said("evaluate", path, "--format", "csv")
+    told = said("evaluate", path, "--file-format", "csv")
     assert "\x1b" not in told
     assert "[bold]b" in told
 

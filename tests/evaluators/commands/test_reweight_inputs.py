@@ -19,7 +19,7 @@ ROWS = "1,0.6,0.4,a\n2,0.3,0.7,b\n"
 
 
 def figures(*arguments: object) -> Any:
-    return json.loads(said("evaluate", *arguments, "--json"))["before"]
+    return json.loads(said("evaluate", *arguments, "--format", "json"))["before"]
 
 
 def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_damaged_files_and_folders_are_refused(tmp_path: Path, cut: int) -> None
         whole = (tmp_path / name).read_bytes()
         (tmp_path / f"cut-{name}").write_bytes(whole[:cut])
     assert "is of no known kind; give a CSV" in error("evaluate", tmp_path / "cut-a.npz")
-    assert "is no NPZ file" in error("evaluate", tmp_path / "cut-a.npz", "--format", "npz")
+    assert "is no NPZ file" in error("evaluate", tmp_path / "cut-a.npz", "--file-format", "npz")
     assert "not a readable parquet file" in error("evaluate", tmp_path / "cut-a.parquet")
     (tmp_path / "noise").write_bytes(bytes(range(256)) * 20)
     assert "is of no known kind" in error("evaluate", tmp_path / "noise")
@@ -164,8 +164,8 @@ def test_a_missing_value_of_a_parquet_file_is_told_with_its_row(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--format", "xml"), "--format xml does not exist; have: csv, parquet, npz, dcs, run"),
-        (("--format", "run"), "is a file; name the folder of a run"),
+        (("--file-format", "xml"), "--file-format xml does not exist; have: csv, parquet, npz, dcs, run"),
+        (("--file-format", "run"), "is a file; name the folder of a run"),
         (("--config", "x"), "--config picks records of a run"),
         (("--split", "x"), "--split picks records of a run"),
         (("--ignore", "x"), "--ignore x: "),

@@ -25,7 +25,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def figures(*arguments: object) -> Any:
-    return json.loads(said("evaluate", *arguments, "--json"))["before"]
+    return json.loads(said("evaluate", *arguments, "--format", "json"))["before"]
 
 
 @pytest.mark.slow
@@ -52,10 +52,12 @@ def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Pa
 def test_rules_are_fitted_on_some_splits_and_measured_on_others(runs: list[Path], tmp_path: Path) -> None:
     rules, chosen = tmp_path / "rules.json", ("--config", "three")
     splits = ("--split", "pool", "--split", "bias", "--test-split", "test")
-    told = json.loads(said("fit", runs[0], *chosen, *splits, "--out", rules, "--json"))
+    told = json.loads(said("fit", runs[0], *chosen, *splits, "--out", rules, "--format", "json"))
     assert (
         told["test"]["after"]
-        == json.loads(said("evaluate", runs[0], *chosen, "--split", "test", "--rules", rules, "--json"))["after"]
+        == json.loads(said("evaluate", runs[0], *chosen, "--split", "test", "--rules", rules, "--format", "json"))[
+            "after"
+        ]
     )
     said("apply", runs[0], *chosen, "--rules", rules, "--out", tmp_path / "out.csv")
     rows = read_csv(tmp_path / "out.csv")
@@ -93,7 +95,7 @@ def test_items_that_the_prompt_shows_are_left_out_and_counted(runs: list[Path]) 
         (("--config", "x"), "--config x: the run has no such config; have: two, three"),
         (("--config", "two", "--split", "x"), "--split x: config 'two' has no such split; have: test, bias, pool"),
         (("--config", "two", "--classes", "yes,maybe"), "outcome 'no' is no class; have: yes, maybe"),
-        (("--config", "two", "--format", "csv"), "--format csv is for a file, and "),
+        (("--config", "two", "--file-format", "csv"), "--file-format csv is for a file, and "),
     ],
 )
 def test_a_choice_that_a_run_lacks_is_told(runs: list[Path], options: tuple[str, ...], message: str) -> None:

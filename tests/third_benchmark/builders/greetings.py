@@ -12,6 +12,8 @@ from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit, write_dataset
 from schemas.documents.dataset import Source
 from schemas.items.greeting import GreetingItem
+from schemas.outputs.documents import BuiltDataset
+from schemas.printed import with_format
 
 ROOMS = ("kitchen", "garage", "office", "library", "bakery", "hall", "studio", "cellar")
 ITEMS = [
@@ -67,12 +69,13 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command(epilog=EXIT_STATUS)
 @one_line_errors()
-def build(out: Out = None, overwrite: Overwrite = False) -> Path:
+@with_format(BuiltDataset)
+def build(out: Out = None, overwrite: Overwrite = False) -> BuiltDataset:
     """Build sixteen greetings, eight for each dress."""
     folder = target_folder(out, Path("out/datasets/greetings"), overwrite=overwrite)
     manifest = write_dataset(DRAFT, folder, overwrite=overwrite)
     print(*closing_lines(manifest, folder, n_items=len(ITEMS)), sep="\n")
-    return folder
+    return BuiltDataset(folder=str(folder), manifest=manifest)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -14,7 +14,6 @@ from rich.text import Text
 
 from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.plain_text import visible
-from biasboard.ground.strict_json import JsonValue
 from evaluators.calibration.reweighting.command.rows import Rows, listed
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
@@ -29,6 +28,7 @@ from evaluators.statistics.class_accuracies import (
     smallest_accuracy,
     top_class_dominance,
 )
+from schemas.outputs.documents import ClassAccuracy, ClassMeasure, ClassSummary, MeasuredClasses
 
 _Z = 1.959963984540054
 """Quantile of the normal distribution for intervals of 95 %."""
@@ -254,14 +254,16 @@ class Measured:
         """Sentences about the losses; none without a correction."""
         return [] if self.after is None else list(losses(self.before, self.after))
 
-    def as_json(self) -> dict[str, JsonValue]:
-        """Return the summaries and warnings as JSON."""
-        document: dict[str, JsonValue] = {"source": self.title, "n_rows": self.before.n_rows}
-        for name, summary in self.states.items():
-            classes: list[JsonValue] = [_as_json(row) for row in summary.classes]
-            measures: list[JsonValue] = [_as_json(row) for row in summary.measures]
-            document[name] = {"classes": classes, "measures": measures}
-        return document if self.after is None else {**document, "warnings": [*self.warnings]}
+    @property
+    def document(self) -> MeasuredClasses:
+        """The summaries and warnings as the document that commands print."""
+        return MeasuredClasses(
+            source=self.title,
+            n_rows=self.before.n_rows,
+            before=_document(self.before),
+            after=None if self.after is None else _document(self.after),
+            warnings=() if self.after is None else tuple(self.warnings),
+        )
 
 
 def measured(title: str, rows: Rows, stored: StoredRules | None = None) -> Measured:
@@ -292,7 +294,7 @@ def print_measured(report: Measured, warnings: Iterable[str] | None = None) -> N
         console = Console(width=max(console.width, _WIDTH))
     console.print(_class_table(report, is_narrow=console.width < _LEAST_WIDTH))
     if len(report.before.classes) > _MAX_CLASSES:
-        print(f"{len(report.before.classes)} classes; --json prints all of them")
+        print(f"{len(report.before.classes)} classes; --format json prints all of them")
     console.print(_measure_table(report))
     for measure in (report.after or report.before).measures:
         if measure.reason is not None:
@@ -359,7 +361,14 @@ def _value_and_interval(row: ClassRow | Measure) -> tuple[str, str]:
     return shown(row.value), "" if row.interval is None else f"{row.interval.low:.4f} to {row.interval.high:.4f}"
 
 
-def _as_json(row: ClassRow | Measure) -> JsonValue:
+def _document(summary: Summary) -> ClassSummary:
+    return ClassSummary(
+        classes=tuple(ClassAccuracy(**_fields(row)) for row in summary.classes),
+        measures=tuple(ClassMeasure(**_fields(row)) for row in summary.measures),
+    )
+
+
+def _fields(row: ClassRow | Measure) -> dict[str, Any]:
     fields = row._asdict()
     low, high = fields.pop("interval") or (None, None)
     return {**fields, "low": low, "high": high}

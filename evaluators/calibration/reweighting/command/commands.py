@@ -8,13 +8,11 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
 from biasboard.ground.options import Only, option, with_options
 from biasboard.ground.progress import working
-from biasboard.ground.strict_json import JsonValue
 from evaluators.calibration.reweighting.command.class_charts import check_plots, draw_candidates, draw_measured
 from evaluators.calibration.reweighting.command.class_report import measured, print_measured, print_notes
 from evaluators.calibration.reweighting.command.prediction_files import WRITERS
@@ -25,6 +23,8 @@ from evaluators.calibration.reweighting.problem import OBJECTIVES
 from evaluators.calibration.reweighting.rules import GRIDS, MAPS, prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
 from evaluators.calibration.reweighting.solvers import SOLVERS
+from schemas.outputs.documents import FittedRules, MeasuredClasses, RulesCandidate
+from schemas.printed import with_format
 
 Input: TypeAlias = Annotated[
     Path,
@@ -33,7 +33,6 @@ Input: TypeAlias = Annotated[
         help="CSV, Parquet or NPZ file of class probabilities, vectors of DCS, or the folder of a finished run.",
     ),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on standard output instead of tables.")]
 Plots: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -85,6 +84,7 @@ class FitChoice:
 
 
 @one_line_errors()
+@with_format(MeasuredClasses)
 @with_options
 def evaluate_command(
     path: Input,
@@ -94,8 +94,7 @@ def evaluate_command(
         typer.Option(help="File of rules that 'fit' wrote: measure before and after. Classes are matched by name."),
     ] = None,
     plots: Plots = None,
-    as_json: AsJson = False,
-) -> None:
+) -> MeasuredClasses:
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
     choice = replace(choice, path=path)
     stored = None if rules is None else _rules(rules)
@@ -104,16 +103,15 @@ def evaluate_command(
         rows = read_rows(choice, None if stored is None else stored.document.classes, gets_rules=stored is not None)
         report = measured(rows.title, rows, stored)
     charts = [] if plots is None else draw_measured(plots, report)
-    if as_json:
-        print(strict_json.dumps({**report.as_json(), "plots": [str(chart) for chart in charts]}), end="")
-        return
     print_notes(rows)
     print_measured(report)
     for chart in charts:
         print(f"chart {chart}")
+    return replace(report.document, plots=tuple(map(str, charts)))
 
 
 @one_line_errors()
+@with_format(FittedRules)
 @with_options
 def fit_command(
     path: Input,
@@ -136,8 +134,7 @@ def fit_command(
         typer.Option(help="Split of a run to measure on, of --test or of the same run. Repeatable."),
     ] = None,
     plots: Plots = None,
-    as_json: AsJson = False,
-) -> None:
+) -> FittedRules:
     """Fit a correction on rows with known classes, write its rules, and print what they give and what they take."""
     settings = fit_choice.settings(paper=paper)
     choice = replace(choice, path=path)
@@ -161,21 +158,6 @@ def fit_command(
         tested = None if test_rows is None else measured(f"measured on {test_rows.title}", test_rows, stored)
     stored.write(out)
     charts = [] if plots is None else [*draw_measured(plots, tested or fitted), draw_candidates(plots, fit)]
-    if as_json:
-        candidates: list[JsonValue] = [
-            {**candidate._asdict(), "is_chosen": candidate.name == fit.chosen} for candidate in fit.candidates
-        ]
-        document: JsonValue = {
-            "rules": str(out),
-            "notes": list(fit.notes),
-            "candidates": candidates,
-            "n_evaluations": fit.n_evaluations,
-            "fitted": fitted.as_json(),
-            "test": None if tested is None else tested.as_json(),
-            "plots": [str(chart) for chart in charts],
-        }
-        print(strict_json.dumps(document), end="")
-        return
     print_notes(rows)
     if test_rows is not None:
         print_notes(test_rows)
@@ -197,9 +179,22 @@ def fit_command(
     for chart in charts:
         print(f"chart {chart}")
     print(f"rules {out}")
+    return FittedRules(
+        rules=str(out),
+        notes=tuple(fit.notes),
+        candidates=tuple(
+            RulesCandidate(**candidate._asdict(), is_chosen=candidate.name == fit.chosen)
+            for candidate in fit.candidates
+        ),
+        n_evaluations=fit.n_evaluations,
+        fitted=fitted.document,
+        test=None if tested is None else tested.document,
+        plots=tuple(map(str, charts)),
+    )
 
 
 @one_line_errors()
+@with_format()
 @with_options
 def apply_command(
     path: Input,

@@ -61,15 +61,15 @@ def _kind(choice: InputChoice) -> str:
     """Return the kind of an input: the named one, or the one recognised from its content."""
     path = choice.path
     if choice.kind is not None and choice.kind not in _KINDS:
-        raise ConfigError(f"--format {choice.kind} does not exist; have: {', '.join(_KINDS)}")
+        raise ConfigError(f"--file-format {choice.kind} does not exist; have: {', '.join(_KINDS)}")
     if not path.exists():
         raise DataError(f"{path}: no such file; give a file of probabilities or the folder of a run")
     if path.is_dir() or path.name == RESULT:
         if choice.kind not in (None, "run"):
-            raise ConfigError(f"--format {choice.kind} is for a file, and {path} is a run; leave it out")
+            raise ConfigError(f"--file-format {choice.kind} is for a file, and {path} is a run; leave it out")
         return "run"
     if choice.kind == "run":
-        raise ConfigError(f"--format run: {path} is a file; name the folder of a run")
+        raise ConfigError(f"--file-format run: {path} is a file; name the folder of a run")
     check_readable(path)
     if choice.kind is not None:
         return choice.kind

@@ -32,7 +32,9 @@ class InputChoice:
     """The options of an input: its kind, its columns, and for a run its config and splits."""
 
     path: Path = Path()
-    kind: str | None = option("csv, parquet, npz, dcs or run; by default recognised from the content.", flag="--format")
+    kind: str | None = option(
+        "csv, parquet, npz, dcs or run; by default recognised from the content.", flag="--file-format"
+    )
     label_column: str = option("Column of a CSV or Parquet file with the right class of each row.", default="label")
     prefix: str | None = option(
         "Beginning of the names of the columns of classes; the rest names the class. By default p_ where columns "

@@ -1,0 +1,1 @@
+"""What commands print with ``--format json``: *documents*, whose published schemas lie here too."""

@@ -1,0 +1,522 @@
+"""What commands print with ``--format json``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from annotated_types import Ge
+
+from schemas.documents.base import Count, Document, Name, Sha256, Share, Text
+from schemas.documents.board import Rerun, ScoringRequest
+from schemas.documents.dataset import Manifest
+from schemas.documents.model_facts import ModelId
+from schemas.documents.result import Counts, Metric, Usage
+
+Seconds: TypeAlias = Annotated[float, Ge(0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedLines(Document):
+    """The lines of a command that has nothing else to say."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltDataset(Document):
+    """A dataset that was built."""
+
+    folder: Text
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation(Document):
+    """The outcome of ``validate``."""
+
+    n_checked: Count
+    """Number of datasets, runs and single files that were checked."""
+    problem_lines: tuple[str, ...]
+    has_more: bool
+    """True if there are more problems than ``--limit`` allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun(Document):
+    """A run and what its result says."""
+
+    folder: Text
+    status: Literal["finished", "unreadable"]
+    """``unreadable`` if none of the model's answers could be read."""
+    model: ModelId
+    benchmark: Name
+    dataset: Name
+    dataset_version: Text
+    config: Name
+    task: Name
+    prompt: Name
+    signature: Text
+    signature_sha256: Sha256
+    counts: Counts
+    metrics: tuple[Metric, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRuns(Document):
+    """The runs of a command. If one could not finish, those before it are here."""
+
+    runs: tuple[FinishedRun, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEstimate(Document):
+    """What one model would be asked on one config or suite."""
+
+    model: Text
+    dataset: Name
+    config: Name
+    prompt: Name
+    n_items: Count
+    n_requests: Count
+    n_distinct_requests: Count
+    n_answered: Count | None
+    """Number of requests that earlier runs have answered; None if unknown, and then all are to be sent."""
+    n_to_ask: Count
+    n_prompt_tokens: Count | None
+    n_prompt_tokens_at_most: Count | None
+    """Upper bound from the bytes of the prompts; None if the number is known."""
+    n_completion_tokens: Count | None
+    """Largest number of tokens to be generated."""
+    cost_usd: Annotated[float, Ge(0)] | None
+    """Highest cost in US dollars; None if no price is known."""
+    store_bytes: Count | None
+    seconds_left: Seconds | None
+    """Time that the requests would take at the pace of earlier answers; None if there are none."""
+    n_timed_answers: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEstimates(Document):
+    """What a dry run estimates; nothing was asked."""
+
+    runs: tuple[RunEstimate, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexValue(Document):
+    """The value of an index or of one of its parts."""
+
+    name: Text
+    version: Text
+    value: float | None
+    reason: Text | None
+    low: float | None
+    """Lower end of the 95 % interval."""
+    high: float | None
+    interval_reason: Text | None
+    prompt: Text | None = None
+    """Prompt that a part requires; None if it takes any."""
+    context: Text | None = None
+    parts: tuple[IndexValue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanOverParts(Document):
+    """The mean of a metric over the parts of a benchmark."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleSet(Document):
+    """The means of one set of examples."""
+
+    name: Text
+    means: Mapping[str, MeanOverParts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleSets(Document):
+    """A comparison of sets of examples of one size."""
+
+    n_examples: Count
+    n_sets: Count
+    n_parts: Count
+    rows: tuple[ExampleSet, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedResult(Document):
+    """A result from which an index is computed."""
+
+    task: Name
+    n_items: Count
+    signature: Text
+    scorers: Mapping[str, str]
+    """Label of the scorer of each kind."""
+    corrupted: Text | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelIndices(Document):
+    """The indices of a model under one way of asking."""
+
+    benchmark: Name
+    dataset: Name
+    dataset_version: Text
+    protocol: Text
+    asked: Text
+    model: ModelId
+    identity_sha256: Sha256
+    missing_tasks: tuple[str, ...]
+    """Results that the model lacks; it has no index then."""
+    results: tuple[IndexedResult, ...]
+    indices: tuple[IndexValue, ...]
+    example_sets: tuple[ExampleSets, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indices(Document):
+    """The outcome of ``index``."""
+
+    models: tuple[ModelIndices, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Document):
+    """One line of ``doctor``."""
+
+    name: Text
+    status: Literal["ok", "missing", "problem"]
+    detail: str
+    remedy: Text | None = None
+    """What to do about a problem; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks(Document):
+    """The outcome of ``doctor``."""
+
+    sound: bool
+    """True if no check found a problem."""
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswersOfModel(Document):
+    """The answers of one model in a store."""
+
+    id: ModelId
+    revision: Text | None
+    backend: Text
+    precision: Text | None
+    identity_sha256: Sha256
+    n_choices: Count
+    n_generations: Count
+    n_bytes: Count
+    oldest_seconds: int | None
+    """Time at which the oldest answer was stored, in seconds since 1970; None if there is none."""
+    newest_seconds: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswers(Document):
+    """The outcome of ``cache info``."""
+
+    n_answers: Count
+    n_bytes: Count
+    models: tuple[StoredAnswersOfModel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringRequests(Document):
+    """Requests to score a model, the oldest first."""
+
+    requests: tuple[ScoringRequest, ...]
+    names: tuple[Name, ...]
+    """The name of each request, by which ``queue done`` closes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedRow(Document):
+    """A model with its mean score and its rank."""
+
+    model: str
+    rank_best: Count | None
+    """Best rank that the items cannot exclude; None for a model without a rank."""
+    rank_worst: Count | None
+    tier: Count | None
+    """1 for models that no other is separably better than, 2 for those that only models of tier 1 are, and so on."""
+    score: float | None
+    low: float | None
+    """Lower end of the 95 % interval of the mean."""
+    high: float | None
+    chance: Share | None
+    """Probability of having the best mean on other items like these; None without a rank."""
+    n_scores: Count
+    reason: Text | None
+    """Reason why there is no rank; None if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedRows(Document):
+    """The outcome of ``ranks``."""
+
+    models: tuple[RankedRow, ...]
+    tied_for_first: tuple[str, ...]
+    n_comparisons: Count
+    n_separable: Count
+    """Number of pairs of models that the items distinguish."""
+    detectable: float | None
+    """Smallest difference that the items would distinguish in most cases; None if it is unknown."""
+    n_items: Count
+    n_clusters: Mapping[str, Count]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassAccuracy(Document):
+    """The accuracy of one class."""
+
+    label: str
+    n_rows: Count
+    n_predicted: Count
+    value: Share | None
+    """None without rows."""
+    low: Share | None
+    """Lower end of the 95 % interval."""
+    high: Share | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassMeasure(Document):
+    """A measure of all classes."""
+
+    name: Name
+    value: float | None
+    reason: Text | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassSummary(Document):
+    """The accuracy of some predictions by class, and how even it is."""
+
+    classes: tuple[ClassAccuracy, ...]
+    measures: tuple[ClassMeasure, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredClasses(Document):
+    """The predictions on some rows, before and after a correction."""
+
+    source: Text
+    n_rows: Count
+    before: ClassSummary
+    after: ClassSummary | None
+    """None if no rules were applied."""
+    warnings: tuple[str, ...]
+    """What the correction costs."""
+    plots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulesCandidate(Document):
+    """Rules among which a fit chose."""
+
+    name: Text
+    objective: float | None
+    """Value of the objective, smaller is better; None where nothing is right."""
+    mean_class_accuracy: Share
+    gini: float | None
+    sen_welfare: float
+    is_allowed: bool
+    """True if the mean accuracy is not below the floor."""
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedRules(Document):
+    """The outcome of ``reweight fit``."""
+
+    rules: Text
+    """File of the rules."""
+    notes: tuple[str, ...]
+    candidates: tuple[RulesCandidate, ...]
+    n_evaluations: Count
+    fitted: MeasuredClasses
+    """Figures on the rows that the rules were fitted on, which are too good."""
+    test: MeasuredClasses | None
+    plots: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceFinding(Document):
+    """A defect or peculiarity of a sentence."""
+
+    place: Text
+    line: Count | None
+    check: Name
+    severity: Text
+    reason: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckCount(Document):
+    """The number of findings of a check."""
+
+    n: Count
+    severity: Text
+    certainty: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells(Document):
+    """A table of texts."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceFindings(Document):
+    """The outcome of ``lint``."""
+
+    files: tuple[str, ...]
+    n_sentences: Count
+    n_pairs: Count
+    counts: Mapping[str, CheckCount]
+    findings: tuple[SentenceFinding, ...]
+    balance: Mapping[str, Cells]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAgreement(Document):
+    """Agreement of people on one question."""
+
+    question: Name
+    n_votes: Count
+    n_items: Count
+    """Number of items with at least two votes on the question."""
+    yes_rate: Share | None
+    percent_agreement: Share | None
+    """Share of agreeing pairs of votes on an item, averaged over the items."""
+    krippendorff_alpha: float | None
+    alpha_reason: Text | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictCounts(Document):
+    """Verdicts on the sentences of one type."""
+
+    type: Name
+    n_items: Count
+    n_accepted: Count
+    n_rejected: Count
+    n_undecided: Count
+    n_pairs: Count
+    n_pairs_accepted: Count
+    n_pairs_rejected: Count
+    votes_per_item: float | None
+    """Mean number of votes on decided items; None if there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorAgreement(Document):
+    """Agreement of an annotator with the majority of the others whose votes count."""
+
+    annotator_id: Text
+    kind: Name
+    status: Name
+    entrance: str
+    """Score in the entrance test."""
+    counts: bool
+    """True if the votes of the annotator count."""
+    n_items: Count
+    n_compared: Count
+    """Number of answers to questions on which the other annotators have a majority."""
+    n_agreed: Count
+    agreement_rate: Share | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotationReport(Document):
+    """The state of an annotation in numbers."""
+
+    agreement: tuple[QuestionAgreement, ...]
+    votes_per_item: Mapping[str, Count]
+    """Number of items by their number of counting votes."""
+    yields: tuple[VerdictCounts, ...]
+    rejects: Mapping[str, Count]
+    """Number of items that each rule excludes."""
+    annotators: tuple[AnnotatorAgreement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictOnResult(Document):
+    """The outcome of the verification of one result."""
+
+    place: str
+    """Folder of the result as the user named it, which may hold any characters."""
+    state: Literal["accepted", "accepted with warnings", "rejected"]
+    reason: Text | None
+    """Reason why the result is rejected."""
+    warnings: tuple[str, ...]
+    belongs: Text | None
+    """Folder of the result, relative to the folder of all accepted results."""
+    model: ModelId | None
+    signature: Text | None
+    provenance: Text | None
+    records_sha256: Sha256 | None
+    result_sha256: Sha256 | None
+    rerun: Rerun | None
+    """Comparison with answers that the model gave again."""
+    scorers_taken: tuple[str, ...]
+    """Labels of the text scorers whose scores were taken as stored."""
+    scores_compared: bool
+    texts_compared: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts(Document):
+    """The outcome of ``verify``, and the file that ``verify --report`` writes."""
+
+    verdicts: tuple[VerdictOnResult, ...]
+
+
+OUTPUTS: tuple[type[Document], ...] = (
+    PrintedLines,
+    BuiltDataset,
+    Validation,
+    FinishedRuns,
+    RunEstimates,
+    Indices,
+    Checks,
+    StoredAnswers,
+    ScoringRequests,
+    RankedRows,
+    MeasuredClasses,
+    FittedRules,
+    SentenceFindings,
+    AnnotationReport,
+    Verdicts,
+)
+"""The documents whose schemas are published."""
+
+
+def schema_file(document_type: type[Document]) -> str:
+    """Return the name of the file with the published schema of a document.
+
+    >>> schema_file(Document)
+    'document.schema.json'
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", document_type.__name__).lower() + ".schema.json"

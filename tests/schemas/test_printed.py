@@ -1,0 +1,105 @@
+"""The option ``--format`` of all commands, and the documents that they print."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from biasboard.ground.command_line import EXIT_ERROR, EXIT_RUN_FAILED, one_line_errors
+from biasboard.ground.errors import RunError
+from schemas.files import contract
+from schemas.outputs.documents import Validation
+from schemas.printed import Outcome, schema_file, with_format
+from tests.reference import commands_of, subcommands_of
+
+SERVERS = ("serve", "build synthbias annotate serve")
+"""Commands that print their address and go on until Ctrl-C."""
+FOUND = Validation(n_checked=2, problem_lines=("x\u202e",), has_more=False)
+
+
+def test_every_command_prints_json_of_a_published_schema() -> None:
+    published = {path.rpartition("/")[2] for path in contract.schema_paths().values()}
+    without = []
+    for found in commands_of("biasboard", "biasboard"):
+        if subcommands_of(found.command) and not found.command.invoke_without_command:
+            continue
+        option = next((option for option in found.command.params if "--format" in option.opts), None)
+        if option is None:
+            without.append(found.words.removeprefix("biasboard "))
+            continue
+        named = re.findall(r"\w+\.schema\.json", option.help)
+        assert named, f"{found.words}: {option.help}"
+        assert {*named} <= published, found.words
+    # Without the name of a builder, the group lists the builders.
+    assert {*without} == {"build", *SERVERS}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        (FOUND, 0),
+        (Outcome(FOUND), 0),
+        (Outcome(FOUND, EXIT_ERROR), EXIT_ERROR),
+        (Outcome(FOUND, error=RunError("no answer came")), EXIT_RUN_FAILED),
+    ],
+)
+def test_a_document_is_all_that_standard_output_holds_whatever_the_status(
+    outcome: object, status: int, repository: Path
+) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    @one_line_errors()
+    @with_format(Validation)
+    def check() -> object:
+        print("for people")
+        return outcome
+
+    done = CliRunner().invoke(app, ["--format", "json"])
+    assert done.exit_code == status, done.stderr
+    value = json.loads(done.stdout)
+    assert done.stdout.isascii()
+    assert value == {"n_checked": 2, "problem_lines": ["x\u202e"], "has_more": False}
+    schema = json.loads((repository / contract.schema_paths()[Validation]).read_text(encoding="utf-8"))
+    jsonschema.validate(value, schema)
+    assert done.stderr.startswith("for people\n")
+    assert ("error: no answer came" in done.stderr) == (status == EXIT_RUN_FAILED)
+    told = CliRunner().invoke(app, [])
+    assert (told.exit_code, told.stdout) == (status, "for people\n")
+
+
+def test_a_command_without_a_document_prints_its_lines_as_one() -> None:
+    app = typer.Typer()
+
+    @app.command()
+    @with_format()
+    def tell() -> None:
+        print("wrote a\nwrote b")
+
+    done = CliRunner().invoke(app, ["--format", "json"])
+    assert json.loads(done.stdout) == {"lines": ["wrote a", "wrote b"]}
+    assert done.stderr == "wrote a\nwrote b\n"
+
+
+def test_a_command_with_a_form_of_its_own_learns_which_is_wanted() -> None:
+    app = typer.Typer()
+
+    @app.command()
+    @with_format(Validation, others=("csv",))
+    def tell(output: str) -> Validation:
+        print(output)
+        return FOUND
+
+    assert CliRunner().invoke(app, ["--format", "csv"]).stdout == "csv\n"
+    assert json.loads(CliRunner().invoke(app, ["--format", "json"]).stdout)["n_checked"] == 2
+    assert CliRunner().invoke(app, ["--format", "xml"]).exit_code == 2
+
+
+def test_a_schema_is_named_after_its_document() -> None:
+    assert schema_file(Validation) == "validation.schema.json"
