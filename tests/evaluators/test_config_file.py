@@ -51,7 +51,7 @@ NEEDED = 'dataset = "data"\nbackend = "baseline"\nmodel = "uniform"\n'
 def test_names_may_have_dashes_or_underscores_and_a_flag_that_is_off_is_left_out() -> None:
     write_dataset(Path("data"), {"type2": made_items(4)})
     for name in ("max-failure-rate", "max_failure_rate"):
-        done = run("--config-file", written(f"{NEEDED}{name} = 0\nchat = false\njson = true\n"))
+        done = run("--config-file", written(f'{NEEDED}{name} = 0\nchat = false\nformat = "json"\n'))
         assert done.exit_code == 0, done.stderr
         assert len(json.loads(done.stdout)["runs"]) == 1
     both = run("--config-file", written("max-failure-rate = 0\nmax_failure_rate = 0\n"))

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from biasboard.ground.command_line import EXIT_ERROR, EXIT_RUN_FAILED, one_line_errors
 from biasboard.ground.errors import RunError
 from schemas.files import contract
-from schemas.outputs.documents import Validation
-from schemas.printed import Outcome, schema_file, with_format
+from schemas.outputs.documents import Validation, schema_file
+from schemas.printed import Outcome, with_format
 from tests.reference import commands_of, subcommands_of
 
 SERVERS = ("serve", "build synthbias annotate serve")

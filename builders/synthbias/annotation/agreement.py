@@ -218,7 +218,7 @@ def _yield(kind: Config, pairs: Sequence[PairDecision]) -> Yield:
     )
 
 
-def _document(report: Report) -> AnnotationReport:
+def as_document(report: Report) -> AnnotationReport:
     """Return a report as a document."""
     return AnnotationReport(
         agreement=tuple(QuestionAgreement(**asdict(each)) for each in report.agreement),
@@ -248,7 +248,7 @@ def report(
     made = make_report(annotated, state, policy, decide_pairs(annotated, state, policy))
     for line in _lines(made):
         typer.echo(line)
-    return _document(made)
+    return as_document(made)
 
 
 def _lines(report: Report) -> Iterator[str]:

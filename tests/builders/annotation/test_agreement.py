@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 import sys
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from biasboard.ground import strict_json
-from builders.synthbias.annotation.agreement import agreement_on, as_json, make_report
+from builders.synthbias.annotation.agreement import agreement_on, as_document, make_report
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.state import State
@@ -122,6 +120,6 @@ def test_a_report_counts_items_pairs_and_colleagues(annotated: AnnotatedDataset)
     assert by_name["contrary"].n_compared == len(contrary)
     assert (by_name["model"].counts, by_name["model"].agreement_rate, by_name["model"].n_items) == (False, 1, 1)
     assert by_name["A0"].agreement_rate == 1
-    value = json.loads(strict_json.dumps(as_json(report)))
-    assert value["votes_per_item"] == {str(n): items for n, items in report.votes_per_item.items()}
-    assert {entry["annotator_id"]: entry["agreement_rate"] for entry in value["annotators"]}["contrary"] == 0
+    document = as_document(report)
+    assert document.votes_per_item == {str(n): items for n, items in report.votes_per_item.items()}
+    assert {entry.annotator_id: entry.agreement_rate for entry in document.annotators}["contrary"] == 0
