@@ -28,6 +28,8 @@ from biasboard.ground.strict_json import JsonValue
 
 VARIABLE = "BIASBOARD_MEMORY"
 """Name of the environment variable with the folder of the memory; ``off`` disables it."""
+_NO_CODE = "leaderboard/results"
+"""Accepted results, whose own hashes are in the keys of what is computed from them: one more makes no other unknown."""
 _N_DIGEST = 64
 _OLDEST_SECONDS = 60 * 24 * 3600
 """Time without use after which a value is deleted: 60 days."""
@@ -173,6 +175,9 @@ def _files(root: Path) -> Iterator[Path]:
         real = Path(folder).resolve()
         # A link to a folder above would be followed forever.
         folders[:] = [] if real in seen else [name for name in folders if name != "__pycache__"]
+        if Path(folder) == root.parent / _NO_CODE:
+            folders[:] = []
+            continue
         seen.add(real)
         yield from (path for name in names if (path := Path(folder, name)).is_file())
 

@@ -108,6 +108,12 @@ def test_other_code_or_another_version_of_a_package_is_another_key(tmp_path: Pat
     changed = {before, code_hash(tmp_path / "plug-ins", packages)}
     metric.with_name("words.tsv").write_text("a word\n")
     changed.add(code_hash(tmp_path / "plug-ins", packages))
+    last = code_hash(tmp_path / "plug-ins", packages)
+    results = tmp_path / "plug-ins" / "leaderboard" / "results"
+    (results / "made").mkdir(parents=True)
+    for path in (results / "register.json", results / "made" / "result.json"):
+        path.write_text("{}")
+    assert code_hash(tmp_path / "plug-ins", packages) == last
     (tmp_path / "elsewhere").mkdir()
     metric.with_name("helper").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "elsewhere" / "up").symlink_to(tmp_path / "plug-ins")
