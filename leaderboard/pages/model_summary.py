@@ -13,6 +13,7 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.compare import measured_of
 from leaderboard.pages.profile import best_useless_of
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.duplicates import renamed_identity
 from leaderboard.ranking.placings import placing, ranked_row
 from leaderboard.ranking.profiles import Profile, ProfileCell, ProfileColumn, entries_of, profiles_of
 from leaderboard.ranking.verdicts import DeviationsOf, Verdict, verdicts
@@ -51,11 +52,16 @@ def summarise(board: Board, model: Model, memory: Memory, *, against: str | None
         against: Id of the model to compare with; None for none. It may be on no table of the board, which need not hold
             all results.
     """
-    pair = _Pair(model.identity_sha256, None if against is None else _identity(board, against))
-    found = verdicts(board, _deviations(pair, memory)) if against is not None else None
+    other = None if against is None else _identity(board, against)
+    # A board gives a local run its own identity if its weights are there under another name, whose results come first.
+    identities = model.identity_sha256, renamed_identity(model)
+    found = None if against is None else verdicts(board, _deviations((*identities, other), memory))
     summaries, names = [], set[str]()
     for benchmark in board.benchmarks:
-        profiles = [profile for profile in profiles_of(board, benchmark) if pair.model in _identities(profile)]
+        of_benchmark = profiles_of(board, benchmark)
+        known = (each for each in identities if any(each in _identities(profile) for profile in of_benchmark))
+        pair = _Pair(next(known, model.identity_sha256), other)
+        profiles = [profile for profile in of_benchmark if pair.model in _identities(profile)]
         shared = [profile for profile in profiles if pair.against in _identities(profile)]
         for profile in (shared or profiles)[:1]:
             judged = {}
@@ -200,11 +206,11 @@ def _difference(verdict: Verdict, value: float, *, is_first: bool) -> Difference
     return Difference(value=value, lead=lead, low=low, high=high, outcome=outcomes[verdict.outcome])
 
 
-def _deviations(pair: _Pair, memory: Memory) -> DeviationsOf:
-    """Return a source of the deviations of the two models; those of others are not needed."""
+def _deviations(identities: Sequence[str | None], memory: Memory) -> DeviationsOf:
+    """Return a source of the deviations of the models to compare; those of others are not needed."""
 
     def deviations_of(entry: Entry, metric: str) -> Deviations | None:
-        if entry.result.model.identity_sha256 not in pair:
+        if entry.result.model.identity_sha256 not in identities:
             return None
         if metric in entry.deviations or entry.folder is None:
             return entry.deviations.get(metric)

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
+from biasboard.ground import strict_json
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Entry, Match, claimed_identity, model_label
 from leaderboard.verify.sketches import Asked, asked, first_alike
+from schemas.documents.result import Model
 
 
 class Duplicate(NamedTuple):
@@ -42,10 +44,11 @@ def precedence(entry: Entry) -> tuple[bool, bool, bool, str, str]:
 
 
 def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the results; those that claim the identity of a model under another name are set apart.
+    """Return the results; accepted ones that claim the identity of a model under another name are set apart.
 
-    The result that was accepted first has the identity. Without an acceptance none of them has it, except among local
-    runs, where it is the first by folder.
+    The result that was accepted first has the identity. Of several names without an acceptance none has it, except
+    among local runs, where it is the first by folder. A local run under another name is the user's own and no claim: it
+    stands with an identity of its own, and has no rank of its own in a table that has the owner of the identity.
 
     Args:
         entries: All results.
@@ -55,14 +58,36 @@ def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
         claims.setdefault(entry.result.model.identity_sha256, []).append(entry)
     checked = []
     for entry in entries:
-        first = claims[entry.result.model.identity_sha256][0]
-        others = [claim for claim in claims[entry.result.model.identity_sha256] if _name(claim) != _name(entry)]
-        is_settled = first.origin == "local" or first.acceptance is not None
-        if others and not (is_settled and _name(first) == _name(entry)):
-            reason = claimed_identity(others[0].result.model, others[0].place)
-            entry = replace(entry, match=Match("unknown", reason))
+        same = claims[entry.result.model.identity_sha256]
+        first = same[0]
+        names = {_name(claim) for claim in same if claim.origin == first.origin}
+        is_settled = first.origin == "local" or first.acceptance is not None or len(names) == 1
+        owners = [claim for claim in same if is_settled and _name(claim) == _name(first)]
+        if _name(entry) not in map(_name, owners):
+            if entry.origin == "local":
+                entry = _renamed(entry, owners)
+            else:
+                other = next(claim for claim in same if _name(claim) != _name(entry))
+                entry = replace(entry, match=Match("unknown", claimed_identity(other.result.model, other.place)))
         checked.append(entry)
     return checked
+
+
+def renamed_identity(model: Model) -> str:
+    """Return the identity of a local run on the board if its own is that of a model with another name."""
+    return strict_json.sha256([model.identity_sha256, model.id, model.revision])
+
+
+def _renamed(entry: Entry, owners: Sequence[Entry]) -> Entry:
+    """Return a local result as that of another model, with a note if its table has the owner of its identity too."""
+    model = entry.result.model
+    beside = [owner for owner in owners if owner.result.signature_sha256 == entry.result.signature_sha256]
+    return replace(
+        entry,
+        result=replace(entry.result, model=replace(model, identity_sha256=renamed_identity(model))),
+        shared_identity=model.identity_sha256,
+        double=f"same weights as {model_label(beside[0])}, so it has no rank of its own" if beside else None,
+    )
 
 
 def _name(entry: Entry) -> tuple[str, str | None]:
@@ -116,10 +141,11 @@ class FirstAnswers:
     def why_unsettled(self, entry: Entry) -> str | None:
         """Return why it is undecidable who gave some answers first; None if it is known or only this model gives them.
 
-        Strangers name the folders, and only a maintainer knows which result was there before.
+        Strangers name the folders, and only a maintainer knows which result was there before. Local runs unsettle
+        nothing.
         """
         first = self._first.get(_key(entry), entry)
-        repeating = self._repeating.get(_key(first), [])
+        repeating = [other for other in self._repeating.get(_key(first), []) if other.origin == "accepted"]
         if entry.origin != "accepted" or first.acceptance is not None or not repeating:
             return None
         other = first if first is not entry else repeating[0]

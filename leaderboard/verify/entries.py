@@ -207,6 +207,8 @@ class Entry:
     """Decision of a maintainer about exactly this result; None if there is none."""
     double: str | None = None
     """Why this result has no rank because of another result on the board; None if that is not so."""
+    shared_identity: str | None = None
+    """The identity in the result, if it is that of a model of another name and this board gives the result its own."""
     earlier: tuple[Metric, ...] = ()
     """Metrics that the result has in other versions than the current code."""
     coverage: tuple[SplitCounts, ...] = ()

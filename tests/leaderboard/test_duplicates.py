@@ -13,6 +13,7 @@ import pytest
 
 from biasboard.ground.memory import Memory
 from evaluators.backend import model_identity
+from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.gates import Gates
 from leaderboard.verify.entries import Match, Root
 from leaderboard.verify.loading import load
@@ -245,6 +246,29 @@ def test_the_identity_of_a_model_belongs_to_one_name(places: Places, tmp_path: P
     assert set(apart) == ({"aaa"} if is_accepted else {"aaa", "honest"})
     assert "claims the identity of acme/honest (1) in honest" in apart["aaa"]
     assert "run it again with --name acme/honest if it is that model" in apart["aaa"]
+
+
+@pytest.mark.slow
+def test_a_run_of_ones_own_stands_beside_the_model_with_its_weights(places: Places, tmp_path: Path) -> None:
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    model = read_result(places.honest).model
+
+    def same_weights(result: Result) -> Result:
+        return replace(result, model=replace(model, id="mine/copy", revision=None))
+
+    folder = tmp_path / "runs"
+    forge(places, folder / "copy", of_result=same_weights)
+    forge(places, folder / "reading", normalisation="byte_mean", of_result=same_weights)
+    roots = (Root(tmp_path / "results", "accepted"), Root(folder, "local"))
+    found = assemble(load(roots, places.book, Memory(None)).entries)
+    assert not found.apart
+    beside, alone = sorted(map(rows, found.tables), key=len, reverse=True)
+    assert beside["acme/honest"].rank is not None
+    assert beside["mine/copy"].unranked == "same weights as acme/honest (1), so it has no rank of its own"
+    assert beside["mine/copy"].entry.shared_identity == model.identity_sha256
+    assert (
+        alone["mine/copy"].entry.double == "gives exactly the answers of acme/honest (1), so it has no rank of its own"
+    )
 
 
 @pytest.mark.slow
