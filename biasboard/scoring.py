@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -154,6 +155,7 @@ def score_command(
 ) -> Outcome | RunEstimates:
     """Score a model on every benchmark with the prompts that fit it, and compare it with the board."""
     limits = limits_of(choice.fail_under)
+    check_limits(limits, [builder.name for builder, _ in _chosen_builders(choice.benchmarks)])
     if dry_run:
         with redirect_stdout(sys.stderr):
             planned, estimates = dry_run_of(model, choice, options)
@@ -183,7 +185,7 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Sco
         ConfigError: an option cannot be used, or no benchmark can be asked; nothing was asked.
         RunError: a run ended early; its answers are kept, and the same call continues.
     """
-    _check_against(choice)
+    choice = replace(choice, against=_against(choice))
     folders = _dataset_folders(choice)
     with working(f"opening {options.name or model}"):
         backend = open_backend(_backend_name(choice, options), model, options)
@@ -196,20 +198,19 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Sco
     return Score(report=replace(report, notes=(*report.notes, *planned.notes)), runs=finished)
 
 
-def _check_against(choice: ScoreChoice) -> None:
-    """Check that there are results of the model to compare with.
+def _against(choice: ScoreChoice) -> str | None:
+    """Return the id of the model to compare with; None if there is none.
 
     Raises:
-        ConfigError: there are none; nothing was asked.
+        ConfigError: there are no results of it; nothing was asked.
     """
-    from leaderboard.commands.comparable_results import model_ids
+    from leaderboard.commands.comparable_results import known_model, model_ids
 
     if choice.against is None:
-        return
+        return None
     with _results(choice) as roots:
         have = model_ids([root.folder for root in roots])
-    if choice.against not in have:
-        raise ConfigError(f"--against {choice.against}: there are no results of it; have: {', '.join(have) or 'none'}")
+    return known_model("--against", choice.against, have)
 
 
 @contextmanager
@@ -460,6 +461,27 @@ def limits_of(given: Sequence[str]) -> list[Limit]:
         except ValueError:
             raise ConfigError(f"--fail-under {text}: write MEASURE=VALUE, such as accuracy=0.7") from None
     return limits
+
+
+def check_limits(limits: Sequence[Limit], benchmarks: Sequence[str]) -> None:
+    """Check, before a model is opened, that one benchmark to be asked has each measure as a headline.
+
+    Raises:
+        ConfigError: none has it, or several have it.
+    """
+    from leaderboard.benchmark_pages import load_pages
+
+    have = list(dict.fromkeys((name, each.name) for name in benchmarks for each in load_pages(name).headlines))
+    for limit in limits:
+        owners = [name for name, measure in have if measure == limit.measure and limit.benchmark in (None, name)]
+        if len(owners) > 1:
+            names = " or ".join(f"{owner}.{limit.measure}" for owner in owners)
+            raise ConfigError(f"--fail-under {limit.text}: several benchmarks have this measure; write {names}")
+        if not owners:
+            near = get_close_matches(limit.measure, dict.fromkeys(measure for _, measure in have), n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            named = ", ".join(f"{name}.{measure}" for name, measure in have)
+            raise ConfigError(f"--fail-under {limit.text}: no headline measure{meant}; have: {named}")
 
 
 def failures(report: ModelSummary, limits: Sequence[Limit]) -> Iterator[str]:

@@ -100,7 +100,10 @@ def find_files(name: str, revision: str | None, *, needed: str, what: str) -> Mo
         return ModelFiles(
             location=name, public_name=folder.resolve().name, revision=folder_revision(folder), is_local=True
         )
-    if folder.is_absolute() or name.startswith((".", "~")):
+    if folder.is_file():
+        raise ConfigError(f"{what} '{name}' is a file; name the folder that holds it and {needed}, or an id of the Hub")
+    # An id of the Hub has at most one slash.
+    if folder.is_absolute() or name.startswith((".", "~")) or name.endswith("/") or name.count("/") > 1:
         raise ConfigError(f"{what} folder '{name}' does not exist; name a folder or an id of the Hub")
     commit = hub_commit(name, revision, needed=needed, what=what)
     return ModelFiles(location=name, public_name=name, revision=commit, is_local=False)

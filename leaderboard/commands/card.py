@@ -14,7 +14,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import listed, printable
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.comparable_results import load_comparable, model_folders, model_ids
+from leaderboard.commands.comparable_results import known_model, load_comparable, model_folders, model_ids
 from leaderboard.commands.folder_options import RESULTS_HELP, KeysFolder
 from leaderboard.commands.results_option import accepted_results
 from leaderboard.pages.addresses import model_page
@@ -59,8 +59,7 @@ def card(
     with accepted_results(results) as accepted:
         roots = (Root(runs, "local"), Root(accepted, "accepted"))
         name = _folder_name(runs, accepted, model)
-        if against is not None and against not in (have := model_ids([runs, accepted])):
-            raise ConfigError(f"--against {against}: there are no results of it; have: {_named(have)}")
+        against = None if against is None else known_model("--against", against, model_ids([runs, accepted]))
         summary, page = _summary(roots, name, against, datasets, keys or keys_folder())
     files = write_card(summary, out, page=page)
     for line in short_lines(summary):
@@ -77,9 +76,7 @@ def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:
     if model is not None:
         name = model.replace("/", "__")
         if not any(name in model_folders(folder) for folder in (runs, accepted)):
-            raise ConfigError(
-                f"--model {model}: there are no results of it; have: {_named(model_ids([runs, accepted]))}"
-            )
+            return known_model("--model", model, model_ids([runs, accepted])).replace("/", "__")
         return name
     found = model_ids([runs])
     if not found:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
-from biasboard.ground.plain_text import printable
+from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.progress import note, steps
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
+
+_MOST_NAMED, _MOST_NEAR = 20, 3
 
 
 class Comparable(NamedTuple):
@@ -36,6 +40,36 @@ def model_ids(folders: Sequence[Path]) -> list[str]:
     """Return the ids of the language models with results in some folders, as the names of folders say them."""
     names = {name for folder in folders for name in model_folders(folder)}
     return sorted(name.replace("__", "/") for name in names if not name.startswith("baseline__"))
+
+
+def known_model(flag: str, name: str, have: Sequence[str]) -> str:
+    """Return the id of the model that a user names in any case, in full or by how the part after the slash begins.
+
+    Args:
+        flag: The option that names it, for the error message.
+        name: The name.
+        have: The ids of all models with results.
+
+    Raises:
+        ConfigError: there are no results of such a model, or of several.
+    """
+    wanted = name.casefold()
+    if name in have:
+        return name
+    alike = [each for each in have if wanted in (each.casefold(), each.casefold().rpartition("/")[2])]
+    alike = alike or [each for each in have if each.casefold().rpartition("/")[2].startswith(wanted)]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        raise ConfigError(f"{flag} {name}: names several models; give one id: {listed(alike, most=_MOST_NAMED)}")
+    short = {each.casefold().rpartition("/")[2]: each for each in have}
+    near = get_close_matches(wanted.rpartition("/")[2], short, n=_MOST_NEAR)
+    if near:
+        raise ConfigError(
+            f"{flag} {name}: there are no results of it; did you mean {' or '.join(short[each] for each in near)}?"
+        )
+    named = listed(have, most=_MOST_NAMED) or "none"
+    raise ConfigError(f"{flag} {name}: there are no results of it; have: {named}")
 
 
 def load_comparable(

@@ -15,7 +15,8 @@ from tokenizers import Tokenizer
 from biasboard import build, score
 from biasboard.ground.command_line import EXIT_ERROR
 from biasboard.ground.errors import ConfigError
-from biasboard.scoring import failures, limits_of
+from biasboard.scoring import check_limits, failures, limits_of
+from leaderboard.commands.comparable_results import known_model
 from schemas.documents.model_summary import ModelSummary
 from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
@@ -179,3 +180,17 @@ def test_what_cannot_be_scored_is_said_in_one_line(datasets: Path, tmp_path: Pat
     assert done.stderr.startswith("error: --benchmarks none: no such benchmark, or it needs data of yours; have: ")
     done = run(*command(datasets, tmp_path / "runs", "x/y", "--against", "acme/none"), status=EXIT_ERROR)
     assert done.stderr == "error: --against acme/none: there are no results of it; have: none\n"
+
+
+def test_an_unknown_measure_is_refused_before_a_model_is_opened() -> None:
+    with pytest.raises(ConfigError, match=r"no headline measure; did you mean ucerf\?; have: "):
+        check_limits(limits_of(["ucref=0.7"]), ["synthbias"])
+
+
+def test_a_model_is_named_by_its_short_name_if_only_one_has_it() -> None:
+    have = ["acme/Small-1", "acme/small-2", "lab/large-2025"]
+    assert known_model("--against", "LARGE", have) == "lab/large-2025"
+    assert known_model("--against", "small-1", have) == "acme/Small-1"
+    for name, said in (("small", "names several models"), ("smal1-2", r"did you mean acme/small-2")):
+        with pytest.raises(ConfigError, match=said):
+            known_model("--against", name, have)

@@ -73,5 +73,9 @@ def test_what_is_missing_is_named(model: Path) -> None:
         find_files(str(model), None, needed="adapter_config.json", what="adapter")
     with pytest.raises(ConfigError, match=r"model folder '\./nothing' does not exist"):
         find_model("./nothing", None)
+    with pytest.raises(ConfigError, match="model folder 'out/models/nothing' does not exist"):
+        find_model("out/models/nothing", None)
+    with pytest.raises(ConfigError, match=r"is a file; name the folder that holds it and config\.json"):
+        find_model(str(model / "config.json"), None)
     with pytest.raises(ConfigError, match="model 'made-org/absent' cannot be found"):
         find_model("made-org/absent", None)
