@@ -530,6 +530,10 @@ def _estimate_lines(planned: Planned, estimates: Sequence[Estimate]) -> Iterator
     for first, second, *numbers in rows:
         cells = (number.rjust(width) for number, width in zip(numbers, widths[2:], strict=True))
         yield "  ".join([first.ljust(widths[0]), second.ljust(widths[1]), *cells]).rstrip()
+    yield (
+        f"{sum(one.n_items for one in estimates):,} items in all; an item can take several requests, such as one for "
+        "each order of its options"
+    )
     yield from planned.notes
     if any(one.is_priced for one in estimates):
         yield price_line(estimates)

@@ -87,11 +87,12 @@ def load_comparable(
         is_own: Function that is True for the results of the model.
     """
     with steps("comparing with the board") as step:
+        what = "recomputing results, each once on this machine"
         loaded = load(
             roots,
             keys,
             memory,
-            progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
+            progress=lambda n_done, n_found: step(what, n_done, n_found),
             only=datasets,
         )
         for result in loaded.left_out:

@@ -70,6 +70,8 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         f"Measured with biasboard {importlib.metadata.version('biasboard')}.",
         *([] if summary.is_whole else ["**Only some items were asked: a first look, which gives no rank.**"]),
         markdown(summary).rstrip("\n"),
+        "A *useless predictor*, such as a coin, knows nothing of the question, and can get a perfect score in measures "
+        "of evenness. The one nearest to the ideal is shown, by its name.",
         f"![Headline measures of {name} with their 95 % intervals]({_FIGURE})",
     ]
     compared = _listed(comparisons(summary))
@@ -188,7 +190,7 @@ def model_index(summary: ModelSummary, *, page: str | None = None) -> str | None
         EvalResult(
             task_type=load_pages(benchmark.benchmark).hub_task,
             dataset_type=benchmark.dataset,
-            dataset_name=f"{benchmark.heading} ({conditions(benchmark)})",
+            dataset_name=f"{benchmark.heading} ({conditions(benchmark)}){_unranked(benchmark)}",
             dataset_config=measure.config,
             dataset_split="+".join(measure.splits) or None,
             # The tag under which a version is published.
@@ -208,6 +210,10 @@ def model_index(summary: ModelSummary, *, page: str | None = None) -> str | None
     if not results:
         return None
     return ModelCardData(model_name=summary.model, eval_results=results).to_yaml() + "\n"
+
+
+def _unranked(benchmark: BenchmarkSummary) -> str:
+    return f"; {placing_text(benchmark)}" if benchmark.rank is None else ""
 
 
 def _metric_name(measure: MeasureValue) -> str:

@@ -66,7 +66,8 @@ def _rows(summary: ModelSummary) -> Iterator[dict[str, JsonValue]]:
     }
     number = 0
     for benchmark in summary.benchmarks:
-        yield {"row": number, "heading": benchmark.heading, **(head if number == 0 else {})}
+        heading = benchmark.heading if benchmark.rank is not None else f"{benchmark.heading} (not ranked)"
+        yield {"row": number, "heading": heading, **(head if number == 0 else {})}
         number += 1
         for measure in benchmark.measures:
             yield {"row": number, "label": measure.label, **_cells(measure)}

@@ -23,6 +23,7 @@ from leaderboard.pages.latex import escape
 from leaderboard.pages.model_cards import METADATA, card_markdown, comparisons, model_index, write_card
 from leaderboard.pages.model_summary import summarise
 from leaderboard.pages.profile import best_useless_of
+from leaderboard.pages.summary_figure import summary_figure
 from leaderboard.pages.summary_forms import (
     frame,
     interval_of,
@@ -222,6 +223,15 @@ def test_every_part_of_a_card_holds_the_numbers_of_the_summary(whole: ModelSumma
             assert f"{abs(difference.lead):.3f} [" in sentence
         assert (f"{of.heading}: not compared" in card) == (of.why_not_compared is not None)
         assert placing_text(of) in html.unescape(card)
+
+
+def test_a_card_without_ranks_says_so_in_metadata_and_figure(whole: ModelSummary) -> None:
+    unranked = replace(
+        whole, benchmarks=tuple(replace(each, rank=None, why_unranked="for a reason") for each in whole.benchmarks)
+    )
+    assert "; no rank: for a reason" in re.sub(r"\s+", " ", model_index(unranked) or "")
+    assert "(not ranked)" in summary_figure(unranked)
+    assert "A *useless predictor*, such as a coin" in card_markdown(unranked)
 
 
 @pytest.mark.slow
