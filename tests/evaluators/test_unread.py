@@ -115,6 +115,7 @@ def test_the_share_of_unread_answers_and_of_refusals_is_told_with_one_of_each(
     assert "; try --prompt greedy-v1" in unparsed
     (refused,) = [line for line in lines if "were refusals" in line]
     assert refused.startswith(f"{counts.refused} of {N_ITEMS} items")
+    assert f"were refusals ({counts.refused} of {N_ITEMS} answers): " in refused
     assert DECLINED in refused
     assert not warnings(done)
     assert lines[-1].startswith("next:")

@@ -154,10 +154,24 @@ def notes(folder: Path, result: Result, advice: str) -> list[str]:
             first = _first(folder, result, status) if are_many(n, counts.items) else None
             if first is not None:
                 tail = f"; {advice}" if status == "unparsed" and advice else ""
+                if status == "refused":
+                    what += f" ({_refused_answers(folder, result)})"
                 lines.append(f"{_share(n, counts.items)} {what}: for example, {_shown_of(first)}{tail}")
     if are_many(counts.truncated, counts.items):
         lines.append(_cut(result, folder))
     return lines
+
+
+def _refused_answers(folder: Path, result: Result) -> str:
+    """Return how many answers refuse: an item without a reading may have other answers that do not."""
+    task, n_refused, n_answers = load_task(result.signature.task), 0, 0
+    for records in StoredParts(folder, result):
+        n_answers += len(records.owners)
+        # Only the refused items are read again, for reading all would take as long as the measures.
+        for record in records.rows(records.columns["status"].coded.is_one_of("refused").nonzero()[0]):
+            alone = (task.read((exchange,), result.signature.normalisation) for exchange in record.exchanges)
+            n_refused += sum(read.status == "refused" for read in alone)
+    return f"{n_refused:,} of {n_answers:,} answers"
 
 
 def _first(folder: Path, result: Result, *statuses: str) -> Record | None:
