@@ -5,7 +5,8 @@
 * *columns*: fields of many rows as arrays.
 * *command_line, options, progress, plain_text*: the commands' options, and what a terminal shows. *stopping*: signals.
 * *plugins*: finds plug-ins by the names of their files. *memory*: caches what the same code computed from the same
-  bytes. *hub*: the connection to the Hugging Face Hub.
+  bytes.
+* *hub*: downloads datasets of the Hugging Face Hub. *hub_repository*: a repository there, and changes to it.
 * *charts*: drawings for commands and pages, in which labels avoid each other.
 * *cue_search*: how far words, positions and lengths of texts predict their answers.
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from biasboard.ground.hub_repository import HubRepository
 from biasboard.ground.progress import steps
-from builders.publish.hub_repository import HubRepository
 from builders.publish.publishable import read_dataset
 from builders.publish.sending import plan_lines, publish
 from schemas.printed import with_format

@@ -7,7 +7,6 @@ and every text are checked too.
 from __future__ import annotations
 
 import csv
-import hashlib
 import importlib
 import json
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.files import sha256_file
+from biasboard.ground.hub_repository import LocalFile, local_files
 from biasboard.ground.progress import Report, silent
 from builders.dataset.card import BENCHMARK_FILE, card_problems
 from builders.dataset.croissant import CROISSANT_FILE, croissant_problems
@@ -29,20 +28,6 @@ from schemas.validate import problems
 _OF_EVERY_DATASET = (MANIFEST, CARD, REJECTS, CROISSANT_FILE, BENCHMARK_FILE)
 _MOST_ROWS = 1_000
 """Number of rows of a table that are read at once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalFile:
-    """A file of the folder."""
-
-    name: str
-    """Path in the repository."""
-    path: Path
-    size: int
-    sha256: str
-    """Hash by which the Hub identifies a large file."""
-    git_sha1: str
-    """Hash by which git, and so the Hub, identifies a small file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +65,7 @@ def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
     if faults := list(problems(folder)):
         rest = "" if len(faults) == 1 else f" (and {len(faults) - 1} more; biasboard validate {folder} lists them)"
         raise DataError(f"{faults[0]}{rest}")
-    files = {file.name: file for file in _files(folder)}
+    files = {file.name: file for file in local_files(folder)}
     # Those of every builder, since an edited manifest may name other sources.
     for protected in _protected():
         if set(protected.file_sha256s) & {file.sha256 for file in files.values()}:
@@ -125,25 +110,6 @@ def _described(manifest: Manifest) -> BuilderSource | None:
         (source for source in sources if source.name == given),
         next((source for source in sources if source.dataset == manifest.name), None),
     )
-
-
-def _files(folder: Path) -> Iterator[LocalFile]:
-    """Yield the files of a folder, sorted by name."""
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink():
-            raise DataError(f"{path}: is a link; put the file itself there, or remove it")
-        if path.is_dir():
-            continue
-        if not path.is_file():
-            raise DataError(f"{path}: is no regular file; remove it")
-        size = path.stat().st_size
-        # git hashes the content of a file after a header with its size.
-        git_sha1 = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                git_sha1.update(block)
-        yield LocalFile(name=name, path=path, size=size, sha256=sha256_file(path), git_sha1=git_sha1.hexdigest())
 
 
 def _check_listed(folder: Path, manifest: Manifest, names: Sequence[str]) -> None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError, RunError
+from biasboard.ground.hub_repository import HubFile, HubRepository, HubState, LocalFile, TryAgainError
 from biasboard.ground.plain_text import listed
 from builders.dataset.output import version_key
-from builders.publish.hub_repository import HubFile, HubRepository, HubState, TryAgainError
-from builders.publish.publishable import LocalDataset, LocalFile
+from builders.publish.publishable import LocalDataset
 from schemas.folders.dataset_folder import CARD, MANIFEST
 
 _MOST_TRIES = 6

@@ -7,6 +7,7 @@ else is sent. A failure that no retry can fix is a :class:`~biasboard.ground.err
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
+from biasboard.ground.files import sha256_file
 from biasboard.ground.hub import hub_fault, hub_host, hub_is_off
 from biasboard.ground.plain_text import one_line
-from builders.publish.publishable import LocalFile
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
@@ -39,6 +40,43 @@ class TryAgainError(Exception):
         self.reason = reason
         self.waits = waits
         """True if an immediate retry would fail again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalFile:
+    """A file to send."""
+
+    name: str
+    """Path in the repository."""
+    path: Path
+    size: int
+    sha256: str
+    """Hash by which the Hub identifies a large file."""
+    git_sha1: str
+    """Hash by which git, and so the Hub, identifies a small file."""
+
+
+def local_files(folder: Path) -> Iterator[LocalFile]:
+    """Yield the files of a folder, sorted by name; hidden files count too.
+
+    Raises:
+        DataError: the folder holds a link, or something that is no regular file.
+    """
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            raise DataError(f"{path}: is a link; put the file itself there, or remove it")
+        if path.is_dir():
+            continue
+        if not path.is_file():
+            raise DataError(f"{path}: is no regular file; remove it")
+        size = path.stat().st_size
+        # git hashes the content of a file after a header with its size.
+        git_sha1 = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                git_sha1.update(block)
+        yield LocalFile(name=name, path=path, size=size, sha256=sha256_file(path), git_sha1=git_sha1.hexdigest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
