@@ -473,7 +473,8 @@ class VerdictOnResult(Document):
     warnings: tuple[str, ...]
     belongs: Text | None
     """Folder of the result, relative to the folder of all accepted results."""
-    model: ModelId | None
+    model: Text | None
+    """Id of the model, with its revision and precision."""
     signature: Text | None
     provenance: Text | None
     records_sha256: Sha256 | None
