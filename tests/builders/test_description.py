@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from builders.build_command import check_input, target_folder
+from builders.build_command import Out, Overwrite, check_input, target_folder
 from builders.description import all_builders
 from tests import commands
 
@@ -46,7 +46,7 @@ def test_the_command_lists_builders_sources_and_terms(repository: Path) -> None:
 @pytest.mark.parametrize("name", [builder.name for builder in all_builders()])
 def test_options_that_all_builders_have_are_the_same(name: str) -> None:
     parameters = inspect.signature(importlib.import_module(f"builders.{name}.__main__").build).parameters
-    assert (parameters["out"].annotation, parameters["overwrite"].annotation) == ("Out", "Overwrite")
+    assert (parameters["out"].annotation, parameters["overwrite"].annotation) == (Out, Overwrite)
 
 
 def test_a_source_is_given_what_it_reads_and_nothing_else() -> None:

@@ -45,7 +45,7 @@ def test_many_classes_with_long_names_have_a_row_each_within_the_picture(tmp_pat
     shares = rng.dirichlet(np.ones(n_classes), len(targets))
     np.savez(tmp_path / "many.npz", probabilities=shares, labels=[names[one] for one in targets], classes=names)
     told = said("evaluate", tmp_path / "many.npz", "--plots", tmp_path / "plots")
-    assert "100 classes; --json prints all of them" in told
+    assert "100 classes; --format json prints all of them" in told
     picture = (tmp_path / "plots" / "classes.svg").read_text(encoding="utf-8")
     ends = re.findall(r'text-anchor="end" transform="translate\((-?[\d.]+),([\d.]+)\)"[^>]*>([^<]+)', picture)
     labels = {text: float(y) for _, y, text in ends if "…" in text}
