@@ -21,14 +21,17 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import model_identity
+from leaderboard.commands.verify import verdicts_document
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.comparisons import compare_scores
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.loading import load
 from leaderboard.verify.submissions import place_for, read_register, why_not_owner
 from leaderboard.verify.verdicts import Verdict, judge
+from schemas.documents.board import Rerun
 from schemas.documents.result import Model, Result
 from schemas.folders.run_folder import find_runs, read_result
+from schemas.printed import as_json
 from tests.commands import run
 from tests.evaluators.text_scoring import MadeScorer
 from tests.leaderboard.forging import Places, accepted, board, constant, forge, nudged, verdict
@@ -244,7 +247,7 @@ def test_pull_requests_that_change_something_else_are_rejected(
 def test_verdicts_of_a_pull_request_that_decides_about_itself_are_not_shown(
     tmp_path: Path, changed: str, said: str
 ) -> None:
-    (tmp_path / "verdicts.json").write_text('[{"state": "accepted", "place": "sound"}]')
+    (tmp_path / "verdicts.json").write_text(as_json(verdicts_document([Verdict(place="sound")])))
     (tmp_path / "changed").write_text(changed)
     command = ("-m", "leaderboard", "comment", tmp_path / "verdicts.json", "--changed", tmp_path / "changed")
     printed = run(*command, status=0).stdout
@@ -276,7 +279,8 @@ def accepting(places: Places, tmp_path: Path, rerun: dict[str, Any], place: Path
     place = place or place_for(read_result(places.honest))
     folder = Path(shutil.copytree(places.honest, tmp_path / "results" / place))
     report = tmp_path / "report.json"
-    report.write_text(json.dumps([{"result_sha256": sha256_file(folder / "result.json"), "rerun": rerun}]))
+    verdict = Verdict(place=str(folder), result_sha256=sha256_file(folder / "result.json"), rerun=Rerun(**rerun))
+    report.write_text(as_json(verdicts_document([verdict])))
     command = ["-m", "leaderboard", "accept", str(place), "--owner", "acme-bot"]
     return [*command, "--report", report, "--results", tmp_path / "results"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -17,15 +16,18 @@ from evaluators.models.parity import tolerance_for
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.task import load_task
 from leaderboard.commands.accept import accept
+from leaderboard.commands.verify import verdicts_document
 from leaderboard.verify.comparisons import _agree, rerun
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook, write_key
 from leaderboard.verify.loading import load
 from leaderboard.verify.submissions import place_for
+from leaderboard.verify.verdicts import Verdict
 from schemas.documents.record import Record
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
+from schemas.printed import as_json
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.pronoun_records import recorded, sentences
@@ -127,8 +129,8 @@ def test_the_board_says_that_answers_were_rerun(world: World, tmp_path: Path) ->
     for name, n_agreeing in (("all", 60), ("most", 59)):
         made = replace(found.rerun, n_agreeing=n_agreeing)
         report = tmp_path / f"{name}.json"
-        fields = {field: getattr(made, field) for field in made.__dataclass_fields__}
-        report.write_text(json.dumps([{"result_sha256": sha256_file(folder / "result.json"), "rerun": fields}]))
+        verdict = Verdict(place=str(folder), result_sha256=sha256_file(folder / "result.json"), rerun=made)
+        report.write_text(as_json(verdicts_document([verdict])))
         accept([place.as_posix()], owner="acme-bot", report=report, results=tmp_path / "results")
         book = KeyBook(world.places.keys)
         (entry,) = load([Root(tmp_path / "results", "accepted")], book, Memory(None)).entries
