@@ -10,9 +10,11 @@ of plug-ins, which imports our modules and then forks the commands.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
 import json
+import multiprocessing.util
 import os
 import runpy
 import signal
@@ -22,7 +24,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 PACKAGES = ("biasboard", "schemas", "builders", "evaluators", "leaderboard")
 IMPORTED = (
@@ -73,6 +75,7 @@ def imported(modules: Sequence[str]) -> None:
 def serve(line: socket.socket) -> None:
     """Import our modules, and run commands until the other side ends; returns only in a child, which runs one."""
     imported(modules_of_ours())
+    compile_templates()
     while True:
         message, streams, _, _ = socket.recv_fds(line, 1 << 24, 3)
         if not message:
@@ -103,8 +106,18 @@ def modules_of_ours() -> list[str]:
     return [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
 
 
+def compile_templates() -> None:
+    """Read the templates of pages, which takes a fifth of a small board."""
+    from leaderboard.pages.rendering import templates
+
+    for name in templates().list_templates():
+        templates().get_template(name)
+
+
 def become(command: dict[str, Any]) -> None:
     """Take over the arguments, the folder and the environment of a command."""
+    if command["own_group"]:
+        os.setpgid(0, 0)
     # Whoever runs the tests in the background may have told them to ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(command["cwd"])
@@ -117,6 +130,55 @@ def become(command: dict[str, Any]) -> None:
     places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
     sys.path[:0] = [command["cwd"], *places]
     sys.argv = arguments
+    # A copy of a process that holds torch takes longer than what it would spare, and asking a model needs no workers.
+    if "torch" not in sys.modules:
+        keep_fork_server_ready()
+
+
+def keep_fork_server_ready() -> None:
+    """Let the server from which ``leaderboard.verify.isolation`` forks its workers be a copy of this process.
+
+    A fresh one imports the same modules again, for 3 s. The copy is made now, while there are no threads whose locks it
+    would inherit, and waits until it is wanted; it ends with this process.
+    """
+    ours, theirs = socket.socketpair()
+    copy = os.fork()
+    if copy == 0:
+        ours.close()
+        serve_workers(theirs)
+    theirs.close()
+    util: Any = multiprocessing.util
+    spawn = util.spawnv_passfds
+
+    def spawn_or_wake(path: bytes, arguments: Sequence[str], passed: Sequence[int]) -> Any:
+        program = arguments[-1]
+        if "multiprocessing.forkserver" not in program:
+            return spawn(path, arguments, passed)
+        # Another one later would be fresh.
+        util.spawnv_passfds = spawn
+        socket.send_fds(ours, [json.dumps([program, passed]).encode()], passed)
+        return copy
+
+    util.spawnv_passfds = spawn_or_wake
+
+
+def serve_workers(line: socket.socket) -> NoReturn:
+    """Wait for the program of a server of workers and its open files, and run it under the same numbers of files."""
+    status = 1
+    try:
+        message, received, _, _ = socket.recv_fds(line, 1 << 20, 8)
+        if message:
+            program, wanted = json.loads(message)
+            # First out of the way of one another.
+            moved = [fcntl.fcntl(number, fcntl.F_DUPFD, 1_000) for number in received]
+            for source, number in zip(moved, wanted, strict=True):
+                os.dup2(source, number)
+            for number in {*moved, *received}.difference(wanted):
+                os.close(number)
+            exec(program, {"__name__": "__main__"})
+        status = 0
+    finally:
+        os._exit(status)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -159,7 +160,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     Raises:
         ConfigError: a hand-written page asks for a block that does not exist, or has the path of a generated one.
     """
-    environment = _environment()
+    environment = templates()
     exported = _exports(view, report)
     exported |= {badge.path: badge.svg for of_model in view.badges.values() for badge in of_model}
     if (fed := feed(view.lately, view.address)) is not None:
@@ -189,7 +190,9 @@ def copies(view: View) -> dict[str, Path]:
     }
 
 
-def _environment() -> jinja2.Environment:
+@cache
+def templates() -> jinja2.Environment:
+    """Return the templates of pages, which are read once."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("leaderboard.pages"),
         autoescape=True,

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 
 from leaderboard.model_facts import facts_of
 from leaderboard.pages.model_list import listed_models
-from leaderboard.pages.rendering import View, _environment, generate, make_view
+from leaderboard.pages.rendering import View, generate, make_view, templates
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from tests.commands import REPOSITORY
@@ -115,7 +115,7 @@ def filtered(browser: Browser) -> Page:
         "{% endfor %}<tr><th>uniform</th></tr></tbody></table></div>"
     )
     rows = list(zip(MODELS, ("reproduced recomputed", "recomputed", "reported", "recomputed"), strict=True))
-    html = _environment().from_string(source).render(rows=rows)
+    html = templates().from_string(source).render(rows=rows)
     page = browser.new_page()
     page.route("http://board.example/**", lambda route: route.fulfill(body=html, content_type="text/html"))
     return page

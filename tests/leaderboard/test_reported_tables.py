@@ -13,7 +13,7 @@ from biasboard.ground.errors import DataError
 from evaluators.benchmark import benchmarks
 from leaderboard import reported_tables as loader
 from leaderboard.model_facts import facts_of
-from leaderboard.pages.rendering import _environment
+from leaderboard.pages.rendering import templates
 from leaderboard.reported_tables import reported_tables
 from schemas.documents.reported_table import ReportedTable
 
@@ -116,7 +116,7 @@ def test_a_faulty_file_gets_one_clear_line(file: Path, text: str, words: str) ->
 
 
 def rendered(benchmark: str) -> str:
-    return _environment().get_template("reported.html.j2").render(benchmark=benchmark)
+    return templates().get_template("reported.html.j2").render(benchmark=benchmark)
 
 
 def test_a_quoted_table_is_hatched_with_its_source_and_has_no_rank(file: Path) -> None:
