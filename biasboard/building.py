@@ -14,9 +14,6 @@ from builders.__main__ import list_builders
 from builders.description import BUILDERS, Builder, BuilderSource
 from schemas.folders.dataset_folder import MANIFEST
 
-_NO_BUILDERS = ("publish",)
-"""Commands of the package that build nothing; each is a command of biasboard itself."""
-
 
 def builder_application(name: str) -> typer.Typer:
     """Return the command line of a builder.
@@ -47,7 +44,7 @@ def build_if_missing(builder: Builder, source: BuilderSource, folder: Path) -> b
 
 
 def _commands() -> dict[str, LazyCommand]:
-    commands = {name: _command(name) for name in BUILDERS.names() if name not in _NO_BUILDERS}
+    commands = {name: _command(name) for name in BUILDERS.names()}
     return {name: command for name, command in commands.items() if command is not None}
 
 

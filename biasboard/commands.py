@@ -19,8 +19,7 @@ app = command_group(
         ),
         "card": LEADERBOARD["card"],
         "publish": LazyCommand(
-            "builders.publish.__main__:app",
-            "Publish a dataset on the Hugging Face Hub: one commit, and a tag of its version.",
+            "biasboard.publishing:publish", "Publish a dataset, or the results of runs, on the Hugging Face Hub."
         ),
         # Renamed, because the board has a command export too, for results.
         **{"questions" if name == "export" else name: command for name, command in EVALUATORS.items()},

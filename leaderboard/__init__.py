@@ -1,8 +1,9 @@
 """The leaderboard: checks results, recomputes their metrics, ranks comparable results and writes the site.
 
 *verify* turns results into entries whose numbers follow from stored answers, *ranking* makes tables of these, and
-*pages* makes the site; *formats* exports results for others. *benchmark_pages* (``benchmarks/``) and *result_format*
-(``formats/``) are the interfaces of their plug-ins, *benchmark_figures* the figures that the former can describe,
+*pages* makes the site; *formats* exports results for others, and *publish* publishes them on the Hugging Face Hub.
+*benchmark_pages* (``benchmarks/``) and *result_format* (``formats/``) are the interfaces of their plug-ins,
+*benchmark_figures* the figures that the former can describe,
 *label_figures* those that benchmarks of labels share, and *findings* the sentences that they can compute.
 *model_facts* reads ``models/``, a file for each model, and *reported_tables* reads ``reported/``, a file for each table
 quoted from a paper, both through *toml_documents*.

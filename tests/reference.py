@@ -23,7 +23,6 @@ MODULES = (
         "builders",
         "builders.gifi",
         "builders.image_labels",
-        "builders.publish",
         "builders.superni",
         "builders.synthbias",
     ),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunE
 from biasboard.ground.files import sha256_file
 from biasboard.ground.hub import hub_fault, hub_host, hub_is_off
 from biasboard.ground.plain_text import one_line
+from biasboard.ground.progress import working
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
@@ -70,13 +70,23 @@ def local_files(folder: Path) -> Iterator[LocalFile]:
             continue
         if not path.is_file():
             raise DataError(f"{path}: is no regular file; remove it")
-        size = path.stat().st_size
-        # git hashes the content of a file after a header with its size.
-        git_sha1 = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                git_sha1.update(block)
-        yield LocalFile(name=name, path=path, size=size, sha256=sha256_file(path), git_sha1=git_sha1.hexdigest())
+        yield local_file(path, name)
+
+
+def local_file(path: Path, name: str) -> LocalFile:
+    """Return a file to send, with its hashes.
+
+    Args:
+        path: The file.
+        name: Its path in the repository.
+    """
+    size = path.stat().st_size
+    # git hashes the content of a file after a header with its size.
+    git_sha1 = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            git_sha1.update(block)
+    return LocalFile(name=name, path=path, size=size, sha256=sha256_file(path), git_sha1=git_sha1.hexdigest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,13 +173,15 @@ class HubRepository:
                 if isinstance(entry, RepoFile)
             }
 
-    def content(self, name: str, revision: str) -> bytes:
-        """Read a small file of a commit."""
-        with self._asking("reading"), tempfile.TemporaryDirectory() as folder:
-            path = self._api.hf_hub_download(
-                self.repo, name, repo_type=_TYPE, revision=revision, local_dir=folder, force_download=True
+    def contents(self, names: Sequence[str], revision: str) -> dict[str, bytes]:
+        """Read small files of a commit, by name; those of an earlier call come from the Hub's cache."""
+        if not names:
+            return {}
+        with self._asking("reading"), working(f"reading {self.repo}"):
+            folder = self._api.snapshot_download(
+                self.repo, repo_type=_TYPE, revision=revision, allow_patterns=list(names)
             )
-            return Path(path).read_bytes()
+            return {name: Path(folder, name).read_bytes() for name in names}
 
     def commits(self, title: str) -> list[str]:
         """Read the commits of the main branch with a title, the latest first."""

@@ -1,1 +1,1 @@
-"""One file for each command of ``python -m leaderboard``, under the name of the command."""
+"""One file for each command of ``python -m leaderboard``, under the name of the command, and what several share."""

@@ -14,7 +14,8 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import why_insufficient
-from leaderboard.verify.submissions import acceptances, place_for, read_register, why_not_owner, write_register
+from leaderboard.verify.public_files import place_for
+from leaderboard.verify.submissions import acceptances, read_register, why_not_owner, write_register
 from schemas.documents.board import Acceptance, Decision
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT, read_result

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import datetime
 import shlex
-import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
+from typing_extensions import override
 
 from biasboard.ground.command_line import one_line_errors
-from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.memory import machine_memory
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.hub_publishing import Publication, publish
+from biasboard.ground.hub_repository import HubRepository, HubState, LocalFile, local_file
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.folder_options import KeysFolder
 from leaderboard.commands.key_secret_option import KeySecretFile
+from leaderboard.commands.sound_runs import ensure_sound
 from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
-from leaderboard.verify.keys import KeyBook, open_book
+from leaderboard.verify.keys import open_book
+from leaderboard.verify.public_files import public_files
 from leaderboard.verify.submissions import Prepared, Statement, prepare, write_prepared
-from leaderboard.verify.verdicts import judge
 from schemas.folders.run_folder import finished_runs
 from schemas.printed import with_format
 
@@ -87,7 +89,7 @@ def submit(
     target = board or _OUTBOX
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
-    _verify(runs, open_book(keys or keys_folder(), datasets, key_secret), results or results_folder())
+    ensure_sound(runs, open_book(keys or keys_folder(), datasets, key_secret), results or results_folder())
     statement = Statement(contact, model_card, train_data_disclosure)
     version = metadata.version("biasboard")
     today = datetime.date.today()
@@ -95,7 +97,8 @@ def submit(
         prepared = []
         for number, folder in enumerate(runs):
             step("preparing results", number, len(runs))
-            made = prepare(folder, statement, Path(scratch), today=today, version=version, withhold=withhold_texts)
+            public = public_files(folder, Path(scratch), withhold=withhold_texts)
+            made = prepare(public, statement, today=today, version=version)
             prepared.append(made)
             _show(made)
         if dry_run:
@@ -106,39 +109,39 @@ def submit(
     if pr == "git":
         print("\n".join(_git_commands(prepared, target)))
     elif pr == "hub":
-        print(f"opened {_open_on_hub(prepared, target, repo or '')}")
+        repository = HubRepository(repo or "")
+        repository.check_token()
+        publish(_Submissions(prepared, target), repository, pull_request=True, say=print)
     elif board is None:
         print(f"next: copy it into {RESULTS} of a clone of the board's repository, or the same command with --pr hub")
     else:
         print("next: biasboard board, or the same command with --pr git or --pr hub")
 
 
-def _verify(runs: Sequence[Path], book: KeyBook, results: Path) -> None:
-    """Verify all runs, compare them with the accepted results, and say what a reader will be warned of.
+class _Submissions(Publication):
+    """Written submissions, as a pull request in the repository that takes them."""
 
-    Raises:
-        DataError: a run is rejected.
-    """
-    with steps("verifying results") as step:
+    def __init__(self, prepared: Sequence[Prepared], results: Path) -> None:
+        self.title = f"Submit {prepared[0].public.place.parts[1]}"
+        self._files = {
+            name: local_file(path, name)
+            for one in prepared
+            for path in sorted((results / one.public.place).iterdir())
+            for name in [(one.public.place / path.name).as_posix()]
+        }
 
-        def advance(n_done: int, n: int) -> None:
-            step("verifying results", n_done, n)
-
-        verdicts = list(judge(runs, book, machine_memory(), against=results, advance=advance))
-    for verdict in verdicts:
-        if verdict.reason is not None:
-            raise DataError(f"{verdict.place}: would be rejected: {verdict.reason}")
-        for warning in verdict.warnings:
-            print(f"warning: {verdict.place}: {warning}", file=sys.stderr)
+    @override
+    def files_for(self, repository: HubRepository, state: HubState | None) -> Mapping[str, LocalFile]:
+        return self._files
 
 
 def _show(prepared: Prepared) -> None:
-    print(f"{prepared.run} -> {prepared.place}")
-    if prepared.withheld is not None:
-        print(f"  hashes in place of the texts: {prepared.withheld}")
-    for file in prepared.files:
+    public, submission = prepared.public, prepared.submission
+    print(f"{public.run} -> {public.place}")
+    if public.withheld is not None:
+        print(f"  hashes in place of the texts: {public.withheld}")
+    for file in public.files:
         print(f"  {file.name}: {file.stat().st_size / 1000:,.0f} kB")
-    submission = prepared.submission
     print(
         f"  submission.json: contact {submission.contact}, model card {submission.model_card}, "
         f"run on {submission.run_date}"
@@ -147,27 +150,13 @@ def _show(prepared: Prepared) -> None:
 
 def _git_commands(prepared: Sequence[Prepared], results: Path) -> list[str]:
     """Return the commands that bring the results to a code host, on a branch of their own."""
-    first = prepared[0]
-    branch = f"submit-{first.place.parts[1]}-{first.submission.result_sha256[:8]}"
-    places = " ".join(shlex.quote(str(results / one.place)) for one in prepared)
+    model = prepared[0].public.place.parts[1]
+    branch = f"submit-{model}-{prepared[0].submission.result_sha256[:8]}"
+    places = " ".join(shlex.quote(str(results / one.public.place)) for one in prepared)
     return [
         "run these, then open a pull request:",
         f"  git switch --create {shlex.quote(branch)}",
         f"  git add {places}",
-        f"  git commit --message {shlex.quote(f'Submit {first.place.parts[1]}')}",
+        f"  git commit --message {shlex.quote(f'Submit {model}')}",
         f"  git push --set-upstream origin {shlex.quote(branch)}",
     ]
-
-
-def _open_on_hub(prepared: Sequence[Prepared], results: Path, repo: str) -> str:
-    """Open a pull request in a dataset repository of the Hub, and return its address."""
-    from huggingface_hub import CommitOperationAdd, HfApi
-
-    operations = [
-        CommitOperationAdd(path_in_repo=(one.place / path.name).as_posix(), path_or_fileobj=str(path))
-        for one in prepared
-        for path in sorted((results / one.place).iterdir())
-    ]
-    title = f"Submit {prepared[0].place.parts[1]}"
-    opened = HfApi().create_commit(repo, operations, commit_message=title, repo_type="dataset", create_pr=True)
-    return str(opened.pr_url)

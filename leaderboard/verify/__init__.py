@@ -19,7 +19,9 @@ A number on the board is never that of a ``result.json``: it is computed again f
       v
     loading                   all results of a board, or a line for each that is left out
 
-What people decide about results: *submissions* prepares them, finds what a pull request changes, reads who submits
+What leaves a machine: *public_files* chooses the files of a run that may be published.
+
+What people decide about results: *submissions* finds what a pull request changes, reads who submits
 what, and holds what maintainers accepted; *verdicts* accepts or rejects them, and compares them with those that are
 there. *comparisons* asks a model again, scores texts again, and makes results without their texts again from the runs
 that have them.

@@ -1,4 +1,4 @@
-"""Prepares results, finds what a pull request changes, and keeps what submitters say and maintainers decide."""
+"""Finds what a pull request changes, and keeps what submitters say and maintainers decide."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -15,14 +14,11 @@ from typing import NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing_folder, sha256_file
-from evaluators.benchmark import load_benchmark
-from evaluators.runs.measure.stored_results import write_without_texts
-from evaluators.runs.plan.plan import run_folder
 from leaderboard.verify.board_files import KEYS, RESULTS
-from leaderboard.verify.intake import Searched, check_own_file, files_of, results_in
+from leaderboard.verify.intake import Searched, check_own_file, results_in
+from leaderboard.verify.public_files import PublicFiles
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import Acceptance, Register, Submission
-from schemas.documents.result import Result, Signature
 from schemas.files import contract
 from schemas.folders.run_folder import REGISTER, RESULT, SUBMISSION, find_runs, path_of, read_result
 
@@ -42,63 +38,35 @@ class Statement(NamedTuple):
 class Prepared(NamedTuple):
     """A result that is ready to be submitted."""
 
-    run: Path
-    place: Path
-    """Folder relative to that of all accepted results, determined by the dataset, the model and the signature."""
-    files: tuple[Path, ...]
-    """Files to publish; everything else in the folder of the run stays behind."""
+    public: PublicFiles
     submission: Submission
-    withheld: str | None
-    """Why hashes are published instead of the texts; None if the texts are published."""
 
 
-def prepare(
-    run: Path, statement: Statement, scratch: Path, *, today: datetime.date, version: str, withhold: bool = False
-) -> Prepared:
-    """Choose which files of a run to publish, and where.
+def prepare(public: PublicFiles, statement: Statement, *, today: datetime.date, version: str) -> Prepared:
+    """Add the words of a submitter to the files of a run that may be published.
 
     Args:
-        run: Folder of a finished run.
-        statement: The words of the submitter.
-        scratch: Existing folder for files that are made for the submission; the caller removes it after they are used.
+        public: The files.
+        statement: The words.
         today: Date of the submission.
         version: Version of biasboard.
-        withhold: True to publish hashes instead of the generated texts, even if the benchmark does not ask for that.
 
     Raises:
-        DataError: the run is incomplete, the statement is invalid, or there are no texts to withhold.
+        DataError: the run is incomplete, or the statement is invalid.
     """
-    result = read_result(run)
-    run_date = datetime.date.fromtimestamp(path_of(run, result.records).stat().st_mtime)
-    reason = load_benchmark(result.signature.benchmark).withheld.get(result.signature.dataset)
-    source = run
-    if reason is not None or withhold:
-        reason = reason or "as --withhold-texts asks"
-        source = Path(tempfile.mkdtemp(dir=scratch))
-        result = write_without_texts(run, source, with_prompts=not hides_prompts(result.signature))
-    files = [source / RESULT, *(path_of(source, file) for file in files_of(result).values())]
+    answered = path_of(public.run, read_result(public.run).records).stat().st_mtime
     submission = Submission(
         schema_version=SCHEMA_VERSION,
         contact=statement.contact,
         model_card=statement.model_card,
         train_data_disclosure=statement.train_data_disclosure,
-        run_date=run_date.isoformat(),
+        run_date=datetime.date.fromtimestamp(answered).isoformat(),
         submitted=today.isoformat(),
         biasboard=version,
-        result_sha256=sha256_file(source / RESULT),
+        result_sha256=sha256_file(public.files[0]),
     )
     contract.check(submission, where=SUBMISSION)
-    return Prepared(run, place_for(result), tuple(files), submission, reason)
-
-
-def hides_prompts(signature: Signature) -> bool:
-    """Return True if the prompts of a dataset must be withheld like the texts that answer them."""
-    return signature.dataset in load_benchmark(signature.benchmark).withheld
-
-
-def place_for(result: Result) -> Path:
-    """Return the folder of a result below that of all accepted results."""
-    return run_folder(Path(), result.signature, result.model)
+    return Prepared(public, submission)
 
 
 def write_prepared(prepared: Prepared, results: Path) -> Path:
@@ -110,12 +78,12 @@ def write_prepared(prepared: Prepared, results: Path) -> Path:
     Raises:
         DataError: another result is there.
     """
-    target = results / prepared.place
+    target = results / prepared.public.place
     if target.exists() and sha256_file(target / RESULT) != prepared.submission.result_sha256:
         raise DataError(f"{target}: another result of this model lies here; a maintainer has to settle which counts")
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(target) as temporary:
-        for file in prepared.files:
+        for file in prepared.public.files:
             shutil.copyfile(file, temporary / file.name)
         strict_json.write(temporary / SUBMISSION, contract.dump(prepared.submission))
     return target

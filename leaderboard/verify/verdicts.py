@@ -13,13 +13,15 @@ from typing import Literal, TypeAlias
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
+from biasboard.ground.plain_text import listed
 from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, claimed_identity, label_of, model_label
 from leaderboard.verify.intake import FAULTS, Searched, read_untrusted, results_at, strange_files
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import Outcome, verified_apart
+from leaderboard.verify.public_files import place_for
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
-from leaderboard.verify.submissions import appearance, changes, place_for, read_submission
+from leaderboard.verify.submissions import appearance, changes, read_submission
 from schemas.documents.board import Rerun
 from schemas.documents.result import Result, metric_key
 from schemas.folders.run_folder import RESULT, find_runs, read_parts
@@ -226,7 +228,7 @@ def warnings_of(entry: Entry) -> Iterator[str]:
     stored = {metric_key(metric) for metric in entry.result.metrics}
     lacking = sorted({name for name, _ in entry.metrics.keys() - stored})
     if lacking:
-        yield f"metrics that it leaves out were computed from its records: {', '.join(lacking)}"
+        yield f"metrics that it leaves out were computed from its records: {listed(lacking, most=5)}"
     if entry.earlier:
         names = sorted({f"{metric.name} {metric.version}" for metric in entry.earlier})
         yield f"metrics of other versions were computed again: {', '.join(names)}"

@@ -20,7 +20,7 @@ from builders.image_labels import cifar, drafts
 from builders.image_labels.drafts import Options
 from builders.image_labels.images import check_labels, label_words
 from builders.image_labels.items import Sizes
-from builders.publish.publishable import check_manifest
+from builders.publishable import check_manifest
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files.pictures import decoded
 from schemas.files.row_files import read_rows

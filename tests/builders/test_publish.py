@@ -7,14 +7,13 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
-from tests.builders.fake_hub import READER, WRITER, Commit, FakeHub, Fault, Repository, serving
 from tests.commands import run, started
+from tests.fake_hub import READER, WRITER, Commit, FakeHub, Fault, Repository, serving, variables
 
 REPO = "acme/synthbias"
 
@@ -44,15 +43,10 @@ def hub() -> Iterator[FakeHub]:
         yield hub
 
 
-def variables(hub: FakeHub, home: Path, token: str | None = WRITER) -> dict[str, Any]:
-    told = {"HF_ENDPOINT": hub.address, "HF_HUB_DISABLE_XET": "1", "HF_HOME": str(home)}
-    return {**told, "HF_HUB_OFFLINE": None, "HF_TOKEN": token}
-
-
 def call(
     hub: FakeHub, folder: Path, *options: str, token: str | None = WRITER, status: int = 0
 ) -> subprocess.CompletedProcess[str]:
-    words = ("-m", "builders.publish", folder, "--repo", REPO, *options)
+    words = ("-m", "biasboard", "publish", folder, "--repo", REPO, *options)
     told = variables(hub, folder.parent / "home", token)
     done = run(*words, cwd=folder.parent, status=status, timeout=100, **told)
     assert "Traceback" not in done.stderr
@@ -217,7 +211,9 @@ def test_killed_between_commit_and_tag_the_rerun_tags(hub: FakeHub, first: Path,
         end.wait(60)
 
     hub.faults["tag"].append(Fault(503, first=wait))
-    with started("-m", "builders.publish", first, "--repo", REPO, **variables(hub, first.parent / "home")) as command:
+    with started(
+        "-m", "biasboard", "publish", first, "--repo", REPO, **variables(hub, first.parent / "home")
+    ) as command:
         assert reached.wait(60)
         command.kill()
     end.set()
@@ -354,6 +350,6 @@ def test_what_is_no_repository_or_no_hub_is_one_line(hub: FakeHub, first: Path) 
         (REPO, {"HF_HUB_OFFLINE": "1"}, "HF_HUB_OFFLINE forbids asking the Hub; unset it", 1),
         (REPO, {"HF_ENDPOINT": "http://127.0.0.1:9"}, "the Hub at 127.0.0.1:9 cannot be reached", 3),
     ):
-        done = run("-m", "builders.publish", first, "--repo", repo, timeout=60, **{**told, **added})
+        done = run("-m", "biasboard", "publish", first, "--repo", repo, timeout=60, **{**told, **added})
         assert (done.returncode, done.stderr.count("\n")) == (status, 1)
         assert said in done.stderr

@@ -12,7 +12,7 @@ import pytest
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from builders.dataset.output import write_dataset
-from builders.publish.publishable import read_dataset
+from builders.publishable import read_dataset
 from builders.synthbias import embedded
 from schemas.documents.dataset import Manifest
 

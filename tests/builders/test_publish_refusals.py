@@ -23,7 +23,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.progress import silent
 from builders.dataset.output import Draft, ExtraFile, write_dataset
 from builders.dataset.protected import ProtectedSource, digest, digests_of, holds_protected, packed
-from builders.publish.publishable import read_dataset
+from builders.publishable import read_dataset
 from builders.superni import drafts as superni
 from builders.synthbias import PROTECTED, PUBLISHED_SHA256, embedded, published, winobias
 from builders.synthbias.generation.generated import Limits, check
@@ -166,7 +166,7 @@ def test_a_text_is_known_in_other_pronouns_and_inside_a_prompt(text: str, is_kno
 def say(plug_ins: Path, folder: Path) -> str:
     """Read a folder in a process that has plug-ins, and return what is said against publishing it."""
     program = (
-        "import sys\nfrom pathlib import Path\nfrom builders.publish.publishable import read_dataset\n"
+        "import sys\nfrom pathlib import Path\nfrom builders.publishable import read_dataset\n"
         "from biasboard.ground.errors import DataError\n"
         "try: print('may be published', len(read_dataset(Path(sys.argv[1])).files))\n"
         "except DataError as error: print(error)\n"
@@ -283,7 +283,7 @@ def test_a_listed_file_with_a_protected_text_is_refused(
     folder = tmp_path / "d"
     write_dataset(dataclasses.replace(draft, extra_files=(file,)), folder)
     assert name in read_dataset(folder).files
-    monkeypatch.setattr("builders.publish.publishable._protected", lambda: [closed])
+    monkeypatch.setattr("builders.publishable._protected", lambda: [closed])
     assert refusal(folder).startswith(f"{folder / name}: {place}".removesuffix(": ") + ": has a text of Closed")
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from biasboard.ground import strict_json
-from builders.publish.publishable import read_dataset
+from builders.publishable import read_dataset
 from builders.synthbias.embedded import DATASET_VERSION
 from tests import commands
 

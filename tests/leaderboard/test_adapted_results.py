@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 import shutil
@@ -22,10 +21,10 @@ from leaderboard.verify.comparisons import rerun
 from leaderboard.verify.entries import Entry, Root, model_label
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
-from leaderboard.verify.submissions import Statement, prepare, write_prepared
 from leaderboard.verify.verdicts import judge
 from tests.evaluators.adapted import NO_EXAMPLES, SOME_EXAMPLES, train, twin_dataset, twin_plans
 from tests.evaluators.made_data import save_tiny_llama
+from tests.leaderboard.handed_in import hand_in
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("peft", reason="the extra train is not installed")
@@ -65,9 +64,7 @@ def test_an_honest_result_is_verified_and_handed_on_with_its_list(root: Path, tm
     for prompt in (NO_EXAMPLES, SOME_EXAMPLES):
         folder = run_of(root, prompt)
         assert reason(folder, root) == ""
-        statement = Statement("bot@example.org", "https://example.org/card", None)
-        prepared = prepare(folder, statement, tmp_path, today=datetime.date(2026, 1, 2), version="0.1.0")
-        handed = write_prepared(prepared, tmp_path / "results")
+        handed = hand_in(folder, tmp_path / "results")
         assert (handed / "adapters.json").read_bytes() == (root / "adapters" / "adapters.json").read_bytes()
         assert reason(handed, root) == ""
 

@@ -26,7 +26,8 @@ from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.comparisons import compare_scores
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.loading import load
-from leaderboard.verify.submissions import place_for, read_register, why_not_owner
+from leaderboard.verify.public_files import place_for
+from leaderboard.verify.submissions import read_register, why_not_owner
 from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.board import Rerun
 from schemas.documents.result import Model, Result

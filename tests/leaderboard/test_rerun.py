@@ -21,7 +21,7 @@ from leaderboard.verify.comparisons import _agree, rerun
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook, write_key
 from leaderboard.verify.loading import load
-from leaderboard.verify.submissions import place_for
+from leaderboard.verify.public_files import place_for
 from leaderboard.verify.verdicts import Verdict
 from schemas.documents.record import Record
 from schemas.documents.result import Model

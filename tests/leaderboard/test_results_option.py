@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from leaderboard.commands.results_option import accepted_results
-from tests.builders.fake_hub import FakeHub, serving
 from tests.commands import run
+from tests.fake_hub import FakeHub, serving
 
 REGISTERED = {
     "place": "made@1.0.0/acme__small/type2",

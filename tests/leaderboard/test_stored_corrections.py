@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 import shutil
@@ -15,9 +14,9 @@ import pytest
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure.rescoring import rescore
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.submissions import Statement, prepare, write_prepared
 from leaderboard.verify.verdicts import judge
 from tests.evaluators.label_data import made_dataset
+from tests.leaderboard.handed_in import hand_in
 from tests.suites.commands import ask
 
 PROMPT = "release-4096b-k8-set0-v1"
@@ -73,9 +72,7 @@ def test_the_corrections_of_both_tasks_are_stored_handed_on_and_verified(
     assert [(one["config"], one["calibration"]) for one in stored] == [("two", "gini"), ("letters", "gini")]
     assert all(one["n_items"] > 20 and max(one["weights"]) == 1.0 for one in stored)
     assert reason(folder, root) == ""
-    statement = Statement("bot@example.org", "https://example.org/card", None)
-    prepared = prepare(folder, statement, tmp_path, today=datetime.date(2026, 1, 2), version="0.1.0")
-    handed = write_prepared(prepared, tmp_path / "results")
+    handed = hand_in(folder, tmp_path / "results")
     assert (handed / "corrections.json").read_bytes() == (folder / "corrections.json").read_bytes()
     assert reason(handed, root) == ""
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import huggingface_hub
 import pytest
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from leaderboard.commands import submit as command
-from leaderboard.verify.submissions import Statement, prepare, write_prepared
 from tests.commands import run
+from tests.fake_hub import READER, Fault, serving, variables
+from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
@@ -117,34 +114,33 @@ def test_all_missing_options_are_named_at_once(places: Places) -> None:
 
 
 @pytest.mark.slow
-def test_a_pull_request_on_the_hub_holds_exactly_the_written_files(
-    places: Places, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[tuple[Any, ...]] = []
-
-    class Api:
-        def create_commit(self, repo: str, operations: list[Any], **options: Any) -> Any:
-            calls.append((repo, [one.path_in_repo for one in operations], options))
-            return SimpleNamespace(pr_url="https://hub.example/pr/1")
-
-    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    monkeypatch.chdir(places.root)
-    command.submit([places.run], TOLD[1], TOLD[3], pr="hub", repo="acme/results")
-    ((repo, paths, options),) = calls
-    (folder,) = (path.parent for path in places.results.rglob("result.json"))
-    assert repo == "acme/results"
-    assert paths == [path.relative_to(places.results).as_posix() for path in sorted(folder.iterdir())]
-    assert (options["create_pr"], options["repo_type"]) == (True, "dataset")
+def test_a_pull_request_on_the_hub_holds_exactly_the_written_files(places: Places) -> None:
+    with serving() as hub:
+        repository = hub.new("acme/results", {"theirs.md": b"kept"})
+        hub.faults["commit"].append(Fault(500, after=True))
+        told, words = variables(hub, places.root / "home", READER), ("--pr", "hub", "--repo", "acme/results")
+        done = run("-m", "leaderboard", "submit", places.run, *TOLD, *words, cwd=places.root, status=0, **told)
+        # The Hub failed after it had opened the pull request, and no second one was made.
+        assert f"is open already: {hub.address}/datasets/acme/results/discussions/1" in done.stdout
+        assert list(repository.pull_requests) == [1]
+        missing = run(
+            "-m", "leaderboard", "submit", places.run, *TOLD, *words[:3], "acme/none", cwd=places.root, **told
+        )
+        assert missing.returncode == 1
+        assert "error: --repo acme/none: does not exist, or the token may not see it" in missing.stderr
+    proposed = repository.commits[repository.pull_requests[1]].files
+    assert {name for name in proposed if name.startswith("synthbias")} == {
+        path.relative_to(places.results).as_posix() for path in places.results.rglob("*") if path.is_file()
+    }
+    assert proposed["theirs.md"] == b"kept"
 
 
 def test_another_result_in_the_same_place_is_not_overwritten(places: Places) -> None:
-    today, statement = datetime.date(2026, 1, 2), Statement("bot@example.org", "https://example.org/card", None)
-    prepared = prepare(places.run, statement, places.root, today=today, version="1")
-    target = write_prepared(prepared, places.results)
+    target = hand_in(places.run, places.results)
     assert json.loads((target / "submission.json").read_text())["submitted"] == "2026-01-02"
     (target / "result.json").write_text("{}")
     with pytest.raises(DataError, match="another result of this model lies here"):
-        write_prepared(prepared, places.results)
+        hand_in(places.run, places.results)
 
 
 @pytest.mark.slow

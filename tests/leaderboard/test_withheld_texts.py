@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import shutil
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from leaderboard.verify.comparisons import _agree
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
-from leaderboard.verify.submissions import prepare, write_prepared
+from leaderboard.verify.public_files import public_files
 from leaderboard.verify.verdicts import judge
 from schemas.documents.base import as_row
 from schemas.documents.result import Result
@@ -35,8 +34,9 @@ from schemas.files.record_files import read_records, write_records
 from schemas.folders.run_folder import find_runs, read_result
 from schemas.validate import problems
 from tests.leaderboard.gifi_results import write_gifi_model
+from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
-from tests.leaderboard.withheld_world import STATEMENT, World, better, change_sums, rewritten
+from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
 
 
 @pytest.mark.slow
@@ -48,9 +48,8 @@ def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made_world: Wor
     signature = replace(result.signature, dataset=dataset)
     changed = replace(result, signature=signature, signature_sha256=signature.sha256())
     strict_json.write(copy / "result.json", contract.dump(changed))
-    prepared = prepare(copy, STATEMENT, tmp_path, today=datetime.date(2026, 1, 1), version="1")
-    assert prepared.withheld == load_benchmark("gifi").withheld[dataset]
-    target = write_prepared(prepared, tmp_path / "results")
+    assert public_files(copy, tmp_path, withhold=False).withheld == load_benchmark("gifi").withheld[dataset]
+    target = hand_in(copy, tmp_path / "results")
     complete = read_records(copy / "records.parquet")
     for stored, record in zip(read_records(target / "records.parquet"), complete, strict=True):
         for one, other in zip(stored.exchanges, record.exchanges, strict=True):
@@ -198,10 +197,7 @@ def test_forged_files_are_rejected_with_a_reason(world: World, forge: Callable[[
 def test_a_metric_that_is_undefined_on_all_answers_is_stored_too(tmp_path: Path) -> None:
     folders = write_gifi_model(tmp_path / "runs", "acme/wrong", 0.5, tasks=["word_problem"], told=lambda item: ["-1"])
     keys = write_keys(tmp_path / "keys", tmp_path / "runs")
-    made = prepare(
-        folders["word_problem"], STATEMENT, tmp_path, today=datetime.date(2026, 1, 1), version="1", withhold=True
-    )
-    write_prepared(made, tmp_path / "results")
+    hand_in(folders["word_problem"], tmp_path / "results", withhold=True)
     loaded = [load([Root(tmp_path / name, "accepted")], KeyBook(keys), Memory(None)) for name in ("runs", "results")]
     (complete,), (withheld,) = (one.entries for one in loaded)
     assert complete.metric("pe_p_value") is not None
@@ -244,7 +240,7 @@ def test_what_needs_texts_asks_for_the_complete_run(world: World, tmp_path: Path
         texts_command(folder, tmp_path / "texts.csv")
     assert not (tmp_path / "texts.csv").exists()
     with pytest.raises(DataError, match="name the folder of the complete run"):
-        prepare(folder, STATEMENT, tmp_path, today=datetime.date(2026, 1, 1), version="1", withhold=True)
+        public_files(folder, tmp_path, withhold=True)
 
 
 def test_answers_that_are_asked_again_are_compared_by_their_hashes(world: World) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import shutil
@@ -18,9 +17,10 @@ import yaml
 
 from leaderboard.commands.verify import verdicts_document
 from leaderboard.pages.publishing import site_address
-from leaderboard.verify.submissions import DECIDING, Statement, prepare, write_prepared
+from leaderboard.verify.submissions import DECIDING
 from leaderboard.verify.verdicts import Verdict
 from schemas.printed import as_json
+from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
@@ -72,11 +72,6 @@ def pull(tmp_path: Path) -> Pull:
     hand_in(run, base / "leaderboard" / "results")
     shutil.copytree(base, tmp_path / "submitted")
     return Pull(base, tmp_path / "submitted")
-
-
-def hand_in(run: Path, results: Path) -> Path:
-    statement = Statement("bot@example.org", "https://example.org/card", None)
-    return write_prepared(prepare(run, statement, run.parent, today=datetime.date(2026, 1, 1), version="1"), results)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import shutil
 from collections.abc import Callable
@@ -17,16 +16,15 @@ from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Origin, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
-from leaderboard.verify.submissions import Statement, prepare, write_prepared
 from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
 from schemas.folders.run_folder import find_runs, read_result, read_sums
 from tests.leaderboard.gifi_results import write_gifi_model
+from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
 
-STATEMENT = Statement("bot@example.org", "https://example.org/card", None)
 SKILLS = {"acme/strong": 0.95, "acme/fair": 0.8}
 
 
@@ -74,8 +72,7 @@ def make_world(tmp_path: Path) -> World:
     keys = write_keys(tmp_path / "keys", runs)
     results = tmp_path / "results"
     for run in find_runs(runs):
-        made = prepare(run, STATEMENT, tmp_path, today=datetime.date(2026, 1, 1), version="1", withhold=True)
-        write_prepared(made, results)
+        hand_in(run, results, withhold=True)
     return World(runs, keys, results)
 
 

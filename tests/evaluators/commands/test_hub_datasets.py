@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.builders.fake_hub import FakeHub, Repository, serving
 from tests.commands import run
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.fake_hub import FakeHub, Repository, serving
 
 NOWHERE = "http://127.0.0.1:9"
 

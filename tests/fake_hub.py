@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -57,7 +58,8 @@ class Repository:
     def add(self, title: str, files: dict[str, bytes], *, on: str | None = None) -> str:
         """Make a commit of a whole tree on the main branch, or on another commit for a pull request."""
         parent = self.head if on is None else on
-        told = json.dumps([len(self.commits), parent, title, sorted(files)])
+        hashes = [[name, _git_sha1(content)] for name, content in sorted(files.items())]
+        told = json.dumps([len(self.commits), parent, title, hashes])
         oid = hashlib.sha1(told.encode(), usedforsecurity=False).hexdigest()
         self.commits[oid] = Commit(oid=oid, parent=parent or None, title=title, files=files)
         if on is None:
@@ -335,6 +337,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content)
+
+
+def variables(hub: FakeHub, home: Path, token: str | None = WRITER) -> dict[str, Any]:
+    """Return the environment of a command that is to reach a Hub, and nothing of this machine."""
+    told = {"HF_ENDPOINT": hub.address, "HF_HUB_DISABLE_XET": "1", "HF_HOME": str(home)}
+    return {**told, "HF_HUB_OFFLINE": None, "HF_TOKEN": token}
 
 
 @contextmanager

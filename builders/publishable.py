@@ -9,12 +9,16 @@ from __future__ import annotations
 import csv
 import importlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from typing_extensions import override
+
+from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from biasboard.ground.hub_repository import LocalFile, local_files
+from biasboard.ground.hub_publishing import MOST_NAMES, OF_THE_HUB, Publication
+from biasboard.ground.hub_repository import HubFile, HubRepository, HubState, LocalFile, local_files
+from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report, silent
 from builders.dataset.card import BENCHMARK_FILE, card_problems
 from builders.dataset.croissant import CROISSANT_FILE, croissant_problems
@@ -30,25 +34,61 @@ _MOST_ROWS = 1_000
 """Number of rows of a table that are read at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalDataset:
-    """A valid dataset that may be published, and all its files."""
-
-    manifest: Manifest
-    files: dict[str, LocalFile]
-
-    @property
-    def tag(self) -> str:
-        """The tag of the version, such as v1.0.0."""
-        return f"v{self.manifest.version}"
-
-    @property
-    def title(self) -> str:
-        """The first line of the commit message."""
-        return f"{self.manifest.name} {self.manifest.version}"
+_HIGHER = "build the dataset with a higher --dataset-version"
 
 
-def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
+class PublishableDataset(Publication):
+    """A valid dataset that may be published: all its files, and a tag of its version such as v1.0.0."""
+
+    another_tag = _HIGHER
+
+    def __init__(self, manifest: Manifest, files: Mapping[str, LocalFile]) -> None:
+        """Keep a dataset that was checked.
+
+        Args:
+            manifest: Its manifest.
+            files: All its files.
+        """
+        self.manifest, self.files = manifest, files
+        self.title, self.tag = f"{manifest.name} {manifest.version}", f"v{manifest.version}"
+
+    @override
+    def files_for(self, repository: HubRepository, state: HubState | None) -> Mapping[str, LocalFile]:
+        return self.files
+
+    @override
+    def stale(self, files: Mapping[str, LocalFile], present: Mapping[str, HubFile]) -> list[str]:
+        return sorted(set(present) - set(files) - set(OF_THE_HUB))
+
+    @override
+    def check_replaceable(self, repository: HubRepository, state: HubState, present: Mapping[str, HubFile]) -> None:
+        """Check that a commit replaces nothing but an earlier version of the same dataset."""
+        where, manifest = f"--repo {repository.repo}", self.manifest
+        if MANIFEST not in present:
+            foreign = sorted(set(present) - {*OF_THE_HUB, CARD})
+            if foreign:
+                raise DataError(
+                    f"{where}: holds files but no {MANIFEST} ({listed(foreign, most=MOST_NAMES)}), so it is no dataset "
+                    "of ours; give a new repository, or remove them there"
+                )
+            return
+        text = repository.contents([MANIFEST], state.head)[MANIFEST].decode("utf-8", "replace")
+        value = strict_json.loads(text, where=f"{where}: {MANIFEST}")
+        published = value if isinstance(value, dict) else {}
+        if published.get("name") != manifest.name:
+            raise DataError(
+                f"{where}: holds the dataset '{published.get('name')}', not '{manifest.name}'; give another one"
+            )
+        old, new = version_key(str(published.get("version"))), version_key(manifest.version)
+        if old is not None and new is not None and old > new:
+            raise DataError(f"{where}: holds version {published['version']}, later than {manifest.version}; {_HIGHER}")
+        if old == new and published.get("content_sha256") != manifest.content_sha256:
+            raise DataError(
+                f"{where}: holds version {manifest.version} with other items; a version never changes: {_HIGHER}"
+            )
+
+
+def read_dataset(folder: Path, *, report: Report = silent) -> PublishableDataset:
     """Read a dataset folder and check that it may be published.
 
     Args:
@@ -74,7 +114,7 @@ def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
     report("comparing texts with those that must not be published", 0, None)
     _check_texts(folder, list(files))
     _check_version(folder, manifest)
-    return LocalDataset(manifest=manifest, files=files)
+    return PublishableDataset(manifest, files)
 
 
 def check_manifest(manifest: Manifest) -> None:

@@ -1,0 +1,103 @@
+"""``biasboard publish``: a dataset, or the results of runs, becomes a dataset repository of the Hugging Face Hub."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.hub_publishing import Publication, plan_lines
+from biasboard.ground.hub_publishing import publish as send
+from biasboard.ground.hub_repository import HubRepository
+from biasboard.ground.progress import steps
+from builders.publishable import read_dataset
+from leaderboard.benchmark_pages import check_plug_ins
+from leaderboard.commands.folder_options import KeysFolder
+from leaderboard.commands.key_secret_option import KeySecretFile
+from leaderboard.commands.sound_runs import ensure_sound
+from leaderboard.publish.published_results import PublishedResults
+from leaderboard.verify.board_files import keys_folder, results_folder
+from leaderboard.verify.keys import KeyBook, open_book
+from leaderboard.verify.public_files import public_files
+from schemas.folders.dataset_folder import MANIFEST
+from schemas.folders.run_folder import RESULT, find_runs, finished_runs, read_result
+from schemas.printed import with_format
+
+
+@one_line_errors("stopped; run the same command again, it goes on from what the Hub holds")
+@with_format()
+def publish(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Folder of a dataset, of a finished run, or of runs at any depth."),
+    ],
+    repo: Annotated[str, typer.Option(metavar="ORG/NAME", help="Dataset repository; created if it does not exist.")],
+    private: Annotated[bool, typer.Option("--private", help="Create the repository as a private one.")] = False,
+    pr: Annotated[
+        bool, typer.Option("--pr", help="Open a pull request in place of a commit to the main branch; no tag.")
+    ] = False,
+    withhold_texts: Annotated[
+        bool,
+        typer.Option(
+            "--withhold-texts",
+            help="Publish hashes in place of the generated texts of runs; some benchmarks ask for that by themselves.",
+        ),
+    ] = False,
+    keys: KeysFolder = None,
+    key_secret: KeySecretFile = None,
+    datasets: Annotated[
+        Path, typer.Option(help="Folder of built datasets, to verify results without a key; may be absent.")
+    ] = Path("out/datasets"),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, and send nothing.")] = False,
+) -> None:
+    """Publish a dataset, or the results of runs, on the Hugging Face Hub.
+
+    A dataset is one commit and a tag of its version. Results are verified first, and are one commit beside those of
+    other models that the repository has; it gets a card with their headline measures. Stores of answers, locks and
+    results of useless predictors, which every board computes, stay behind.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        if (folder / MANIFEST).is_file():
+            if withhold_texts:
+                raise ConfigError(f"--withhold-texts: {folder} is a dataset, and only results of runs go without texts")
+            with steps() as report:
+                publication: Publication = read_dataset(folder, report=report)
+        else:
+            check_plug_ins()
+            book = open_book(keys or keys_folder(), datasets, key_secret)
+            publication = _results(folder, book, Path(scratch), withhold=withhold_texts)
+        repository = HubRepository(repo)
+        if dry_run:
+            for line in plan_lines(publication, repository, private=private, pull_request=pr):
+                typer.echo(line)
+            typer.echo("dry run: nothing was sent")
+            return
+        repository.check_token()
+        send(publication, repository, private=private, pull_request=pr, say=typer.echo)
+
+
+def _results(folder: Path, book: KeyBook, scratch: Path, *, withhold: bool) -> PublishedResults:
+    """Verify the results in a folder and choose what to publish of them.
+
+    Raises:
+        DataError: there are none, one is unsound, or there are no texts to withhold.
+    """
+    if folder.is_dir() and not find_runs(folder):
+        raise DataError(f"{folder}: holds neither {MANIFEST} nor {RESULT}; name the folder of a dataset or of runs")
+    found = finished_runs(folder)
+    runs = [run for run in found if read_result(run).model.endpoint != "baseline"]
+    if not runs:
+        raise DataError(f"{folder}: holds results of useless predictors only, which every board computes itself")
+    ensure_sound(runs, book, results_folder())
+    with steps() as step:
+        public = []
+        for number, run in enumerate(runs):
+            step("preparing results", number, len(runs))
+            public.append(public_files(run, scratch, withhold=withhold))
+            if (reason := public[-1].withheld) is not None:
+                typer.echo(f"{run}: hashes in place of the texts: {reason}")
+        return PublishedResults(public, scratch)

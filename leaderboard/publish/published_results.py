@@ -1,0 +1,103 @@
+"""The results of runs as what a repository of the Hub is to hold: their files, a card, and a table of measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from typing_extensions import override
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.hub_publishing import MOST_NAMES, OF_THE_HUB, Publication
+from biasboard.ground.hub_repository import HubFile, HubRepository, HubState, LocalFile, local_file
+from biasboard.ground.plain_text import listed
+from leaderboard.publish.results_card import SCORES, card_of, write_scores
+from leaderboard.verify.public_files import PublicFiles
+from schemas.documents.result import Result
+from schemas.files import contract
+from schemas.folders.dataset_folder import CARD, MANIFEST
+from schemas.folders.run_folder import RESULT
+
+_DEPTH = 4
+"""Number of parts of the path of a result: dataset, model, result, file."""
+
+
+class PublishedResults(Publication):
+    """Results of one's own, beside those that are in the repository already, which the card and the table cover too."""
+
+    def __init__(self, public: Sequence[PublicFiles], scratch: Path) -> None:
+        """Hash the files.
+
+        Args:
+            public: The files of each result.
+            scratch: Existing folder for the card and the table; the caller removes it afterwards.
+
+        Raises:
+            DataError: two results belong into the same place.
+        """
+        self._results: dict[str, Result] = {}
+        self._files: dict[str, LocalFile] = {}
+        self._scratch = scratch
+        runs: dict[str, Path] = {}
+        for one in public:
+            place = one.place.as_posix()
+            if place in runs:
+                raise DataError(f"{one.run}: is of the same model and questions as {runs[place]}; name one of them")
+            runs[place] = one.run
+            self._results[place] = one.result
+            for path in one.files:
+                name = f"{place}/{path.name}"
+                self._files[name] = local_file(path, name)
+        models = sorted({one.result.model.id for one in public})
+        whose = models[0] if len(models) == 1 else f"{len(models)} models"
+        self.title = f"{len(runs)} {'result' if len(runs) == 1 else 'results'} of {whose}"
+
+    @override
+    def files_for(self, repository: HubRepository, state: HubState | None) -> Mapping[str, LocalFile]:
+        results, card = dict(self._results), None
+        if state is not None:
+            present = repository.files(state.head)
+            others = [name for name in present if _is_result(name) and _place(name) not in results]
+            texts = repository.contents([*others, *({CARD} & set(present))], state.head)
+            card = texts.pop(CARD, None)
+            where = f"--repo {repository.repo}"
+            results |= {_place(name): _parsed(text, f"{where}: {name}") for name, text in texts.items()}
+        results = dict(sorted(results.items()))
+        text = card_of(results, repository.repo, None if card is None else card.decode("utf-8", "replace"))
+        (self._scratch / CARD).write_text(text, encoding="utf-8", newline="")
+        write_scores(results, self._scratch / SCORES)
+        return {**self._files, **{name: local_file(self._scratch / name, name) for name in (CARD, SCORES)}}
+
+    @override
+    def stale(self, files: Mapping[str, LocalFile], present: Mapping[str, HubFile]) -> list[str]:
+        # What lies beside an unchanged result, such as a submission, belongs to it.
+        changed = {
+            place
+            for place in self._results
+            if (there := present.get(f"{place}/{RESULT}")) is None or not there.is_same(files[f"{place}/{RESULT}"])
+        }
+        return sorted(name for name in set(present) - set(files) if _place(name) in changed)
+
+    @override
+    def check_replaceable(self, repository: HubRepository, state: HubState, present: Mapping[str, HubFile]) -> None:
+        """Check that the repository holds results, or nothing yet."""
+        foreign = sorted(set(present) - {*OF_THE_HUB, CARD})
+        if MANIFEST in present or (foreign and not any(map(_is_result, present))):
+            raise DataError(
+                f"--repo {repository.repo}: holds other files than results ({listed(foreign, most=MOST_NAMES)}); give "
+                "a repository of results, or a new one"
+            )
+
+
+def _is_result(name: str) -> bool:
+    path = PurePosixPath(name)
+    return path.name == RESULT and len(path.parts) == _DEPTH
+
+
+def _place(name: str) -> str:
+    return PurePosixPath(name).parent.as_posix()
+
+
+def _parsed(content: bytes, where: str) -> Result:
+    return contract.load(strict_json.loads(content.decode("utf-8", "replace"), where=where), Result, where=where)

@@ -1,0 +1,194 @@
+"""Writes what the Hub shows of published results: README.md, the card of the repository, and a table for its viewer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import yaml
+
+from biasboard.ground.errors import DataError
+from biasboard.ground.plain_text import one_line
+from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.pages.markup import source_markdown, value_text
+from schemas.documents.result import Metric, Result
+from schemas.folders.dataset_folder import CARD
+
+SCORES = "scores.parquet"
+_BEGIN, _END = "<!-- results: written by biasboard publish -->", "<!-- end of results -->"
+_TAGS = ("biasboard", "bias", "evaluation-results")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRow:
+    """A headline measure of a result, as a row of the table of all measures."""
+
+    model: str
+    revision: str | None
+    precision: str | None
+    backend: str
+    benchmark: str
+    dataset: str
+    dataset_version: str
+    config: str
+    prompt: str
+    n_items: int
+    measure: str
+    label: str
+    version: str
+    value: float | None
+    """None if there is no value, for the reason in its column."""
+    low: float | None
+    """Lower end of the 95 % interval."""
+    high: float | None
+    ideal: float | None
+    reason: str | None
+    result: str
+    """Folder of the result in the repository."""
+
+
+def card_of(results: Mapping[str, Result], repo: str, before: str | None) -> str:
+    """Return the card of a repository of results.
+
+    What others wrote into the card stays: all metadata but the configs, and the text around the block.
+
+    Args:
+        results: All results in the repository by their folder, sorted.
+        repo: Id of the repository.
+        before: The card that it has; None if it has none.
+
+    Raises:
+        DataError: the metadata of the card are no YAML.
+    """
+    # Loading it takes longer than the rest of a card.
+    from huggingface_hub import RepoCard
+
+    try:
+        card = RepoCard(before or f"---\ntags: []\n---\n\n# Results of {repo}\n", ignore_metadata_errors=True)
+    except (ValueError, yaml.YAMLError) as error:
+        raise DataError(f"--repo {repo}: {CARD} there has no valid metadata ({one_line(error)}); correct it") from error
+    tags = card.data.get("tags") or []
+    card.data["tags"] = list(dict.fromkeys([*(tags if isinstance(tags, list) else [tags]), *_TAGS]))
+    # Without this the Hub would take the answers for rows of the data, and its library cannot read their maps.
+    card.data["configs"] = [{"config_name": "scores", "data_files": [{"split": "test", "path": SCORES}]}]
+    head, begin, rest = card.text.partition(_BEGIN)
+    _, end, tail = rest.partition(_END)
+    if not (begin and end):
+        head, tail = card.text, ""
+    metadata = card.data.to_yaml(line_break="\n")
+    block = "\n\n".join([_BEGIN, *_body(results, repo), _END])
+    return f"---\n{metadata}\n---\n{head.rstrip()}\n\n{block}\n{tail.lstrip()}"
+
+
+def _body(results: Mapping[str, Result], repo: str) -> Iterator[str]:
+    yield (
+        "Answers of language models to bias benchmarks, and what was measured from them. A folder "
+        "`DATASET@VERSION/MODEL/RESULT` holds one result: `result.json` has every measure with its interval and its "
+        "reason if it has no value, and `records.parquet` has every answer, or its hash where texts are withheld. "
+        f"`{SCORES}`, which the Hub's viewer and `datasets.load_dataset` show, has the measures below."
+    )
+    yield (
+        "Every number can be computed again from the answers, without the models. `biasboard publish` did that before "
+        "it sent a result, and this does it again. Datasets that biasboard cannot build by itself must lie in "
+        "`out/datasets`."
+    )
+    yield (
+        f"```sh\npip install 'biasboard[site]'\nhf download {repo} --repo-type dataset --local-dir results\n"
+        "biasboard verify results\nbiasboard board --results results\n```"
+    )
+    yield (
+        "Values may be compared within a table: its models were asked the same items in the same way. Brackets are "
+        "95 % intervals. **A predictor without skill can be perfectly even**: the board, which the last command makes, "
+        "shows what such predictors get on the same items, and ranks only models that do better."
+    )
+    yield "Prompts and answers keep the licences of the datasets and models that they come from."
+    yield (
+        "`biasboard publish` writes the part between the two comments in the source of this card anew; what you write "
+        "around it stays."
+    )
+    tables: dict[str, dict[str, Result]] = {}
+    for place, result in results.items():
+        tables.setdefault(result.signature_sha256, {})[place] = result
+    for table in sorted(tables.values(), key=lambda table: str(next(iter(table.values())).signature)):
+        yield from _table(table, repo)
+
+
+def _table(table: Mapping[str, Result], repo: str) -> Iterator[str]:
+    from huggingface_hub import constants
+
+    signature = next(iter(table.values())).signature
+    pages = load_pages(signature.benchmark)
+    yield f"## {source_markdown(f'{pages.heading}: {pages.config_words(signature.config, signature.prompt)}')}"
+    yield (
+        f"`{signature.dataset}` {signature.dataset_version}, config `{signature.config}`, prompt `{signature.prompt}`, "
+        f"{signature.n_items:,} items."
+    )
+    measured = {place: {metric.name: metric for metric in headlines(result)} for place, result in table.items()}
+    # A measure that no model has a value of does not exist under these conditions.
+    valued = {name: metric for of_one in measured.values() for name, metric in of_one.items() if metric.reason is None}
+    names = [name for name in load_benchmark(signature.benchmark).headline_metrics if name in valued]
+    header = ("model", *(source_markdown(_heading(pages.label(name), valued[name])) for name in names))
+    lines = [header, tuple("---" for _ in header)]
+    for place, result in table.items():
+        cells = (source_markdown(_cell(measured[place].get(name))) for name in names)
+        address = f"{constants.ENDPOINT}/datasets/{repo}/tree/main/{place}"
+        lines.append((f"[{source_markdown(result.model.id)}]({address})", *cells))
+    yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _heading(label: str, metric: Metric) -> str:
+    return label if metric.ideal is None else f"{label}, ideal {metric.ideal:g}"
+
+
+def _cell(metric: Metric | None) -> str:
+    if metric is None:
+        return ""
+    return value_text(metric) if metric.reason is None else f"none: {metric.reason}"
+
+
+def headlines(result: Result) -> list[Metric]:
+    """Return the headline measures of a result on all items, in the benchmark's order."""
+    names = load_benchmark(result.signature.benchmark).headline_metrics
+    return [metric for name in names for metric in result.metrics if metric.name == name and not metric.group]
+
+
+def write_scores(results: Mapping[str, Result], path: Path) -> None:
+    """Write the headline measures of results as a table, one row each.
+
+    Args:
+        results: The results by their folder, in the order of the rows.
+        path: Path of the file.
+    """
+    from schemas.files import arrow_files
+
+    arrow_files.write(path, [asdict(row) for row in _score_rows(results)], ScoreRow)
+
+
+def _score_rows(results: Mapping[str, Result]) -> Iterator[ScoreRow]:
+    for place, result in results.items():
+        model, signature, pages = result.model, result.signature, load_pages(result.signature.benchmark)
+        for metric in headlines(result):
+            interval = metric.interval
+            yield ScoreRow(
+                model=model.id,
+                revision=model.revision,
+                precision=model.precision,
+                backend=model.backend,
+                benchmark=signature.benchmark,
+                dataset=signature.dataset,
+                dataset_version=signature.dataset_version,
+                config=signature.config,
+                prompt=signature.prompt,
+                n_items=signature.n_items,
+                measure=metric.name,
+                label=pages.label(metric.name),
+                version=metric.version,
+                value=metric.value,
+                low=None if interval is None else interval.low,
+                high=None if interval is None else interval.high,
+                ideal=metric.ideal,
+                reason=metric.reason,
+                result=place,
+            )
