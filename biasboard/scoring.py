@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -320,8 +321,9 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
             for config in manifest.whole_names:
                 step(f"choosing prompts for {manifest.name} {config}", number, len(folders))
                 task = task_for(shape_listed(manifest, config))
-                selection = _selection(folder, manifest, config, task, choice, is_estimate=is_estimate)
-                plan = Plan(selection, task, prompt_of(task, None))
+                selected = partial(_selection, folder, manifest, config, task, choice, is_estimate=is_estimate)
+                selections = {frozenset[str](): selected(frozenset())}
+                plan = Plan(selections[frozenset()], task, prompt_of(task, None))
                 named = named_prompts(task, config, choice.prompts)
                 used |= {name for name in choice.prompts if name.partition("=")[2] in named or name in named}
                 groups = prompt_groups(task, named=named)
@@ -330,7 +332,11 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
                 on_board = prompts_of_runs(results, manifest, config)
                 groups.sort(key=lambda group: not on_board.issuperset(prompt.id for prompt in group))
                 chosen = choose_prompts(plan, groups, backend)
-                plans += [replace(plan, prompt=prompt).for_backend(backend) for prompt in chosen.prompts]
+                for prompt in chosen.prompts:
+                    if prompt.unread_splits not in selections:
+                        selections[prompt.unread_splits] = selected(prompt.unread_splits)
+                    selection = selections[prompt.unread_splits]
+                    plans.append(replace(plan, selection=selection, prompt=prompt).for_backend(backend))
                 if not chosen.prompts:
                     reasons = "; ".join(f"{name} {why}" for name, why in chosen.passed_over)
                     notes.setdefault(f"not asked: {reasons}", []).append(f"{manifest.name} {config}")
@@ -352,7 +358,14 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
 
 
 def _selection(
-    folder: Path, manifest: Manifest, config: str, task: Task, choice: ScoreChoice, *, is_estimate: bool
+    folder: Path,
+    manifest: Manifest,
+    config: str,
+    task: Task,
+    choice: ScoreChoice,
+    without: frozenset[str],
+    *,
+    is_estimate: bool,
 ) -> Selection:
     limit, splits = task.default_limit, tuple[str, ...]()
     if choice.quick:
@@ -363,9 +376,9 @@ def _selection(
     if is_estimate:
         n_items = _ESTIMATED_ITEMS
         return estimated_selection(
-            folder, manifest, config, splits=splits, limit=limit, support=support, n_items=n_items
+            folder, manifest, config, splits=splits, limit=limit, support=support, without=without, n_items=n_items
         )
-    return select(folder, manifest, config, splits=splits, limit=limit, support=support)
+    return select(folder, manifest, config, splits=splits, limit=limit, support=support, without=without)
 
 
 def _ask_all(plans: Sequence[Plan], choice: ScoreChoice, backend: Backend) -> Iterator[Finished]:

@@ -32,7 +32,7 @@ _OPTIONAL = frozenset(
     {"max_tokens", "temperature", "stop", "top_p", "n_samples"}
     | {"n_examples", "example_set", "example_rule", "max_prompt_bytes", "max_prompt_tokens"}
 )
-_UNHASHED = frozenset({"description", "chat", "protocol", "normalisation"})
+_UNHASHED = frozenset({"description", "chat", "protocol", "normalisation", "unread_splits"})
 """Fields that change neither what is asked nor how, or that a signature names by themselves."""
 
 
@@ -79,6 +79,8 @@ class Prompt:
     """The same in tokens, which makes the prompts depend on the model's tokenizer; None for any."""
     normalisation: Normalisation | None = None
     """Normalisation of option log-probabilities unless the user chooses another; None for ``sum``."""
+    unread_splits: frozenset[str] = frozenset()
+    """Splits that are not asked, because no measure reads answers to this prompt about them."""
 
     @property
     def n_outcomes(self) -> int | None:

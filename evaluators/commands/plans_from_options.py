@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from evaluators.commands.shared_options import ItemChoice, normalisation_named, opened_scorers
@@ -16,6 +18,15 @@ from schemas.documents.result import Normalisation
 from schemas.folders.dataset_folder import dataset_at, read_manifest
 
 
+class _Config(NamedTuple):
+    """A config or suite of a dataset, and the task that asks about its items."""
+
+    dataset: Path
+    manifest: Manifest
+    name: str
+    task: Task
+
+
 def plans_of(choice: ItemChoice) -> list[Plan]:
     """Return a plan for each chosen config and each chosen prompt that its task has.
 
@@ -23,28 +34,13 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
         ConfigError: an option cannot be used, or a named prompt or config fits no plan, probably by mistake.
     """
     normalisation = normalisation_named(choice.normalisation)
-    selected: list[tuple[Selection, Task]] = []
+    chosen: list[_Config] = []
     for dataset in map(dataset_at, dict.fromkeys(choice.datasets)):
         manifest = read_manifest(dataset)
         for name in choice.configs or _whole_names(manifest, choice.parts):
-            task = task_for(shape_listed(manifest, name), choice.task)
-            selection = select(
-                dataset,
-                manifest,
-                name,
-                splits=choice.splits,
-                parts=choice.parts,
-                # --limit 0 asks for all items, even if the task has a default limit.
-                limit=task.default_limit if choice.limit is None else choice.limit or None,
-                support=task.support_splits,
-            )
-            selected.append((selection, task))
-    of_tasks = {name for _, task in selected for name in (*task.prompts, *_protocols(task))}
-    plans = [
-        plan
-        for selection, task in selected
-        for plan in _plans_of_config(selection, task, choice, normalisation, of_tasks)
-    ]
+            chosen.append(_Config(dataset, manifest, name, task_for(shape_listed(manifest, name), choice.task)))
+    of_tasks = {name for config in chosen for name in (*config.task.prompts, *_protocols(config.task))}
+    plans = [plan for config in chosen for plan in _plans_of_config(config, choice, normalisation, of_tasks)]
     used = {
         name
         for plan in plans
@@ -130,8 +126,7 @@ def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
 
 
 def _plans_of_config(
-    selection: Selection,
-    task: Task,
+    config: _Config,
     choice: ItemChoice,
     normalisation: Normalisation | None,
     of_tasks: Collection[str | None],
@@ -141,8 +136,7 @@ def _plans_of_config(
     ``CONFIG=PROMPT`` chooses a prompt for one config, which is then asked with no other.
 
     Args:
-        selection: The items of the config.
-        task: The task that asks about them.
+        config: The config.
         choice: The options of the user.
         normalisation: The normalisation that the user chose.
         of_tasks: Prompts and protocols of all tasks of the run.
@@ -150,10 +144,31 @@ def _plans_of_config(
     general = [name for name in choice.prompts if "=" not in name]
     # A prompt that no task has stays, to be refused with the names of those that exist.
     unknown = [name for name in general[:1] if name not in of_tasks]
-    wanted = named_prompts(task, selection.config, choice.prompts) or unknown
-    plans = [Plan(selection, task, prompt, normalisation) for prompt in _prompts(task, wanted, choice.contexts)]
-    for plan in plans:
+    task = config.task
+    wanted = named_prompts(task, config.name, choice.prompts) or unknown
+    plans: list[Plan] = []
+    # Items are read once for all prompts that leave out the same splits.
+    selections: dict[frozenset[str], Selection] = {}
+    for prompt in _prompts(task, wanted, choice.contexts):
+        without = prompt.unread_splits
+        for split in choice.splits:
+            if split in without:
+                raise ConfigError(f"--split {split}: no measure reads it with prompt '{prompt.id}'; leave it out")
+        if without not in selections:
+            selections[without] = select(
+                config.dataset,
+                config.manifest,
+                config.name,
+                splits=choice.splits,
+                parts=choice.parts,
+                # --limit 0 asks for all items, even if the task has a default limit.
+                limit=task.default_limit if choice.limit is None else choice.limit or None,
+                support=task.support_splits,
+                without=without,
+            )
+        plan = Plan(selections[without], task, prompt, normalisation)
         _ = plan.normalisation  # Raises before a model is loaded if the prompt cannot have it.
+        plans.append(plan)
     return plans
 
 

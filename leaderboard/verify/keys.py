@@ -257,6 +257,11 @@ class KeyCheck:
                 if getattr(theirs, field) != getattr(ours, field)
             )
             raise DataError(f"{self._where}: the signature is not that of {name}: {differences}; run the model again")
+        if unread := [split for split in signature.splits if split not in ours.splits]:
+            raise DataError(
+                f"{self._where}: has items of split {' and '.join(unread)}, which are not asked under prompt "
+                f"{signature.prompt}; run the model again, which asks nothing again that is answered"
+            )
         if signature.n_items >= ours.n_items:
             raise DataError(
                 f"{self._where}: the signature names {signature.n_items} items of {name}, which has {ours.n_items} "

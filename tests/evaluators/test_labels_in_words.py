@@ -10,12 +10,20 @@ from typing import Any, NamedTuple
 import pytest
 from tokenizers import Tokenizer
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.memory import Memory
+from evaluators.backend import open_backend
+from evaluators.backend_options import BackendOptions
+from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import filled
 from evaluators.tasks.labels.label_tables import IN_WORDS
+from leaderboard.verify.keys import KeyCheck, open_book
 from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import read_complete_result
 from schemas.items.label import LabelItem
 from tests.commands import output_of
 from tests.evaluators import label_oracle
@@ -86,6 +94,8 @@ class World(NamedTuple):
     dataset: Path
     runs: Path
     said: dict[str, dict[tuple[str, str], tuple[LabelItem, Said]]]
+    received: list[str]
+    """The texts of all requests."""
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +104,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("words")
     dataset = made_dataset(folder / "datasets" / "tasks", CONFIGS)
     answers: dict[str, str] = {}
+    texts: list[str] = []
     said: dict[str, dict[tuple[str, str], tuple[LabelItem, Said]]] = {}
     for prompt in PROMPTS:
-        plan = Plan(select(dataset, read_manifest(dataset), "tasks"), TASK, TASK.prompts[prompt])
+        selection = select(dataset, read_manifest(dataset), "tasks", splits=("test", "bias"))
+        plan = Plan(selection, TASK, TASK.prompts[prompt])
         said[prompt] = {}
         for part in plan.parts:
             for (split, item), (request,) in zip(part.items, part.requests, strict=True):
@@ -106,7 +118,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
     def alter(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
         # What is not among them is a request that finds out what the server can do.
-        text = answers.get(received.body["messages"][0]["content"], "Good day")
+        texts.append(received.body["messages"][0]["content"])
+        text = answers.get(texts[-1], "Good day")
         answer["choices"][0]["message"]["content"] = text
         return answer
 
@@ -116,7 +129,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
             *("-m", "evaluators", "run", "--dataset", dataset, "--out", folder / "runs", "--limit", "0"),
             *("--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--prompt", PROTOCOL),
         )
-    return World(dataset, folder / "runs", said)
+    return World(dataset, folder / "runs", said, texts)
 
 
 def results(root: Path) -> dict[str, Path]:
@@ -173,6 +186,44 @@ def test_results_in_words_are_verified(world: World, tmp_path: Path) -> None:
     datasets = world.dataset.parent
     said = output_of("-m", "leaderboard", "verify", world.runs, "--datasets", datasets, "--keys", tmp_path, status=2)
     assert said.count("accepted with warnings: ") == len(PROMPTS)
+
+
+def of_all_splits(dataset: Path, root: Path, prompt: str) -> Path:
+    """A result that also has the items that only calibrations read, as results in words had before."""
+    plan = Plan(select(dataset, read_manifest(dataset), "tasks"), TASK, TASK.prompts[prompt])
+    backend = open_backend("baseline", "uniform", BackendOptions())
+    return run(plan, backend, RunOptions(root=root, command="tests")).folder
+
+
+def test_items_that_only_calibrations_read_are_not_asked_and_change_no_value(world: World, tmp_path: Path) -> None:
+    n_asked = {entry.split: 0 for entry in read_manifest(world.dataset).splits}
+    for entry in read_manifest(world.dataset).splits:
+        n_asked[entry.split] += entry.n_items
+    assert n_asked["pool"] > 0
+    assert n_asked["content_free"] > 0
+    for folder in results(world.runs).values():
+        signature = told(folder / "result.json")["signature"]
+        assert signature["splits"] == ["test", "bias"]
+        assert signature["n_items"] == n_asked["test"] + n_asked["bias"]
+    known = {item.text for said in world.said.values() for item, _ in said.values()}
+    inputs = [text.split("Input: ")[-1].partition("\n\nLabels:")[0] for text in world.received if "Labels:" in text]
+    assert {*inputs} <= {text.strip() for text in known}
+    asked = ("-m", "evaluators", "run", "--dataset", world.dataset, "--limit", "0", "--backend", "baseline")
+    output_of(*asked, "--out", tmp_path / "now", "--model", "uniform", "--prompt", PROTOCOL)
+    for prompt, folder in results(tmp_path / "now").items():
+        assert metrics(folder) == metrics(of_all_splits(world.dataset, tmp_path / "before", prompt))
+    told_why = output_of(
+        *asked, "--out", tmp_path, "--model", "uniform", "--prompt", PROTOCOL, "--split", "pool", status=1
+    )
+    assert f"--split pool: no measure reads it with prompt '{PROMPTS[0]}'; leave it out" in told_why
+
+
+def test_a_result_that_has_them_is_refused_in_one_line(world: World, tmp_path: Path) -> None:
+    folder = of_all_splits(world.dataset, tmp_path / "runs", PROMPTS[0])
+    signature = read_complete_result(folder).signature
+    known = open_book(tmp_path, world.dataset.parent, None).find(signature, Memory(None))
+    with pytest.raises(DataError, match="items of split pool and content_free, which are not asked under prompt"):
+        KeyCheck(str(folder), signature, known)
 
 
 def test_baselines_answer_in_words_with_the_values_that_they_are_known_for(world: World, tmp_path: Path) -> None:

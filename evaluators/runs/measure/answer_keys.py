@@ -81,12 +81,15 @@ def key_of_dataset(
         DataError: the data files are damaged.
     """
     loaded = load_task(task)
-    whole = select(folder, manifest, config)
+    asked_with = prompt_of(loaded, prompt)
+    without = asked_with.unread_splits
+    whole = select(folder, manifest, config, without=without)
     limited = None
     if loaded.default_limit is not None:
-        by_default = select(folder, manifest, config, limit=loaded.default_limit, support=loaded.support_splits)
+        limit, support = loaded.default_limit, loaded.support_splits
+        by_default = select(folder, manifest, config, limit=limit, support=support, without=without)
         limited = by_default if by_default.n_items < whole.n_items else None
-    plan = Plan(whole, loaded, prompt_of(loaded, prompt))
+    plan = Plan(whole, loaded, asked_with)
     made = key_of_parts(plan.signature, manifest.content_sha256, _unanswered(plan), secret, limited)
     return made._replace(key=replace(made.key, licence=manifest.licence))
 

@@ -147,6 +147,7 @@ def select(
     parts: Sequence[str] = (),
     limit: int | None = None,
     support: frozenset[str] = frozenset(),
+    without: frozenset[str] = frozenset(),
 ) -> Selection:
     """Select the items of a config or suite.
 
@@ -159,13 +160,16 @@ def select(
         limit: Largest number of items of each config; None for all. Minimal pairs (or sets of variants) are selected
             whole, in the order of the hashes of their ids, so that every machine selects the same ones.
         support: Splits that the limit takes nothing from.
+        without: Splits to leave out, such as those that no measure reads.
 
     Raises:
         ConfigError: there is no such config, part or split, or the limit leaves no whole pair or set.
         DataError: the data files are damaged.
     """
     item_shape = shape_listed(manifest, name)
-    of_configs = _parts(folder, manifest, name, splits=splits, parts=parts, limit=limit, support=support)
+    of_configs = _parts(
+        folder, manifest, name, splits=splits, parts=parts, limit=limit, support=support, without=without
+    )
     have = dict.fromkeys(entry.split for part in of_configs for entry in part.entries)
     for split in splits:
         if split not in have:
@@ -186,7 +190,7 @@ def select(
         manifest=manifest,
         config=name,
         item_shape=item_shape,
-        splits=tuple(split for split in have if not splits or split in splits),
+        splits=tuple(split for split in have if split not in without and (not splits or split in splits)),
         parts=tuple(selected),
         is_suite=bool(manifest.parts(name)),
         n_items=n_items,
@@ -208,6 +212,7 @@ def estimated_selection(
     splits: Sequence[str] = (),
     limit: int | None = None,
     support: frozenset[str] = frozenset(),
+    without: frozenset[str] = frozenset(),
     n_items: int,
 ) -> Selection:
     """Select about so many items of a config or suite, evenly spaced, without reading the others.
@@ -216,7 +221,7 @@ def estimated_selection(
     The arguments are those of :func:`select`.
     """
     parts = []
-    for part in _parts(folder, manifest, name, splits=splits, limit=limit, support=support):
+    for part in _parts(folder, manifest, name, splits=splits, limit=limit, support=support, without=without):
         wanted = [entry for entry in part.entries if entry.split in part.splits]
         step = max(1, sum(entry.n_items for entry in wanted) * len(_configs(manifest, name, ())) // n_items)
         kept = tuple((entry.split, item) for entry in wanted for item in read_some(folder, entry, step))
@@ -242,6 +247,7 @@ def _parts(
     parts: Sequence[str] = (),
     limit: int | None,
     support: frozenset[str],
+    without: frozenset[str],
 ) -> list[SelectedPart]:
     """Return the selected configs of a config or suite, without their items."""
     of_configs = []
@@ -252,7 +258,11 @@ def _parts(
                 config=config,
                 folder=folder,
                 entries=entries,
-                splits=frozenset(entry.split for entry in entries if not splits or entry.split in splits),
+                splits=frozenset(
+                    entry.split
+                    for entry in entries
+                    if entry.split not in without and (not splits or entry.split in splits)
+                ),
                 limit=limit,
                 support=support,
                 is_of_suite=bool(manifest.parts(name)),
