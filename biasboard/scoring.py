@@ -165,13 +165,14 @@ def score_command(
     # What single runs print is no part of the table.
     with redirect_stdout(sys.stderr):
         scored = score_model(model, choice, options)
-    print("\n".join([scored.summary(), *_next(choice, scored)]))
+    # Imported here, because planning needs none of it.
+    from evaluators.runs.measure.unread_answers import check_read, refusal_lines
+
+    refused = refusal_lines((run.folder, run.result) for run in scored.runs)
+    print("\n".join([scored.summary(), *refused, *_next(choice, scored)]))
     failed = list(failures(scored.report, limits))
     for line in failed:
         print(line, file=sys.stderr)
-    # Imported here, because planning needs none of it.
-    from evaluators.runs.measure.unread_answers import check_read
-
     try:
         check_read(scored.runs)
     except RunError as error:

@@ -46,7 +46,7 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
     without_value = _without_value(result.metrics if verbose else metrics, metrics)
     for line in (*_incomplete(result), *without_value):
         print(shortened(line))
-    for line in notes(folder, result, advice):
+    for line in notes(folder, result, advice, verbose=verbose):
         print(line)
     # Baselines never have a rank: models are compared with them.
     if result.metrics and result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:

@@ -130,7 +130,9 @@ _CONFIG_FILE = typer.Option(
     rich_help_panel=FILES_PANEL,
 )
 _VERBOSE = typer.Option(
-    "--verbose", help="Print a table of all measures instead of the headline measures.", rich_help_panel=FILES_PANEL
+    "--verbose",
+    help="Print a table of all measures instead of the headline measures, and the groups that refuse most.",
+    rich_help_panel=FILES_PANEL,
 )
 _DRY_RUN = typer.Option(
     "--dry-run",

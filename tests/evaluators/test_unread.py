@@ -11,6 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 from typer.testing import Result
 
+from evaluators.runs.measure.unread_answers import refusal_lines
 from evaluators.task import load_task
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
@@ -141,6 +142,44 @@ def test_the_example_of_refusals_refuses_and_a_limit_is_said_to_give_no_rank(tmp
     assert done.stderr.startswith("--limit 10 leaves out items of type2, so that this run gets no rank; ")
     whole = evaluators("run", "--dataset", str(dataset), *options, "--out", str(tmp_path / "runs"), "--limit", "40")
     assert "no rank" not in whole.stderr
+
+
+@pytest.mark.slow
+def test_refused_samples_of_scored_items_count_and_the_groups_that_refuse_most_are_named(
+    problems: Path, endpoint: FakeEndpoint, tmp_path: Path
+) -> None:
+    def alter(received: Received, given: dict[str, Any]) -> dict[str, Any]:
+        # A third of the items have no answer but refusals, and the others one.
+        texts = [DECLINED, DECLINED if len(received.body["prompt"]) % 3 == 0 else "He went home."]
+        for number, choice in enumerate(given["choices"]):
+            choice |= {"text": texts[(number + received.body.get("seed", 0)) % 2], "finish_reason": "stop"}
+        return given
+
+    endpoint.alter = alter
+    command = ["run", "--dataset", str(problems), "--backend", "openai", "--model", MODEL, "--base-url", endpoint.url]
+    more = ["--config", "continuation", "--prompt", "sampled-twice-v1", "--verbose", "--out", str(tmp_path / "runs")]
+    done = evaluators(*command, *more)
+    assert done.exit_code == 0, done.stderr
+    (folder,) = (path.parent for path in (tmp_path / "runs").rglob("result.json"))
+    result, records = read_run(folder).result, read_run(folder).records
+    texts = [[exchange.text for exchange in record.exchanges] for record in records]
+    n_refused = sum(of_item.count(DECLINED) for of_item in texts)
+    assert 2 * result.counts.refused < n_refused < 2 * len(texts), "some refuse once"
+    assert f"were refusals ({n_refused} of {2 * len(texts)} answers): " in done.stdout
+    shares: dict[str, list[int]] = {}
+    for record, of_item in zip(records, texts, strict=True):
+        shares.setdefault(record.groups["family"], []).append(of_item.count(DECLINED))
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("refused most: ")]
+    named = line.removeprefix("refused most: ").split(", ")
+    assert len(named) == 5
+    of_families = {name: (sum(own), 2 * len(own)) for name, own in shares.items()}
+    for text in named:
+        kind, name, n, _, of_all = text.split()
+        assert kind != "family" or of_families[name] == (int(n), int(of_all))
+    assert refusal_lines([(folder, result)]) == [
+        f"gifi: {result.counts.refused} of {len(texts)} items ({100 * result.counts.refused / len(texts):.0f} %) were "
+        f"refusals ({n_refused} of {2 * len(texts)} answers)"
+    ]
 
 
 @pytest.mark.slow

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from schemas.folders.run_folder import StoredParts
 _MANY = 0.05
 """Share of unread items from which the console mentions them; a model with more unread gets no rank."""
 _A_FEW = 3
+_MOST_GROUPS = 5
 _MOST_SHOWN = 80
 _N_LOOKED_AT = 20
 """Number of first items that a run checks. If one answer in five can be read, all of the first twenty are unread in
@@ -128,18 +130,72 @@ def early_look(
     return look
 
 
+class Refusals(NamedTuple):
+    """How many answers of a result refuse, which may be some of the answers to an item that still has a score."""
+
+    n_refused: int
+    n_answers: int
+    of_groups: Mapping[tuple[str, str], tuple[int, int]]
+    """The same two numbers for each value of each group by which the result is sliced."""
+
+    @classmethod
+    def of(cls, folder: Path, result: Result) -> Refusals:
+        """Count the refusals among the answers of a finished run."""
+        task, sliced_by = load_task(result.signature.task), {name for metric in result.metrics for name in metric.group}
+        n_refused = n_answers = 0
+        of_groups: dict[tuple[str, str], tuple[int, int]] = {}
+        for records in StoredParts(folder, result):
+            n_of_items = np.diff(records.first_exchanges)
+            refused = records.columns["status"].coded.is_one_of("refused").astype(np.int64)
+            # An only answer refuses if its item does; reading all again would take as long as the measures.
+            is_text = records.exchanges["kind"].coded.is_one_of("generate").any()
+            several = np.flatnonzero((n_of_items > 1) & is_text)
+            for row, record in zip(several.tolist(), records.rows(several), strict=True):
+                alone = (task.read((exchange,), result.signature.normalisation) for exchange in record.exchanges)
+                refused[row] = sum(read.status == "refused" for read in alone)
+            n_refused += int(refused.sum())
+            n_answers += int(n_of_items.sum())
+            owners, names, values = records.columns["groups"].entries
+            for row, name, value in zip(owners.tolist(), names.texts, values.texts, strict=True):
+                if name in sliced_by:
+                    before = of_groups.get((str(name), str(value)), (0, 0))
+                    of_groups[str(name), str(value)] = (before[0] + int(refused[row]), before[1] + int(n_of_items[row]))
+        return cls(n_refused, n_answers, of_groups)
+
+    def worst_groups(self) -> str:
+        """Return the groups with the largest shares of refusals, each with its numbers."""
+        worst = sorted(self.of_groups.items(), key=lambda one: (-one[1][0] / one[1][1], one[0]))[:_MOST_GROUPS]
+        return ", ".join(f"{name} {value} {n} of {of_all}" for (name, value), (n, of_all) in worst if n)
+
+
+def refusal_lines(finished: Iterable[tuple[Path, Result]]) -> list[str]:
+    """Return a line for each benchmark of which answers refuse, over all of its finished runs."""
+    totals: dict[str, list[int]] = {}
+    for folder, result in finished:
+        refusals = Refusals.of(folder, result)
+        new = (result.counts.refused, result.counts.items, refusals.n_refused, refusals.n_answers)
+        before = totals.get(result.signature.benchmark, [0] * len(new))
+        totals[result.signature.benchmark] = [a + b for a, b in zip(before, new, strict=True)]
+    return [
+        f"{benchmark}: {_share(n_items, items)} were refusals ({n_refused:,} of {n_answers:,} answers)"
+        for benchmark, (n_items, items, n_refused, n_answers) in totals.items()
+        if n_refused
+    ]
+
+
 def are_many(n: int, n_items: int) -> bool:
     """Return True if this number of items is worth a line on the console."""
     return n > max(_A_FEW, _MANY * n_items)
 
 
-def notes(folder: Path, result: Result, advice: str) -> list[str]:
+def notes(folder: Path, result: Result, advice: str, *, verbose: bool = False) -> list[str]:
     """Return lines about the answers of a finished run that could not be read or were cut.
 
     Args:
         folder: Folder of the run.
         result: The result in it.
         advice: Advice on what may help if answers cannot be read, from :func:`remedy`.
+        verbose: True to name the groups with the largest shares of refusals.
     """
     counts = result.counts
     largest = max(counts.unparsed, counts.refused, counts.truncated)
@@ -154,24 +210,15 @@ def notes(folder: Path, result: Result, advice: str) -> list[str]:
             first = _first(folder, result, status) if are_many(n, counts.items) else None
             if first is not None:
                 tail = f"; {advice}" if status == "unparsed" and advice else ""
-                if status == "refused":
-                    what += f" ({_refused_answers(folder, result)})"
+                refusals = Refusals.of(folder, result) if status == "refused" else None
+                if refusals is not None:
+                    what += f" ({refusals.n_refused:,} of {refusals.n_answers:,} answers)"
                 lines.append(f"{_share(n, counts.items)} {what}: for example, {_shown_of(first)}{tail}")
+                if refusals is not None and verbose and refusals.of_groups:
+                    lines.append(f"refused most: {refusals.worst_groups()}")
     if are_many(counts.truncated, counts.items):
         lines.append(_cut(result, folder))
     return lines
-
-
-def _refused_answers(folder: Path, result: Result) -> str:
-    """Return how many answers refuse: an item without a reading may have other answers that do not."""
-    task, n_refused, n_answers = load_task(result.signature.task), 0, 0
-    for records in StoredParts(folder, result):
-        n_answers += len(records.owners)
-        # Only the refused items are read again, for reading all would take as long as the measures.
-        for record in records.rows(records.columns["status"].coded.is_one_of("refused").nonzero()[0]):
-            alone = (task.read((exchange,), result.signature.normalisation) for exchange in record.exchanges)
-            n_refused += sum(read.status == "refused" for read in alone)
-    return f"{n_refused:,} of {n_answers:,} answers"
 
 
 def _first(folder: Path, result: Result, *statuses: str) -> Record | None:
