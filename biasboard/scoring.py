@@ -155,8 +155,9 @@ def score_command(
     ] = False,
 ) -> Outcome | RunEstimates:
     """Score a model on every benchmark with the prompts that fit it, and compare it with the board."""
-    limits = limits_of(choice.fail_under)
-    check_limits(limits, [builder.name for builder, _ in _chosen_builders(choice.benchmarks)])
+    benchmarks = [builder.name for builder, _ in _chosen_builders(choice.benchmarks)]
+    limits = limits_of(choice.fail_under, benchmarks)
+    check_limits(limits, benchmarks)
     if dry_run:
         with redirect_stdout(sys.stderr):
             planned, estimates = dry_run_of(model, choice, options)
@@ -460,8 +461,12 @@ class Limit(NamedTuple):
     value: float
 
 
-def limits_of(given: Sequence[str]) -> list[Limit]:
+def limits_of(given: Sequence[str], benchmarks: Sequence[str]) -> list[Limit]:
     """Read the values of ``--fail-under``.
+
+    Args:
+        given: The values.
+        benchmarks: The benchmarks to be asked, of which an error names a measure.
 
     Raises:
         ConfigError: one is not MEASURE=VALUE.
@@ -473,8 +478,16 @@ def limits_of(given: Sequence[str]) -> list[Limit]:
         try:
             limits.append(Limit(text, benchmark or None, measure, float(number)))
         except ValueError:
-            raise ConfigError(f"--fail-under {text}: write MEASURE=VALUE, such as accuracy=0.7") from None
+            such_as = next(f"{name}.{measure}=0.7" for name, measure in _headlines(benchmarks))
+            raise ConfigError(f"--fail-under {text}: write MEASURE=VALUE, such as {such_as}") from None
     return limits
+
+
+def _headlines(benchmarks: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the headline measures of some benchmarks, each with its benchmark."""
+    from leaderboard.benchmark_pages import load_pages
+
+    return list(dict.fromkeys((name, each.name) for name in benchmarks for each in load_pages(name).headlines))
 
 
 def check_limits(limits: Sequence[Limit], benchmarks: Sequence[str]) -> None:
@@ -483,9 +496,7 @@ def check_limits(limits: Sequence[Limit], benchmarks: Sequence[str]) -> None:
     Raises:
         ConfigError: none has it, or several have it.
     """
-    from leaderboard.benchmark_pages import load_pages
-
-    have = list(dict.fromkeys((name, each.name) for name in benchmarks for each in load_pages(name).headlines))
+    have = _headlines(benchmarks)
     for limit in limits:
         owners = [name for name, measure in have if measure == limit.measure and limit.benchmark in (None, name)]
         if len(owners) > 1:
@@ -495,7 +506,7 @@ def check_limits(limits: Sequence[Limit], benchmarks: Sequence[str]) -> None:
             near = get_close_matches(limit.measure, dict.fromkeys(measure for _, measure in have), n=1)
             meant = f"; did you mean {near[0]}?" if near else ""
             named = ", ".join(f"{name}.{measure}" for name, measure in have)
-            raise ConfigError(f"--fail-under {limit.text}: no headline measure{meant}; have: {named}")
+            raise ConfigError(f"--fail-under {limit.text}: no headline measure; have: {named}{meant}")
 
 
 def failures(report: ModelSummary, limits: Sequence[Limit]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from biasboard.ground.charts import check_installed, png_of
 from biasboard.ground.files import replacing_folder
+from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.badges import summary_badge
@@ -71,7 +72,8 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         *([] if summary.is_whole else ["**Only some items were asked: a first look, which gives no rank.**"]),
         markdown(summary).rstrip("\n"),
         "A *useless predictor*, such as a coin, knows nothing of the question, and can get a perfect score in measures "
-        "of evenness. The one nearest to the ideal is shown, by its name.",
+        "of evenness. The one nearest to the ideal is shown, by its name: "
+        f"{'; '.join(_useless_predictors(summary))}.",
         f"![Headline measures of {name} with their 95 % intervals]({_FIGURE})",
     ]
     compared = _listed(comparisons(summary))
@@ -92,6 +94,19 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         f"```bibtex\n{bibtex_of_benchmarks([load_pages(one.benchmark) for one in summary.benchmarks])}```",
     ]
     return "\n\n".join([*parts, ""])
+
+
+def _useless_predictors(summary: ModelSummary) -> Iterator[str]:
+    """Yield the name of each useless predictor of a summary, with what it answers."""
+    names = {
+        (measure.useless.name, baseline.description)
+        for benchmark in summary.benchmarks
+        for measure in benchmark.measures
+        if measure.useless is not None
+        for baseline in load_benchmark(benchmark.benchmark).baselines
+        if baseline.name == measure.useless.name
+    }
+    return (f"*{source_markdown(name)}* gives {source_markdown(description)}" for name, description in sorted(names))
 
 
 def _listed(lines: Iterator[str]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from textwrap import shorten
 
 from biasboard.ground.charts import FIRST, FONT_SIZE, GRID, MUTED, SECOND, TEXT, THIRD, shortened, svg_of, with_style
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.model_facts import display_name
 from leaderboard.pages.drawing import DASHED
-from leaderboard.pages.summary_forms import number_of, value_of
+from leaderboard.pages.summary_forms import number_of, placing_text, value_of
 from schemas.documents.model_summary import MeasureValue, ModelSummary
 from schemas.documents.result import within
 
@@ -18,6 +19,8 @@ _LABELS, _END = -205, 8
 """Left end of the labels, and the distance of a scale from the numbers at its ends."""
 _COLUMNS = (_SCALE + 34, _SCALE + 164, _SCALE + 284)
 """Left ends of the columns of numbers."""
+_MOST_OF_REASON = 110
+"""Largest number of characters of the reason for a missing rank: the width of the figure."""
 
 
 def summary_figure(summary: ModelSummary) -> str:
@@ -66,9 +69,12 @@ def _rows(summary: ModelSummary) -> Iterator[dict[str, JsonValue]]:
     }
     number = 0
     for benchmark in summary.benchmarks:
-        heading = benchmark.heading if benchmark.rank is not None else f"{benchmark.heading} (not ranked)"
-        yield {"row": number, "heading": heading, **(head if number == 0 else {})}
+        yield {"row": number, "heading": benchmark.heading, **(head if number == 0 else {})}
         number += 1
+        if benchmark.rank is None:
+            # A row of its own, since the reason is longer than the labels, and headings share theirs with the legend.
+            yield {"row": number, "label": shorten(placing_text(benchmark), _MOST_OF_REASON, placeholder=" …")}
+            number += 1
         for measure in benchmark.measures:
             yield {"row": number, "label": measure.label, **_cells(measure)}
             number += 1

@@ -52,7 +52,8 @@ class Row:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What the row says about its missing rank."""
-        return () if self.entry.is_baseline else reasons_of(self.unranked, self.shut)
+        is_limited = self.entry.match.extent == "slice"
+        return () if self.entry.is_baseline else reasons_of(self.unranked, self.shut, is_limited=is_limited)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from evaluators.benchmark import Part, Source, load_benchmark
 from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
+from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Comparison, RankRange, by_rank
@@ -58,7 +59,8 @@ class IndexRow:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What the row says about its missing rank."""
-        return () if self.is_baseline else reasons_of(self.unranked, self.shut)
+        is_limited = any(entry.match.extent == "slice" for entry in self.entries)
+        return () if self.is_baseline else reasons_of(self.unranked, self.shut, is_limited=is_limited)
 
     def entry_of(self, part: Part) -> Entry | None:
         """Return the result that a part of an index is computed from; None if the model lacks it."""
@@ -234,7 +236,9 @@ def _scored(entry: Entry) -> ScoredResult:
 
 
 def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> IndexRow:
-    indices = tuple(index_of(definition, of_model.scored) for definition in of_model.definitions)
+    indices = tuple(
+        _titled(index_of(definition, of_model.scored), of_model.benchmark) for definition in of_model.definitions
+    )
     reasons = {_name(entry, entries): why_unranked(entry) or _why_uncovered(entry, indices[0]) for entry in entries}
     judged = [(entry, gates.why_shut(entry)) for entry in entries if entry.standing is not None]
     unranked_reasons = {config: reason for config, reason in reasons.items() if reason is not None}
@@ -243,9 +247,38 @@ def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> In
         config, unranked = next(iter(unranked_reasons.items()))
         if len(set(reasons.values())) > 1:
             unranked = f"{config}: {unranked}"
-    shut = next((in_config(entry, reason) for entry, reason in judged if reason is not None), None)
+    shut = why_all_shut(judged)
     sets = tuple(set_tables(of_model, load_benchmark(of_model.benchmark).compared_over_sets))
     return IndexRow(entries=entries, indices=indices, rank=None, unranked=unranked or shut, shut=shut, sets=sets)
+
+
+def why_all_shut(judged: Sequence[tuple[Entry, str | None]]) -> str | None:
+    """Return why results of one model do not pass the gates together; None if all of them pass.
+
+    Args:
+        judged: Each result with right answers, with the reason why it does not pass.
+    """
+    failing = [(entry, reason) for entry, reason in judged if reason is not None]
+    if not failing:
+        return None
+    entry, reason = failing[0]
+    shut = in_config(entry, reason)
+    if len(judged) == len({entry.result.signature.config for entry, _ in judged}):
+        return shut
+    # A config that is asked with several prompts has a value under each, and the reason holds that of one.
+    return f"{shut} (with {entry.result.signature.prompt}; {len(failing)} of {len(judged)} prompts fall short)"
+
+
+def _titled(index: Index, benchmark: str) -> Index:
+    """Return an index that names the part for which it has no value by its title."""
+    parts = zip(index.definition.parts, index.parts, strict=True)
+    part, metric = next(((part, metric) for part, metric in parts if metric.value is None), (None, None))
+    if part is None or metric is None or index.metric.reason != f"{metric.name}: {metric.reason}":
+        return index
+    title = load_pages(benchmark).label(part.metric)
+    if part.prompt is not None or part.context is not None:
+        title = part.label or part.key
+    return index._replace(metric=replace(index.metric, reason=f"{title}: {metric.reason}"))
 
 
 def _name(entry: Entry, entries: Sequence[Entry]) -> str:

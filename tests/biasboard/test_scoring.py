@@ -138,10 +138,10 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     assert "model-index.yaml" not in {path.name for path in others}
     for text, message in (
         ("nothing=0.5", "names 0 measures; have: synthbias.worst_group_accuracy"),
-        ("accuracy", "write MEASURE=VALUE, such as accuracy=0.7"),
+        ("accuracy", "write MEASURE=VALUE, such as synthbias.worst_group_accuracy=0.7"),
     ):
         with pytest.raises(ConfigError, match=re.escape(f"--fail-under {text}: {message}")):
-            list(failures(summary, limits_of([text])))
+            list(failures(summary, limits_of([text], [BENCHMARK])))
 
 
 @pytest.mark.slow
@@ -183,8 +183,11 @@ def test_what_cannot_be_scored_is_said_in_one_line(datasets: Path, tmp_path: Pat
 
 
 def test_an_unknown_measure_is_refused_before_a_model_is_opened() -> None:
-    with pytest.raises(ConfigError, match=r"no headline measure; did you mean ucerf\?; have: "):
-        check_limits(limits_of(["ucref=0.7"]), ["synthbias"])
+    with pytest.raises(ConfigError, match=r"no headline measure; have: synthbias\..*; did you mean ucerf\?$"):
+        check_limits(limits_of(["ucref=0.7"], ["synthbias"]), ["synthbias"])
+    with pytest.raises(ConfigError, match=r"write MEASURE=VALUE, such as synthbias\.(\w+)=0\.7$") as told:
+        limits_of(["0.7"], ["synthbias"])
+    check_limits(limits_of([str(told.value).rpartition(" ")[2]], ["synthbias"]), ["synthbias"])
 
 
 def test_a_model_is_named_by_its_short_name_if_only_one_has_it() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.index_tables import why_all_shut
 from leaderboard.ranking.unranked import BY_INDEX, reasons_of
 from leaderboard.verify.entries import Entry, Match, Root
 from schemas.documents.result import Signature
@@ -42,7 +43,7 @@ CASES: dict[str, tuple[str, Callable[[Entry], Entry], tuple[str, ...]]] = {
     "a limited run that shows no more": (
         "acme/coin",
         lambda entry: replace(entry, match=Match("slice", LIMITED)),
-        (LIMITED, COIN),
+        (LIMITED,),
     ),
     "no answers": (
         "acme/silent",
@@ -91,6 +92,17 @@ def test_a_row_says_why_it_has_no_rank(name: str, entries: dict[str, Entry]) -> 
 
 def page(board: Board) -> str:
     return generate(make_view(board, (), ()), {})["benchmarks/synthbias.md"]
+
+
+def test_a_reason_of_one_of_several_prompts_names_it_and_counts_them(entries: dict[str, Entry]) -> None:
+    coin = entries["acme/coin"]
+    signature = coin.result.signature
+    other = signed(coin, prompt="another-v1")
+    assert why_all_shut([(coin, None), (other, None)]) is None
+    assert why_all_shut([(coin, COIN)]) == f"{signature.config}: {COIN}"
+    assert why_all_shut([(coin, None), (other, COIN)]) == (
+        f"{signature.config}: {COIN} (with another-v1; 1 of 2 prompts fall short)"
+    )
 
 
 def test_that_an_index_ranks_is_no_reason_of_a_row() -> None:

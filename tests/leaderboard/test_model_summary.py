@@ -230,8 +230,13 @@ def test_a_card_without_ranks_says_so_in_metadata_and_figure(whole: ModelSummary
         whole, benchmarks=tuple(replace(each, rank=None, why_unranked="for a reason") for each in whole.benchmarks)
     )
     assert "; no rank: for a reason" in re.sub(r"\s+", " ", model_index(unranked) or "")
-    assert "(not ranked)" in summary_figure(unranked)
-    assert "A *useless predictor*, such as a coin" in card_markdown(unranked)
+    assert "no rank: " in summary_figure(unranked)
+    card = card_markdown(unranked)
+    assert "A *useless predictor*, such as a coin" in card
+    for benchmark in whole.benchmarks:
+        descriptions = {each.name: each.description for each in load_benchmark(benchmark.benchmark).baselines}
+        for useless in filter(None, (measure.useless for measure in benchmark.measures)):
+            assert f"*{useless.name}* gives {descriptions[useless.name]}" in card
 
 
 @pytest.mark.slow
