@@ -19,7 +19,7 @@ from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.folder_options import KeysFolder
 from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.commands.sound_runs import ensure_sound
-from leaderboard.publish.published_results import PublishedResults
+from leaderboard.publish.published_results import PublishedResults, refuse_held_out
 from leaderboard.verify.board_files import keys_folder, results_folder
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.public_files import public_files
@@ -60,6 +60,9 @@ def publish(
     other models that the repository has; it gets a card with their headline measures. Stores of answers, locks and
     results of useless predictors, which every board computes, stay behind.
     """
+    repository = HubRepository(repo)
+    if not dry_run:
+        repository.check_token()
     with tempfile.TemporaryDirectory() as scratch:
         if (folder / MANIFEST).is_file():
             if withhold_texts:
@@ -70,13 +73,11 @@ def publish(
             check_plug_ins()
             book = open_book(keys or keys_folder(), datasets, key_secret)
             publication = _results(folder, book, Path(scratch), withhold=withhold_texts)
-        repository = HubRepository(repo)
         if dry_run:
             for line in plan_lines(publication, repository, private=private, pull_request=pr):
                 typer.echo(line)
             typer.echo("dry run: nothing was sent")
             return
-        repository.check_token()
         send(publication, repository, private=private, pull_request=pr, say=typer.echo)
 
 
@@ -86,18 +87,23 @@ def _results(folder: Path, book: KeyBook, scratch: Path, *, withhold: bool) -> P
     Raises:
         DataError: there are none, one is unsound, or there are no texts to withhold.
     """
+    if not folder.exists():
+        raise DataError(f"{folder}: no such folder; name that of a dataset or of runs")
     if folder.is_dir() and not find_runs(folder):
         raise DataError(f"{folder}: holds neither {MANIFEST} nor {RESULT}; name the folder of a dataset or of runs")
     found = finished_runs(folder)
     runs = [run for run in found if read_result(run).model.endpoint != "baseline"]
     if not runs:
         raise DataError(f"{folder}: holds results of useless predictors only, which every board computes itself")
+    refuse_held_out(runs, book)
     ensure_sound(runs, book, results_folder())
     with steps() as step:
         public = []
         for number, run in enumerate(runs):
             step("preparing results", number, len(runs))
-            public.append(public_files(run, scratch, withhold=withhold))
+            # Probabilities of options are no texts.
+            has_texts = read_result(run).signature.scoring == "generation"
+            public.append(public_files(run, scratch, withhold=withhold and has_texts))
             if (reason := public[-1].withheld) is not None:
                 typer.echo(f"{run}: hashes in place of the texts: {reason}")
         return PublishedResults(public, scratch)

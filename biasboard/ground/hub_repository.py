@@ -7,6 +7,7 @@ else is sent. A failure that no retry can fix is a :class:`~biasboard.ground.err
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -93,6 +94,7 @@ def local_file(path: Path, name: str) -> LocalFile:
 class HubFile:
     """A file in a repository."""
 
+    size: int
     git_sha1: str
     sha256: str | None
     """Hash of the content of a large file; None for a small one, whose content is hashed by ``git_sha1``."""
@@ -168,7 +170,9 @@ class HubRepository:
         with self._asking("reading"):
             tree = self._api.list_repo_tree(self.repo, recursive=True, revision=revision, repo_type=_TYPE)
             return {
-                entry.path: HubFile(git_sha1=entry.blob_id, sha256=None if entry.lfs is None else entry.lfs.sha256)
+                entry.path: HubFile(
+                    size=entry.size, git_sha1=entry.blob_id, sha256=None if entry.lfs is None else entry.lfs.sha256
+                )
                 for entry in tree
                 if isinstance(entry, RepoFile)
             }
@@ -179,7 +183,7 @@ class HubRepository:
             return {}
         with self._asking("reading"), working(f"reading {self.repo}"):
             folder = self._api.snapshot_download(
-                self.repo, repo_type=_TYPE, revision=revision, allow_patterns=list(names)
+                self.repo, repo_type=_TYPE, revision=revision, allow_patterns=[glob.escape(name) for name in names]
             )
             return {name: Path(folder, name).read_bytes() for name in names}
 

@@ -11,13 +11,17 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.hub_publishing import MOST_NAMES, OF_THE_HUB, Publication
 from biasboard.ground.hub_repository import HubFile, HubRepository, HubState, LocalFile, local_file
-from biasboard.ground.plain_text import listed
-from leaderboard.publish.results_card import SCORES, card_of, write_scores
-from leaderboard.verify.public_files import PublicFiles
+from biasboard.ground.memory import machine_memory
+from biasboard.ground.plain_text import listed, printable
+from biasboard.ground.progress import note
+from leaderboard.publish.results_card import MEASURES, card_of, write_measures
+from leaderboard.verify.intake import MOST_RESULT_BYTES
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.public_files import PublicFiles, place_for
 from schemas.documents.result import Result
 from schemas.files import contract
 from schemas.folders.dataset_folder import CARD, MANIFEST
-from schemas.folders.run_folder import RESULT
+from schemas.folders.run_folder import RESULT, read_result
 
 _DEPTH = 4
 """Number of parts of the path of a result: dataset, model, result, file."""
@@ -55,19 +59,24 @@ class PublishedResults(Publication):
 
     @override
     def files_for(self, repository: HubRepository, state: HubState | None) -> Mapping[str, LocalFile]:
-        results, card = dict(self._results), None
+        results, before = dict(self._results), None
         if state is not None:
             present = repository.files(state.head)
-            others = [name for name in present if _is_result(name) and _place(name) not in results]
-            texts = repository.contents([*others, *({CARD} & set(present))], state.head)
-            card = texts.pop(CARD, None)
-            where = f"--repo {repository.repo}"
-            results |= {_place(name): _parsed(text, f"{where}: {name}") for name, text in texts.items()}
+            there = _results_in(repository, state.head, present)
+            for place in there.keys() & results.keys():
+                if there[place].withheld is not None and results[place].withheld is None:
+                    raise DataError(
+                        f"--repo {repository.repo}: {place} was published without its texts; repeat with "
+                        "--withhold-texts, or remove that folder there first"
+                    )
+            results = there | results
+            if CARD in present:
+                before = _decoded(repository.contents([CARD], state.head)[CARD], f"--repo {repository.repo}: {CARD}")
         results = dict(sorted(results.items()))
-        text = card_of(results, repository.repo, None if card is None else card.decode("utf-8", "replace"))
+        text = card_of(results, repository.repo, before)
         (self._scratch / CARD).write_text(text, encoding="utf-8", newline="")
-        write_scores(results, self._scratch / SCORES)
-        return {**self._files, **{name: local_file(self._scratch / name, name) for name in (CARD, SCORES)}}
+        write_measures(results, self._scratch / MEASURES)
+        return {**self._files, **{name: local_file(self._scratch / name, name) for name in (CARD, MEASURES)}}
 
     @override
     def stale(self, files: Mapping[str, LocalFile], present: Mapping[str, HubFile]) -> list[str]:
@@ -90,6 +99,25 @@ class PublishedResults(Publication):
             )
 
 
+def refuse_held_out(runs: Sequence[Path], keys: KeyBook) -> None:
+    """Refuse results on data that is held out.
+
+    Args:
+        runs: Folders of finished runs.
+        keys: The answer keys of the datasets.
+
+    Raises:
+        DataError: the key of a dataset has a secret, whether or not it is known here.
+    """
+    for run in runs:
+        known = keys.find(read_result(run).signature, machine_memory())
+        if known is not None and known.key.secret_id is not None:
+            raise DataError(
+                f"{run}: its dataset is held out, and its records hold the right answers; keep them here, and publish "
+                f"at most {RESULT}"
+            )
+
+
 def _is_result(name: str) -> bool:
     path = PurePosixPath(name)
     return path.name == RESULT and len(path.parts) == _DEPTH
@@ -99,5 +127,27 @@ def _place(name: str) -> str:
     return PurePosixPath(name).parent.as_posix()
 
 
-def _parsed(content: bytes, where: str) -> Result:
-    return contract.load(strict_json.loads(content.decode("utf-8", "replace"), where=where), Result, where=where)
+def _results_in(repository: HubRepository, commit: str, present: Mapping[str, HubFile]) -> dict[str, Result]:
+    """Return the results of models in a commit by their place; one that is not sound or not in its place is named."""
+    names = [name for name in present if _is_result(name) and present[name].size <= MOST_RESULT_BYTES]
+    results = {}
+    for name, content in repository.contents(names, commit).items():
+        where = f"--repo {repository.repo}: {name}"
+        try:
+            result = contract.load(strict_json.loads(_decoded(content, where), where=where), Result, where=where)
+        except DataError as error:
+            note(printable(f"left out of the card: {error}", most=1_000))
+            continue
+        place = _place(name)
+        if place != place_for(result).as_posix():
+            note(printable(f"left out of the card: {where}: belongs into {place_for(result)}", most=1_000))
+        elif result.model.endpoint != "baseline":
+            results[place] = result
+    return results
+
+
+def _decoded(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where}: is not UTF-8; correct it there") from error

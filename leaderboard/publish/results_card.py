@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-import yaml
+from urllib.parse import quote
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.plain_text import one_line
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.markup import source_markdown, value_text
+from leaderboard.verify.entries import label_of
 from schemas.documents.result import Metric, Result
 from schemas.folders.dataset_folder import CARD
 
-SCORES = "scores.parquet"
+MEASURES = "measures.parquet"
 _BEGIN, _END = "<!-- results: written by biasboard publish -->", "<!-- end of results -->"
-_TAGS = ("biasboard", "bias", "evaluation-results")
+_FENCE = "---\n"
+"""Line before and after the metadata of a card."""
+# Without this the Hub would take the answers for rows of the data, and its library cannot read their maps.
+_CONFIGS = f"""configs:
+- config_name: measures
+  data_files:
+  - split: test
+    path: {MEASURES}"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreRow:
+class MeasureRow:
     """A headline measure of a result, as a row of the table of all measures."""
 
     model: str
@@ -52,7 +60,8 @@ class ScoreRow:
 def card_of(results: Mapping[str, Result], repo: str, before: str | None) -> str:
     """Return the card of a repository of results.
 
-    What others wrote into the card stays: all metadata but the configs, and the text around the block.
+    What people wrote into the card stays as it is: its metadata, and the text around the block. Metadata that name no
+    configs get ours.
 
     Args:
         results: All results in the repository by their folder, sorted.
@@ -60,26 +69,25 @@ def card_of(results: Mapping[str, Result], repo: str, before: str | None) -> str
         before: The card that it has; None if it has none.
 
     Raises:
-        DataError: the metadata of the card are no YAML.
+        DataError: the card has only one of the comments around the block, or several of them.
     """
-    # Loading it takes longer than the rest of a card.
-    from huggingface_hub import RepoCard
-
-    try:
-        card = RepoCard(before or f"---\ntags: []\n---\n\n# Results of {repo}\n", ignore_metadata_errors=True)
-    except (ValueError, yaml.YAMLError) as error:
-        raise DataError(f"--repo {repo}: {CARD} there has no valid metadata ({one_line(error)}); correct it") from error
-    tags = card.data.get("tags") or []
-    card.data["tags"] = list(dict.fromkeys([*(tags if isinstance(tags, list) else [tags]), *_TAGS]))
-    # Without this the Hub would take the answers for rows of the data, and its library cannot read their maps.
-    card.data["configs"] = [{"config_name": "scores", "data_files": [{"split": "test", "path": SCORES}]}]
-    head, begin, rest = card.text.partition(_BEGIN)
-    _, end, tail = rest.partition(_END)
-    if not (begin and end):
-        head, tail = card.text, ""
-    metadata = card.data.to_yaml(line_break="\n")
+    text = f"{_FENCE}tags: [biasboard, bias, evaluation-results]\n{_FENCE}\n# Results of {repo}\n"
+    if before is not None:
+        text = before.removeprefix("\ufeff").replace("\r\n", "\n")
+    metadata, body = "", text
+    if text.startswith(_FENCE) and f"\n{_FENCE}" in text:
+        metadata, _, body = text.removeprefix(_FENCE).partition(f"\n{_FENCE}")
+    if not re.search(r"^configs\s*:", metadata, re.MULTILINE):
+        metadata = f"{metadata.rstrip()}\n{_CONFIGS}".lstrip()
+    if (body.count(_BEGIN), body.count(_END)) not in ((0, 0), (1, 1)) or body.find(_BEGIN) > body.find(_END):
+        raise DataError(
+            f"--repo {repo}: {CARD} there has not both comments around the results, '{_BEGIN}' and '{_END}', once and "
+            "in this order; take both and what is between them out"
+        )
+    head, _, rest = body.partition(_BEGIN)
+    tail = rest.partition(_END)[2]
     block = "\n\n".join([_BEGIN, *_body(results, repo), _END])
-    return f"---\n{metadata}\n---\n{head.rstrip()}\n\n{block}\n{tail.lstrip()}"
+    return f"{_FENCE}{metadata.strip()}\n{_FENCE}{head.rstrip()}\n\n{block}\n{tail.lstrip()}"
 
 
 def _body(results: Mapping[str, Result], repo: str) -> Iterator[str]:
@@ -87,12 +95,12 @@ def _body(results: Mapping[str, Result], repo: str) -> Iterator[str]:
         "Answers of language models to bias benchmarks, and what was measured from them. A folder "
         "`DATASET@VERSION/MODEL/RESULT` holds one result: `result.json` has every measure with its interval and its "
         "reason if it has no value, and `records.parquet` has every answer, or its hash where texts are withheld. "
-        f"`{SCORES}`, which the Hub's viewer and `datasets.load_dataset` show, has the measures below."
+        f"`{MEASURES}`, which the Hub's viewer and `datasets.load_dataset` show, has the measures below."
     )
     yield (
-        "Every number can be computed again from the answers, without the models. `biasboard publish` did that before "
-        "it sent a result, and this does it again. Datasets that biasboard cannot build by itself must lie in "
-        "`out/datasets`."
+        "`biasboard publish` computed every number of a result again from its answers before it sent the result; what "
+        "others put here was not checked. This computes all of them again, without the models. Where texts are "
+        "withheld, that takes the complete run, and datasets that biasboard cannot build must lie in `out/datasets`."
     )
     yield (
         f"```sh\npip install 'biasboard[site]'\nhf download {repo} --repo-type dataset --local-dir results\n"
@@ -108,10 +116,12 @@ def _body(results: Mapping[str, Result], repo: str) -> Iterator[str]:
         "`biasboard publish` writes the part between the two comments in the source of this card anew; what you write "
         "around it stays."
     )
-    tables: dict[str, dict[str, Result]] = {}
+    tables: dict[tuple[str, ...], dict[str, Result]] = {}
     for place, result in results.items():
-        tables.setdefault(result.signature_sha256, {})[place] = result
-    for table in sorted(tables.values(), key=lambda table: str(next(iter(table.values())).signature)):
+        # Values of different versions of a metric, such as those of two text scorers, are not comparable.
+        versions = (f"{metric.name} {metric.version}" for metric in headlines(result) if metric.value is not None)
+        tables.setdefault((str(result.signature), result.signature_sha256, *versions), {})[place] = result
+    for _, table in sorted(tables.items()):
         yield from _table(table, repo)
 
 
@@ -131,10 +141,12 @@ def _table(table: Mapping[str, Result], repo: str) -> Iterator[str]:
     names = [name for name in load_benchmark(signature.benchmark).headline_metrics if name in valued]
     header = ("model", *(source_markdown(_heading(pages.label(name), valued[name])) for name in names))
     lines = [header, tuple("---" for _ in header)]
+    named = Counter(result.model.id for result in table.values())
     for place, result in table.items():
+        model = result.model.id if named[result.model.id] == 1 else label_of(result.model)
         cells = (source_markdown(_cell(measured[place].get(name))) for name in names)
-        address = f"{constants.ENDPOINT}/datasets/{repo}/tree/main/{place}"
-        lines.append((f"[{source_markdown(result.model.id)}]({address})", *cells))
+        address = f"{constants.ENDPOINT}/datasets/{repo}/tree/main/{quote(place, safe='/@')}"
+        lines.append((f"[{source_markdown(model)}]({address})", *cells))
     yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -154,7 +166,7 @@ def headlines(result: Result) -> list[Metric]:
     return [metric for name in names for metric in result.metrics if metric.name == name and not metric.group]
 
 
-def write_scores(results: Mapping[str, Result], path: Path) -> None:
+def write_measures(results: Mapping[str, Result], path: Path) -> None:
     """Write the headline measures of results as a table, one row each.
 
     Args:
@@ -163,15 +175,15 @@ def write_scores(results: Mapping[str, Result], path: Path) -> None:
     """
     from schemas.files import arrow_files
 
-    arrow_files.write(path, [asdict(row) for row in _score_rows(results)], ScoreRow)
+    arrow_files.write(path, [asdict(row) for row in _measure_rows(results)], MeasureRow)
 
 
-def _score_rows(results: Mapping[str, Result]) -> Iterator[ScoreRow]:
+def _measure_rows(results: Mapping[str, Result]) -> Iterator[MeasureRow]:
     for place, result in results.items():
         model, signature, pages = result.model, result.signature, load_pages(result.signature.benchmark)
         for metric in headlines(result):
             interval = metric.interval
-            yield ScoreRow(
+            yield MeasureRow(
                 model=model.id,
                 revision=model.revision,
                 precision=model.precision,

@@ -19,6 +19,7 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure.answer_keys import KeyHashes
+from leaderboard.publish.published_results import refuse_held_out
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Entry, Root, why_withheld
@@ -181,6 +182,13 @@ def test_with_the_secret_a_result_is_verified_as_with_a_plain_key(held_out: Held
     )
     (left_out,) = load([Root(one.parent, "accepted")], book, Memory(None)).left_out
     assert "row 8: item 'made-3-she' is not asked or described" in left_out.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_secret", [True, False])
+def test_a_result_on_it_is_not_published(held_out: HeldOut, has_secret: bool) -> None:
+    with pytest.raises(DataError, match="its dataset is held out, and its records hold the right answers"):
+        refuse_held_out([held_out.honest], held_out.book(held_out.secret if has_secret else None))
 
 
 @pytest.mark.slow

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
 import pytest
 import yaml
 
+from leaderboard.publish.results_card import card_of
 from schemas.folders.run_folder import find_runs, read_result
 from tests.commands import run
 from tests.fake_hub import FakeHub, Fault, serving, variables
@@ -97,7 +99,7 @@ def test_every_number_of_the_card_and_the_table_is_the_result_s(hub: FakeHub, ro
     call(hub, root, "small")
     call(hub, root, "large")
     folder, card = fetched(hub, tmp_path / "results"), text(hub, "README.md")
-    rows = datasets.load_dataset(str(folder), "scores", cache_dir=str(tmp_path / "cache"), split="test")
+    rows = datasets.load_dataset(str(folder), "measures", cache_dir=str(tmp_path / "cache"), split="test")
     assert {row["measure"] for row in rows} >= {"accuracy", "worst_group_accuracy", "ucerf"}
     for row in rows:
         metrics = read_result(folder / row["result"]).metrics
@@ -133,26 +135,32 @@ def test_a_changed_result_takes_the_place_of_the_old_one_alone(hub: FakeHub, roo
         f"{place}/result.json",
         f"{place}/records.parquet",
         "README.md",
-        "scores.parquet",
+        "measures.parquet",
     ]
     call(hub, root, tmp_path / "runs")
     assert names(hub) == (set(files) | {"synthbias@9.0.0/acme__other/notes.txt"}) - {".gitattributes"}
 
 
 def test_what_people_write_into_the_card_stays(hub: FakeHub, root: Path) -> None:
-    hub.new(REPO, {"README.md": b"---\nlicense: cc-by-4.0\ntags:\n- ours\n---\n# Our models\n\nAsk us.\n"})
+    hub.new(
+        REPO, {"README.md": b"\xef\xbb\xbf---\r\nlicense: cc-by-4.0\r\nversion: 1.10 # ours\r\n---\r\n# Our models\r\n"}
+    )
     call(hub, root, "small")
     repository = hub.repositories[REPO]
     edited = text(hub, "README.md") + "\nMore of us.\n"
     repository.add("edit", repository.commits[repository.head].files | {"README.md": edited.encode()})
     call(hub, root, "large")
     card = text(hub, "README.md")
-    metadata = yaml.safe_load(card.split("---\n")[1])
-    assert (metadata["license"], metadata["tags"][:2]) == ("cc-by-4.0", ["ours", "biasboard"])
+    metadata = card.split("---\n")[1]
+    assert metadata.startswith("license: cc-by-4.0\nversion: 1.10 # ours\nconfigs:\n")
+    assert yaml.safe_load(metadata)["configs"][0]["config_name"] == "measures"
     assert card.index("# Our models") < card.index("acme/large") < card.index("More of us.")
     assert card.count("<!-- results") == 1
-    hub.new(REPO, {"README.md": b"---\n[\n---\n"})
-    assert "README.md there has no valid metadata" in call(hub, root, "small", status=1).stderr
+    for damaged in (card.replace("<!-- end of results -->", ""), card + card):
+        hub.new(REPO, {"README.md": damaged.encode()})
+        assert "README.md there has not both comments around the results" in call(hub, root, "small", status=1).stderr
+    hub.new(REPO, {"README.md": card.encode("utf-16")})
+    assert "README.md: is not UTF-8" in call(hub, root, "small", status=1).stderr
 
 
 def test_a_commit_of_somebody_else_in_between_is_in_the_card(hub: FakeHub, root: Path) -> None:
@@ -179,7 +187,7 @@ def test_what_cannot_be_published_is_one_line(hub: FakeHub, root: Path, tmp_path
     write_model(tmp_path / "useless", "baseline/uniform", uniform, endpoint="baseline")
     for folder, said in (
         ("empty", "holds neither dataset.json nor result.json"),
-        ("nowhere", "no result.json here; name the folder of a finished run"),
+        ("nowhere", "no such folder; name that of a dataset or of runs"),
         ("useless", "holds results of useless predictors only"),
         ("forged", "would be rejected: "),
     ):
@@ -188,15 +196,48 @@ def test_what_cannot_be_published_is_one_line(hub: FakeHub, root: Path, tmp_path
     assert hub.repositories == {}
     hub.new(REPO, {"train.csv": b"a,b\n"})
     assert "holds other files than results (train.csv)" in call(hub, root, "small", status=1).stderr
-    hub.new(REPO, {"synthbias@9.0.0/acme__x/type2/result.json": b"{"})
-    assert "acme__x/type2/result.json" in call(hub, root, "small", status=1).stderr
     assert set(hub.writes) == set()
 
 
-def test_texts_are_withheld_if_that_is_asked_for(hub: FakeHub, root: Path, tmp_path: Path) -> None:
+def test_the_card_lists_only_sound_results_in_their_places(hub: FakeHub, root: Path) -> None:
+    call(hub, root, "large")
+    repository = hub.repositories[REPO]
+    files = dict(repository.commits[repository.head].files)
+    (result,) = (name for name in files if name.endswith("/result.json"))
+    files |= {
+        "synthbias@9.0.0/acme__x/type2-[1]/result.json": b"{",
+        "synthbias@9.0.0/acme__y/type2 | x/result.json": files[result],
+        "synthbias@9.0.0/acme__z/type2/result.json": b"\xff",
+    }
+    repository.add("strange", files)
+    done = call(hub, root, "small")
+    assert done.stderr.count("left out of the card: ") == 3
+    assert f"belongs into {result.rpartition('/')[0]}" in done.stderr
+    rows = [line for line in text(hub, "README.md").splitlines() if line.startswith("| [")]
+    assert [line.partition("]")[0] for line in rows] == ["| [acme/small", "| [acme/large", "| [acme/small"]
+    assert set(files) <= names(hub) | {".gitattributes"}
+
+
+def test_other_versions_and_revisions_are_told_apart(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5), endpoint="api")
+    result = read_result(path.parent)
+    newer = replace(result, model=replace(result.model, revision="second"))
+    assert isinstance(newer.metrics[0].version, str)
+    metrics = tuple(replace(metric, version="9.9") for metric in result.metrics)
+    card = card_of({"a": result, "b": newer, "c": replace(result, metrics=metrics)}, REPO, None)
+    tables = card.split("## ")[1:]
+    assert [table.count("| [") for table in tables] == [2, 1]
+    assert "| [acme/small (second, " in tables[0]
+
+
+def test_texts_that_were_withheld_are_not_published_by_mistake(hub: FakeHub, tmp_path: Path) -> None:
     write_gifi_model(tmp_path / "runs", "acme/wrong", 0.5, tasks=["recognition"])
+    write_model(tmp_path / "runs", "acme/wrong", leaning(1.0, 0.5), endpoint="api")
     write_keys(tmp_path / "leaderboard" / "keys", tmp_path / "runs")
     call(hub, tmp_path, "runs", "--withhold-texts")
-    (result,) = (name for name in names(hub) if name.endswith("/result.json"))
-    assert json.loads(text(hub, result))["withheld"] is not None
-    assert f"{result.rpartition('/')[0]}/sums.parquet" in names(hub)
+    withheld = [json.loads(text(hub, name)).get("withheld") for name in names(hub) if name.endswith("/result.json")]
+    assert sorted(one is None for one in withheld) == [False, True]  # Options are no texts.
+    assert [name for name in names(hub) if name.endswith("/sums.parquet")]
+    assert (
+        "was published without its texts; repeat with --withhold-texts" in call(hub, tmp_path, "runs", status=1).stderr
+    )
