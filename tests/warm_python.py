@@ -10,6 +10,7 @@ of plug-ins, which imports our modules and then forks the commands.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import importlib
@@ -147,6 +148,8 @@ def keep_fork_server_ready() -> None:
         ours.close()
         serve_workers(theirs)
     theirs.close()
+    # Left to the end of the process, it would be warned of where warnings are errors.
+    atexit.register(ours.close)
     util: Any = multiprocessing.util
     spawn = util.spawnv_passfds
 
