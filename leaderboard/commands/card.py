@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -104,8 +105,11 @@ def _summary(
     )
     if not found.own:
         raise ConfigError(f"no result of the model in {name} is valid, for the reasons above; score it again")
-    # Runs of one's own come first, as their folder does.
-    model = found.own[0].result.model
+    # Runs of one's own come first, as their folder does; of several models of one name, such as those of an endpoint
+    # whose settings changed, that with most results counts.
+    nearest = [entry.result.model for entry in found.own if entry.origin == found.own[0].origin]
+    results_of = Counter(model.identity_sha256 for model in nearest)
+    model = max(nearest, key=lambda each: results_of[each.identity_sha256])
     summary = summarise(found.board, model, memory, against=against)
     others = {label_of(entry.result.model) for entry in found.own} - {label_of(model)}
     if others:

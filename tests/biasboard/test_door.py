@@ -107,4 +107,4 @@ def test_builders_are_found_by_their_files_also_those_of_others(tmp_path: Path) 
     assert "biasboard build publish" not in listed.stdout
     assert " publish " not in biasboard("build", "--help").stdout
     assert "No such command 'publish'" in biasboard("build", "publish").stderr
-    assert "no dataset.json here" in biasboard("publish", tmp_path, "--repo", "acme/data").stderr
+    assert "HF_HUB_OFFLINE forbids asking the Hub" in biasboard("publish", tmp_path, "--repo", "acme/data").stderr

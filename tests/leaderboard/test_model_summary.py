@@ -6,6 +6,7 @@ import html
 import itertools
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -39,6 +40,7 @@ from leaderboard.verify.entries import Root
 from schemas.documents.model_summary import ModelSummary, NamedValue
 from schemas.documents.result import Model
 from schemas.files import contract
+from schemas.folders.run_folder import read_result, write_result
 from tests.commands import REPOSITORY, run
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known, write_keys
@@ -327,3 +329,24 @@ def test_the_command_writes_the_card_of_a_run_beside_another(whole: ModelSummary
     ]
     card = (tmp_path / "cards" / "acme__even" / "card.md").read_text(encoding="utf-8")
     assert all(sentence in card for sentence in comparisons(printed))
+
+
+@pytest.mark.slow
+def test_of_several_models_of_one_name_that_with_most_results_has_the_card(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="the extra site is not installed")
+    runs, none = tmp_path / "runs", tmp_path / "none"
+    none.mkdir()
+    folders = [
+        write_model(runs, "acme/even", leaning(1.0, 0.1), ambiguous=type1, endpoint="api").parent
+        for type1 in (False, True)
+    ]
+    result = read_result(folders[0])
+    # The first one, in the order of the folders.
+    other = Path(shutil.copytree(folders[0], folders[0].with_name("another")))
+    write_result(other, replace(result, model=replace(result.model, revision="other", identity_sha256="0" * 64)))
+    options = ("--keys", write_keys(tmp_path / "keys", runs), "--results", none, "--datasets", none)
+    done = run("-m", "biasboard", "card", runs, *options, "--out", tmp_path / "cards", "--format", "json", status=0)
+    printed = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
+    assert printed.identity_sha256 == result.model.identity_sha256
+    (told,) = (note for note in printed.notes if note.startswith("only the results of"))
+    assert told.endswith("count here; there are others, of acme/even (other, float32)")
