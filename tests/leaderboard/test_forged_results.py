@@ -156,7 +156,7 @@ def test_slices_of_other_items_share_no_table(places: Places, tmp_path: Path) ->
     [
         ({"items_sha256": "1" * 64}, "200 items of made@1.0.0 type2 under prompt intrinsic-v1, which has 200 others"),
         ({"n_items": 202, "items_sha256": "1" * 64}, "counts.items 200, signature.n_items 202"),
-        ({"splits": ("test", "more"), "items_sha256": "1" * 64}, "which has 200 others"),
+        ({"splits": ("test", "more"), "items_sha256": "1" * 64}, "items of split more, which are not asked under"),
         ({"benchmark": "gifi"}, "benchmark is gifi, not synthbias"),
         ({"dataset": "x" * 5_000}, "signature.dataset: 'xxx"),
     ],
