@@ -85,7 +85,7 @@ def _results(folder: Path, book: KeyBook, scratch: Path, *, withhold: bool) -> P
     """Verify the results in a folder and choose what to publish of them.
 
     Raises:
-        DataError: there are none, one is unsound, or there are no texts to withhold.
+        DataError: there are none, or one is unsound, held out or incomplete.
     """
     if not folder.exists():
         raise DataError(f"{folder}: no such folder; name that of a dataset or of runs")

@@ -19,7 +19,7 @@ from evaluators.baseline import Baseline
 from evaluators.kinds import BENCHMARKS
 from evaluators.task import Prompt, load_task
 from schemas.documents.item_shape import Item
-from schemas.documents.result import Signature
+from schemas.documents.result import Metric, Result, Signature
 
 
 class Context(NamedTuple):
@@ -249,6 +249,19 @@ class Benchmark:
         """Return the names of a task's metrics that are part of any index."""
         metrics = (part.metric for index in self.indices for part in index.parts if part.task == task)
         return tuple(dict.fromkeys(metrics))
+
+    def headlines(self, result: Result) -> list[Metric]:
+        """Return the headline metrics of a result on all items; those of the whole table if there are none."""
+        named = _named(result, self.headline_metrics)
+        return [metric for metric in named or self.printed(result) if not metric.group]
+
+    def printed(self, result: Result) -> list[Metric]:
+        """Return the metrics of a result in the whole table of the terminal, in order; all if none are named."""
+        return _named(result, self.printed_metrics) or list(result.metrics)
+
+
+def _named(result: Result, names: Sequence[str]) -> list[Metric]:
+    return [metric for name in names for metric in result.metrics if metric.name == name]
 
 
 @cache

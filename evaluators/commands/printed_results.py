@@ -35,7 +35,8 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
     """
     counts = result.counts
     signature = result.signature
-    metrics = _printed(result) if verbose else _headlines(result)
+    benchmark = load_benchmark(result.signature.benchmark)
+    metrics = benchmark.printed(result) if verbose else benchmark.headlines(result)
     if metrics and (counts.scored or result.model.endpoint == "baseline"):
         if verbose:
             _print_table(result, metrics)
@@ -150,21 +151,6 @@ def print_next(root: Path, results: Iterable[Result]) -> None:
     # An index of a single result adds nothing to it.
     by_index = f"biasboard index {folder}, then " if any(len(index.sources) > 1 for index in indices) else ""
     print(f"next: {by_index}biasboard board --runs {folder}")
-
-
-def _headlines(result: Result) -> list[Metric]:
-    """Return the headline metrics on all items; those of the whole table if the benchmark names none."""
-    named = _named(result, load_benchmark(result.signature.benchmark).headline_metrics)
-    return [metric for metric in named or _printed(result) if not metric.group]
-
-
-def _printed(result: Result) -> list[Metric]:
-    """Return the metrics of the whole table, in the benchmark's order; all if the benchmark names none."""
-    return _named(result, load_benchmark(result.signature.benchmark).printed_metrics) or list(result.metrics)
-
-
-def _named(result: Result, names: Iterable[str]) -> list[Metric]:
-    return [metric for name in names for metric in result.metrics if metric.name == name]
 
 
 def value_and_interval(metric: Metric) -> tuple[str, str]:

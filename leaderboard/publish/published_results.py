@@ -129,9 +129,12 @@ def _place(name: str) -> str:
 
 def _results_in(repository: HubRepository, commit: str, present: Mapping[str, HubFile]) -> dict[str, Result]:
     """Return the results of models in a commit by their place; one that is not sound or not in its place is named."""
-    names = [name for name in present if _is_result(name) and present[name].size <= MOST_RESULT_BYTES]
+    names = [name for name in present if _is_result(name)]
+    large = [name for name in names if present[name].size > MOST_RESULT_BYTES]
+    for name in large:
+        note(printable(f"left out of the card: --repo {repository.repo}: {name}: is too large", most=1_000))
     results = {}
-    for name, content in repository.contents(names, commit).items():
+    for name, content in repository.contents([name for name in names if name not in large], commit).items():
         where = f"--repo {repository.repo}: {name}"
         try:
             result = contract.load(strict_json.loads(_decoded(content, where), where=where), Result, where=where)

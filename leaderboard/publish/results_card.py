@@ -119,7 +119,7 @@ def _body(results: Mapping[str, Result], repo: str) -> Iterator[str]:
     tables: dict[tuple[str, ...], dict[str, Result]] = {}
     for place, result in results.items():
         # Values of different versions of a metric, such as those of two text scorers, are not comparable.
-        versions = (f"{metric.name} {metric.version}" for metric in headlines(result) if metric.value is not None)
+        versions = (f"{metric.name} {metric.version}" for metric in _headlines(result) if metric.value is not None)
         tables.setdefault((str(result.signature), result.signature_sha256, *versions), {})[place] = result
     for _, table in sorted(tables.items()):
         yield from _table(table, repo)
@@ -135,16 +135,15 @@ def _table(table: Mapping[str, Result], repo: str) -> Iterator[str]:
         f"`{signature.dataset}` {signature.dataset_version}, config `{signature.config}`, prompt `{signature.prompt}`, "
         f"{signature.n_items:,} items."
     )
-    measured = {place: {metric.name: metric for metric in headlines(result)} for place, result in table.items()}
+    measured = {place: {metric.name: metric for metric in _headlines(result)} for place, result in table.items()}
     # A measure that no model has a value of does not exist under these conditions.
     valued = {name: metric for of_one in measured.values() for name, metric in of_one.items() if metric.reason is None}
-    names = [name for name in load_benchmark(signature.benchmark).headline_metrics if name in valued]
-    header = ("model", *(source_markdown(_heading(pages.label(name), valued[name])) for name in names))
+    header = ("model", *(source_markdown(_heading(pages.label(name), metric)) for name, metric in valued.items()))
     lines = [header, tuple("---" for _ in header)]
     named = Counter(result.model.id for result in table.values())
     for place, result in table.items():
         model = result.model.id if named[result.model.id] == 1 else label_of(result.model)
-        cells = (source_markdown(_cell(measured[place].get(name))) for name in names)
+        cells = (source_markdown(_cell(measured[place].get(name))) for name in valued)
         address = f"{constants.ENDPOINT}/datasets/{repo}/tree/main/{quote(place, safe='/@')}"
         lines.append((f"[{source_markdown(model)}]({address})", *cells))
     yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -160,10 +159,8 @@ def _cell(metric: Metric | None) -> str:
     return value_text(metric) if metric.reason is None else f"none: {metric.reason}"
 
 
-def headlines(result: Result) -> list[Metric]:
-    """Return the headline measures of a result on all items, in the benchmark's order."""
-    names = load_benchmark(result.signature.benchmark).headline_metrics
-    return [metric for name in names for metric in result.metrics if metric.name == name and not metric.group]
+def _headlines(result: Result) -> list[Metric]:
+    return load_benchmark(result.signature.benchmark).headlines(result)
 
 
 def write_measures(results: Mapping[str, Result], path: Path) -> None:
@@ -181,7 +178,7 @@ def write_measures(results: Mapping[str, Result], path: Path) -> None:
 def _measure_rows(results: Mapping[str, Result]) -> Iterator[MeasureRow]:
     for place, result in results.items():
         model, signature, pages = result.model, result.signature, load_pages(result.signature.benchmark)
-        for metric in headlines(result):
+        for metric in _headlines(result):
             interval = metric.interval
             yield MeasureRow(
                 model=model.id,
