@@ -11,6 +11,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import listed
 from evaluators.kinds import BACKENDS, BENCHMARKS, SCORERS, TASKS, harness_names
+from schemas.outputs.documents import ListedEntry, ListedKind, Listing
 from schemas.printed import with_format
 
 if TYPE_CHECKING:
@@ -23,18 +24,21 @@ _MOST_NAMES = 4
 class _Kind(NamedTuple):
     """A kind of plug-ins, or of what they define."""
 
+    singular: ListedKind
     owners: Callable[[], tuple[str, ...]]
     """Function that returns the names of all plug-ins of the kind, or of the tasks that define such things."""
-    brief: Callable[[str], Iterable[str]]
-    """Function that yields the lines about one of them if all are listed."""
-    whole: Callable[[str], Iterable[str]]
-    """Function that yields the lines about one of them if the user names it."""
+    entries: Callable[[str], Iterable[ListedEntry]]
+    """Function that yields what there is to list of one of them."""
+    brief: Callable[[str], Iterable[str]] | None = None
+    """Function that yields the lines about one of them if all are listed; None for those about it alone."""
+    whole: Callable[[str], Iterable[str]] | None = None
+    """Function that yields the lines about one of them if the user names it; None for a line of each entry."""
     of_tasks: bool = False
     """True if the names are those of tasks."""
 
 
 @one_line_errors()
-@with_format()
+@with_format(Listing)
 def list_command(
     kind: Annotated[
         str | None,
@@ -43,7 +47,7 @@ def list_command(
     name: Annotated[
         str | None, typer.Argument(help="One of them; for prompts and metrics, the task that has them.")
     ] = None,
-) -> None:
+) -> Listing:
     """List benchmarks with their baselines, backends, scorers, harnesses, tasks, prompts and metrics.
 
     Without a kind, it prints their names; of a kind, a line about each; with a name, all about that one.
@@ -51,39 +55,58 @@ def list_command(
     if kind is None:
         for line in _overview():
             print(line)
-        return
+        kinds = [each for each in _KINDS.values() if not each.of_tasks]
+        return Listing(
+            entries=tuple(ListedEntry(kind=each.singular, name=one) for each in kinds for one in each.owners())
+        )
     if kind not in _KINDS:
         raise ConfigError(f"'{kind}' is nothing to list; have: {', '.join(_KINDS)}")
-    owners, brief, whole, of_tasks = _KINDS[kind]
-    if name is not None and name not in owners():
-        what = "task" if of_tasks else "plug-in of this kind"
-        raise ConfigError(f"list {kind} {name}: there is no such {what}; have: {', '.join(owners())}")
-    for owner in owners() if name is None else [name]:
-        for line in (brief if name is None else whole)(owner):
+    listed_kind = _KINDS[kind]
+    have = listed_kind.owners()
+    if name is not None and name not in have:
+        what = "task" if listed_kind.of_tasks else "plug-in of this kind"
+        raise ConfigError(f"list {kind} {name}: there is no such {what}; have: {', '.join(have)}")
+    owners = have if name is None else (name,)
+    lines_of = (listed_kind.brief if name is None else None) or listed_kind.whole
+    entries: list[ListedEntry] = []
+    for owner in owners:
+        found = list(listed_kind.entries(owner))
+        for line in map(_line, found) if lines_of is None else lines_of(owner):
             print(line)
-    if name is None and brief is not whole:
+        entries += found
+    if name is None and listed_kind.brief is not None:
         print(f"all about one of them: biasboard list {kind} NAME")
+    return Listing(entries=tuple(entries))
 
 
 def _overview() -> Iterator[str]:
     """Yield a line for each kind. Nothing is imported to count them, so that the command is quick."""
     width = max(map(len, _KINDS))
-    for kind, (owners, _, _, of_tasks) in _KINDS.items():
-        names = owners()
-        yield f"{kind:<{width}}  " + (f"of {len(names)} tasks" if of_tasks else f"{len(names)}: {', '.join(names)}")
+    for kind, listed_kind in _KINDS.items():
+        names = listed_kind.owners()
+        told = f"of {len(names)} tasks" if listed_kind.of_tasks else f"{len(names)}: {', '.join(names)}"
+        yield f"{kind:<{width}}  {told}"
     yield "a line about each: biasboard list KIND; all about one: biasboard list KIND NAME"
     yield "prompts or metrics of a task: biasboard list metrics TASK"
 
 
-def _benchmark(name: str) -> Iterator[str]:
+def _line(entry: ListedEntry) -> str:
+    indent = "" if entry.of is None else "  "
+    version = "" if entry.version is None else f" {entry.version}"
+    extra = "" if entry.extra is None else f" (extra: {entry.extra})"
+    about = entry.description or (entry.item_shape and f"asks about items of shape {entry.item_shape}")
+    return f"{indent}{entry.kind} {entry.name}{version}" + (f": {about}{extra}" if about else "")
+
+
+def _benchmark(name: str) -> Iterator[ListedEntry]:
     from evaluators.benchmark import load_benchmark
 
     benchmark = load_benchmark(name)
-    yield f"benchmark {name}"
+    yield ListedEntry(kind="benchmark", name=name)
     for baseline in benchmark.baselines:
-        yield f"  baseline {baseline.name}: {baseline.description}"
+        yield ListedEntry(kind="baseline", name=baseline.name, of=name, description=baseline.description)
     for index in benchmark.indices:
-        yield f"  index {index.name}: {index.description}"
+        yield ListedEntry(kind="index", name=index.name, of=name, description=index.description)
 
 
 def _brief_benchmark(name: str) -> Iterator[str]:
@@ -98,36 +121,44 @@ def _brief_benchmark(name: str) -> Iterator[str]:
     yield f"benchmark {name}: {'; '.join(known)}"
 
 
-def _backend(name: str) -> Iterator[str]:
+def _backend(name: str) -> Iterator[ListedEntry]:
     module = BACKENDS.load(name)
-    extra = "" if module.EXTRA is None else f" (extra: {module.EXTRA})"
-    yield f"backend {name}: {module.SUMMARY}{extra}"
+    yield ListedEntry(kind="backend", name=name, description=module.SUMMARY, extra=module.EXTRA)
 
 
-def _scorer(name: str) -> Iterator[str]:
+def _scorer(name: str) -> Iterator[ListedEntry]:
     module = SCORERS.load(name)
-    yield f"scorer {name}: {module.SUMMARY}"
+    yield ListedEntry(kind="scorer", name=name, description=module.SUMMARY)
     for kind in module.KINDS:
-        yield f"  kind {kind}"
+        yield ListedEntry(kind="kind", name=kind, of=name)
 
 
-def _harness(name: str) -> Iterator[str]:
+def _harness(name: str) -> Iterator[ListedEntry]:
     from evaluators.harness import load_harness
 
-    yield f"harness {name}: {load_harness(name).summary}"
+    yield ListedEntry(kind="harness", name=name, description=load_harness(name).summary)
 
 
-def _task(name: str) -> Iterator[str]:
+def _task(name: str) -> Iterator[ListedEntry]:
     from evaluators.task import load_task
 
     task = load_task(name)
-    yield f"task {name} {task.version}: asks about items of shape {task.item_shape}"
+    yield ListedEntry(kind="task", name=name, version=task.version, item_shape=task.item_shape)
 
 
-def _prompts(name: str) -> Iterator[str]:
+def _prompts(name: str) -> Iterator[ListedEntry]:
     from evaluators.task import load_task
 
-    yield from _task(name)
+    for prompt in load_task(name).prompts.values():
+        yield ListedEntry(
+            kind="prompt", name=prompt.id, of=name, description=prompt.description, requires=prompt.requires
+        )
+
+
+def _whole_prompts(name: str) -> Iterator[str]:
+    from evaluators.task import load_task
+
+    yield from map(_line, _task(name))
     for line in _prompt_lines(load_task(name)):
         yield f"  {line}"
 
@@ -152,11 +183,20 @@ def _prompt_lines(task: Task) -> Iterator[str]:
             yield f"protocol {prompt.protocol}: {names}; the first: {prompt.description}"
 
 
-def _metrics(name: str) -> Iterator[str]:
+def _metrics(name: str) -> Iterator[ListedEntry]:
+    from evaluators.runs.measure.measuring import metric_definitions
+
+    for metric in metric_definitions(name):
+        yield ListedEntry(
+            kind="metric", name=metric.name, of=name, version=metric.version, description=metric.description
+        )
+
+
+def _whole_metrics(name: str) -> Iterator[str]:
     """Yield a line for each metric; the same after each calibration, as the versions say, shares its line."""
     from evaluators.runs.measure.measuring import metric_definitions
 
-    yield from _task(name)
+    yield from map(_line, _task(name))
     own: dict[str, list[str]] = {}
     definitions = {definition.name: definition for definition in metric_definitions(name)}
     for definition in definitions.values():
@@ -183,11 +223,11 @@ def _brief_metrics(name: str) -> Iterator[str]:
 
 
 _KINDS = {
-    "benchmarks": _Kind(BENCHMARKS.names, _brief_benchmark, _benchmark),
-    "backends": _Kind(BACKENDS.names, _backend, _backend),
-    "scorers": _Kind(SCORERS.names, _scorer, _scorer),
-    "harnesses": _Kind(harness_names, _harness, _harness),
-    "tasks": _Kind(TASKS.names, _task, _task),
-    "prompts": _Kind(TASKS.names, _brief_prompts, _prompts, of_tasks=True),
-    "metrics": _Kind(TASKS.names, _brief_metrics, _metrics, of_tasks=True),
+    "benchmarks": _Kind("benchmark", BENCHMARKS.names, _benchmark, brief=_brief_benchmark),
+    "backends": _Kind("backend", BACKENDS.names, _backend),
+    "scorers": _Kind("scorer", SCORERS.names, _scorer),
+    "harnesses": _Kind("harness", harness_names, _harness),
+    "tasks": _Kind("task", TASKS.names, _task),
+    "prompts": _Kind("prompt", TASKS.names, _prompts, brief=_brief_prompts, whole=_whole_prompts, of_tasks=True),
+    "metrics": _Kind("metric", TASKS.names, _metrics, brief=_brief_metrics, whole=_whole_metrics, of_tasks=True),
 }

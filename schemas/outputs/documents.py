@@ -33,6 +33,39 @@ class BuiltDataset(Document):
     manifest: Manifest
 
 
+ListedKind: TypeAlias = Literal[
+    "benchmark", "baseline", "index", "backend", "scorer", "kind", "harness", "task", "prompt", "metric"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedEntry(Document):
+    """A plug-in, or something that one defines."""
+
+    kind: ListedKind
+    """``kind`` is a kind of scores that a scorer gives."""
+    name: Text
+    of: Text | None = None
+    """Name of the plug-in that defines it; None for a plug-in."""
+    version: Text | None = None
+    """Version of a task or metric."""
+    description: Text | None = None
+    extra: Text | None = None
+    """Extra of the installation that a backend needs."""
+    item_shape: Text | None = None
+    """Shape of the items that a task asks about."""
+    requires: Text | None = None
+    """What a backend must be able to do for a prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing(Document):
+    """The outcome of ``list``."""
+
+    entries: tuple[ListedEntry, ...]
+    """Without a kind, the names of all plug-ins and nothing else about them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation(Document):
     """The outcome of ``validate``."""
@@ -497,6 +530,7 @@ class Verdicts(Document):
 OUTPUTS: tuple[type[Document], ...] = (
     PrintedLines,
     BuiltDataset,
+    Listing,
     Validation,
     FinishedRuns,
     RunEstimates,

@@ -21,6 +21,7 @@ from leaderboard.verify.entries import Root
 from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
+from schemas.outputs.documents import ListedEntry, Listing
 from tests.commands import run
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.made_keys import load_known
@@ -146,6 +147,26 @@ def test_list_names_every_plug_in_of_each_kind() -> None:
         assert name in evaluators("list", kind).stdout
     assert "\n  prompt mcq3-v1: " in evaluators("list", "prompts", "coreference").stdout
     assert "\n  metric ucerf 1.0: " in evaluators("list", "metrics", "coreference").stdout
+
+
+def listing(*words: str) -> list[ListedEntry]:
+    done = evaluators("list", *words, "--format", "json", status=0)
+    return list(contract.load(json.loads(done.stdout), Listing, where="standard output").entries)
+
+
+@pytest.mark.parametrize("kind", ["benchmarks", "backends", "scorers", "harnesses", "tasks", "prompts", "metrics"])
+def test_a_list_as_json_has_every_entry_whether_or_not_one_is_named(kind: str) -> None:
+    entries = listing(kind)
+    own = {entry.of or entry.name for entry in entries}
+    first = min(own)
+    assert listing(kind, first) == [entry for entry in entries if first in (entry.name, entry.of)]
+    named = {(entry.kind, entry.name) for entry in listing()}
+    assert own <= {name for _, name in named}
+    assert {(entry.kind, entry.name) for entry in entries if entry.of is None} <= named
+    if kind == "metrics":
+        assert {(entry.of, entry.name, entry.version) for entry in entries} == {
+            (task, metric.name, metric.version) for task in TASKS.names() for metric in metric_definitions(task)
+        }
 
 
 def test_the_longest_lists_fit_on_a_page() -> None:
