@@ -31,11 +31,15 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import Loaded, load
 from leaderboard.verify.submissions import read_register
+from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, SetAside
 from schemas.printed import with_format
+
+_MOST = 2_000
+"""Number of characters of a reason after which the rest is cut off."""
 
 
 @one_line_errors("stopped; the site was not changed")
-@with_format()
+@with_format(BuiltBoard)
 def build(
     results: Annotated[list[str] | None, typer.Option(help=f"Accepted results: {RESULTS_HELP}")] = None,
     runs: Annotated[Path, typer.Option(help="Folder of local runs; may be absent.")] = Path("out/runs"),
@@ -61,7 +65,7 @@ def build(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
     ] = False,
-) -> None:
+) -> BuiltBoard:
     """Check every result, recompute its metrics and write the site.
 
     The site has every table as CSV and Parquet files too, and a page for each dataset in --datasets, with results or
@@ -83,9 +87,9 @@ def build(
             {"results": folder, "runs": runs, "datasets": datasets, "keys": keys, "site": site},
             {"skip_invalid": skip_invalid, "secret": None if key_secret is None else sha256_file(key_secret)},
         )
-        if (told := last.told) is not None:
-            _print(told, target, is_new=False)
-            return
+        if (built := last.board) is not None:
+            _print(built)
+            return built
         with steps("recomputing results") as step:
             loaded = load(
                 (Root(folder, "accepted"), Root(runs, "local")),
@@ -116,15 +120,24 @@ def build(
                 step("running the site generator", 0, None)
                 is_new = publishing.render(site, pages, target, memory)
         memory.tidy()
-        told = publishing.Told(list(_counted(board)), [*_left_out(loaded, "left out"), *_apart(board)])
-        last.remember(told)
-        _print(told, target, is_new=is_new)
+        built = BuiltBoard(
+            site=str(target),
+            is_new=is_new,
+            n_results=len(loaded.entries),
+            benchmarks=tuple(_counted(board)),
+            left_out=tuple(_set_aside(result.place, result.reason) for result in loaded.left_out),
+            apart=tuple(_set_aside(entry.place, entry.match.reason) for entry in board.apart),
+            next="biasboard serve" + ("" if target == DEFAULT_SITE else f" --dir {target}"),
+        )
+        last.remember(built)
+        _print(built)
+        return built
 
 
 def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
     if loaded.left_out and not skip_invalid:
-        for line in _left_out(loaded, "error"):
-            _say(line)
+        for result in loaded.left_out:
+            _say(f"error: {printable(result.reason, most=_MOST)}")
         n_found = len(loaded.left_out) + len(loaded.entries)
         raise DataError(
             f"{len(loaded.left_out)} of {n_found} results are invalid, the site was not changed; correct or remove "
@@ -132,41 +145,39 @@ def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
         )
 
 
-def _left_out(loaded: Loaded, word: str) -> Iterator[str]:
-    for result in loaded.left_out:
-        yield printable(f"{word}: {result.reason}", most=2_000)
+def _set_aside(place: str, reason: str | None) -> SetAside:
+    # Both are of strangers, and the memory of the last build takes no broken characters.
+    return SetAside(place=printable(place), reason=printable(str(reason), most=_MOST))
 
 
-def _apart(board: Board) -> Iterator[str]:
-    for entry in board.apart:
-        yield printable(f"apart: {entry.place}: {entry.match.reason}", most=1_000)
-
-
-def _print(told: publishing.Told, target: Path, *, is_new: bool) -> None:
-    for line in told.counts:
-        print(line)
-    for line in told.notes:
-        _say(line)
-    elsewhere = "" if target == DEFAULT_SITE else f" --dir {target}"
-    done = "wrote" if is_new else "nothing changed since the last build of"
-    _say(f"{done} {target / 'index.html'}; look at it with: biasboard serve{elsewhere}")
+def _print(built: BuiltBoard) -> None:
+    for one in built.benchmarks:
+        models = f"models {one.n_models} (ranked {one.n_ranked}), baselines {one.n_baselines}, tables {one.n_tables}"
+        print(f"{one.benchmark}: {models}")
+    for result in built.left_out:
+        _say(f"left out: {result.reason}")
+    for result in built.apart:
+        _say(f"apart: {result.place}: {result.reason}")
+    done = "wrote" if built.is_new else "nothing changed since the last build of"
+    _say(f"{done} {Path(built.site) / 'index.html'}; look at it with: {built.next}")
 
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _counted(board: Board) -> Iterator[str]:
-    """Yield a line for each benchmark with the numbers of its tables, models and ranked models."""
+def _counted(board: Board) -> Iterator[BenchmarkCounts]:
+    """Yield the numbers of tables, models and ranked models of each benchmark."""
     for benchmark in board.benchmarks:
         tables = [table for table in board.tables if table.signature.benchmark == benchmark]
         indices = [table for table in board.indices.tables if table.benchmark == benchmark]
         entries = [row.entry for table in tables for row in table.rows]
-        models = {entry.result.model.id for entry in entries if not entry.is_baseline}
-        baselines = {entry.result.model.id for entry in entries if entry.is_baseline}
         ranked = {row.entry.result.model.id for table in tables for row in table.ranked}
         ranked |= {row.model.id for table in indices for row in table.rows if row.rank is not None}
-        yield (
-            f"{benchmark}: models {len(models)} (ranked {len(ranked)}), baselines {len(baselines)}, "
-            f"tables {len(tables) + len(indices)}"
+        yield BenchmarkCounts(
+            benchmark=benchmark,
+            n_models=len({entry.result.model.id for entry in entries if not entry.is_baseline}),
+            n_ranked=len(ranked),
+            n_baselines=len({entry.result.model.id for entry in entries if entry.is_baseline}),
+            n_tables=len(tables) + len(indices),
         )

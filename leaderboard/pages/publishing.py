@@ -14,8 +14,8 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from biasboard.ground.errors import ConfigError, import_extra
@@ -25,6 +25,8 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.stores.store import STORE
 from leaderboard.pages import compare, explorer
 from leaderboard.verify.board_files import CONFIG, SITE
+from schemas.files import contract
+from schemas.outputs.documents import BuiltBoard
 
 DEFAULT_SITE = SITE / "_build"
 """Folder of the built site, unless another is named."""
@@ -74,15 +76,6 @@ def site_address(site: Path) -> str | None:
     return address.rstrip("/") + "/"
 
 
-class Told(NamedTuple):
-    """What a build prints besides the name of its site."""
-
-    counts: list[str]
-    """The numbers of tables and models of each benchmark."""
-    notes: list[str]
-    """Results that were left out or set apart."""
-
-
 class LastBuild:
     """The last build of a site, which need not be repeated where nothing that it read has changed.
 
@@ -116,18 +109,17 @@ class LastBuild:
         return {"out": str(out), **contents, **self._options}
 
     @property
-    def told(self) -> Told | None:
-        """What the last build printed, if it read the same and its site is still there as it was; None otherwise."""
+    def board(self) -> BuiltBoard | None:
+        """What the last build made, if it read the same and its site is still there as it was; None otherwise."""
         known = None if self._inputs is None else self._memory.get(_BUILD, self._inputs)
         if not isinstance(known, list) or not self._out.is_dir() or known[0] != _state(self._out):
             return None
-        counts, notes = (list(map(str, lines)) for lines in known[1:] if isinstance(lines, list))
-        return Told(counts, notes)
+        return replace(contract.load(known[1], BuiltBoard, where="the last build"), is_new=False)
 
-    def remember(self, told: Told) -> None:
-        """Keep what a finished build printed, unless something changed while it was read."""
+    def remember(self, board: BuiltBoard) -> None:
+        """Keep what a finished build made, unless something changed while it was read."""
         if self._inputs is not None and self._inputs == self._read():
-            self._memory.put(_BUILD, self._inputs, [_state(self._out), list(told.counts), list(told.notes)])
+            self._memory.put(_BUILD, self._inputs, [_state(self._out), contract.dump(board)])
 
 
 @contextmanager

@@ -527,6 +527,45 @@ class Verdicts(Document):
     verdicts: tuple[VerdictOnResult, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkCounts(Document):
+    """What a board shows of one benchmark."""
+
+    benchmark: Name
+    n_models: Count
+    n_ranked: Count
+    """Number of the models that have a rank in some table."""
+    n_baselines: Count
+    n_tables: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside(Document):
+    """A result that no table of a board shows."""
+
+    place: str
+    """Folder of the result below that of all results, or its ``result.json``."""
+    reason: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltBoard(Document):
+    """A board that was built."""
+
+    site: Text
+    """Folder of the finished site."""
+    is_new: bool
+    """False if nothing has changed since the last build."""
+    n_results: Count
+    benchmarks: tuple[BenchmarkCounts, ...]
+    left_out: tuple[SetAside, ...]
+    """Invalid results, which the audit page lists."""
+    apart: tuple[SetAside, ...]
+    """Results on questions that the board does not know."""
+    next: Text
+    """Command that shows the site."""
+
+
 OUTPUTS: tuple[type[Document], ...] = (
     PrintedLines,
     BuiltDataset,
@@ -544,6 +583,7 @@ OUTPUTS: tuple[type[Document], ...] = (
     SentenceFindings,
     AnnotationReport,
     Verdicts,
+    BuiltBoard,
 )
 """The documents whose schemas are published."""
 

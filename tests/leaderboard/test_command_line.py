@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from functools import partial
@@ -13,6 +14,8 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from leaderboard.pages.serving import open_server
+from schemas.files import contract
+from schemas.outputs.documents import BuiltBoard
 from tests import commands
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
@@ -66,6 +69,8 @@ def test_an_unchanged_site_is_not_made_again(places: Places, tmp_path: Path, mon
     second = build(places)
     assert "nothing changed since the last build" in second.stderr
     assert second.stdout == first.stdout != ""
+    third = contract.load(json.loads(build(places, "--format", "json").stdout), BuiltBoard, where="standard output")
+    assert (third.is_new, third.n_results, third.next) == (False, 2, f"biasboard serve --dir {page.parent}")
     page.write_text("somebody else's page")
     assert "wrote " in build(places).stderr
     assert page.read_bytes() == made
@@ -152,8 +157,15 @@ def test_an_unsound_result_stops_the_build_and_leaves_the_site(places: Places) -
 def test_skip_invalid_lists_it_on_the_audit_page(places: Places) -> None:
     result = next(places.runs.glob("**/acme__small/**/result.json"))
     result.write_text("{", encoding="utf-8")
-    done = build(places, "--skip-invalid")
+    done = build(places, "--skip-invalid", "--format", "json")
     assert done.returncode == 0, done.stderr
+    built = contract.load(json.loads(done.stdout), BuiltBoard, where="standard output")
+    assert built.site == str(places.built)
+    assert (built.is_new, built.n_results, built.apart) == (True, 1, ())
+    assert [(one.benchmark, one.n_models, one.n_baselines) for one in built.benchmarks] == [("synthbias", 0, 1)]
+    (left_out,) = built.left_out
+    assert left_out.place in left_out.reason
+    assert f"left out: {left_out.reason}\n" in done.stderr
     assert "left out: synthbias@9.0.0/acme__small/type2/result.json: not strict JSON" in done.stderr
     audit = (places.built / "audit.html").read_text(encoding="utf-8")
     assert "1 result was left out" in audit

@@ -11,9 +11,18 @@ import pytest
 
 from biasboard.ground import memory as memories
 from biasboard.ground.memory import Memory
-from leaderboard.pages.publishing import LastBuild, Told
+from leaderboard.pages.publishing import LastBuild
+from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, SetAside
 
-TOLD = Told(["  1  acme/small"], ["left out: a result"])
+BUILT = BuiltBoard(
+    site="site/_build",
+    is_new=False,
+    n_results=1,
+    benchmarks=(BenchmarkCounts(benchmark="made", n_models=1, n_ranked=1, n_baselines=0, n_tables=1),),
+    left_out=(SetAside(place="a/b/c", reason="is no result"),),
+    apart=(),
+    next="biasboard serve",
+)
 
 
 @pytest.fixture
@@ -61,32 +70,32 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_whatever_changes_is_built_anew(root: Path, change: Callable[[Path], object]) -> None:
-    last_build(root).remember(TOLD)
-    assert last_build(root).told == TOLD
+    last_build(root).remember(BUILT)
+    assert last_build(root).board == BUILT
     change(root)
-    assert last_build(root).told is None
+    assert last_build(root).board is None
 
 
 def test_other_options_and_other_code_are_built_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(root / "site/_build", root / "elsewhere", copy_function=shutil.copy2)
-    last_build(root).remember(TOLD)
-    assert last_build(root, is_fresh=True).told is None
-    assert last_build(root, skip_invalid=True).told is None
-    assert last_build(root, out="elsewhere").told is None
-    assert last_build(root).told == TOLD
+    last_build(root).remember(BUILT)
+    assert last_build(root, is_fresh=True).board is None
+    assert last_build(root, skip_invalid=True).board is None
+    assert last_build(root, out="elsewhere").board is None
+    assert last_build(root).board == BUILT
     monkeypatch.setattr(memories, "code_sha256", lambda: "other code")
-    assert last_build(root).told is None
+    assert last_build(root).board is None
 
 
 def test_what_no_board_reads_may_change(root: Path) -> None:
-    last_build(root).remember(TOLD)
+    last_build(root).remember(BUILT)
     (root / "runs/acme/responses.sqlite").write_text("more answers")
-    assert last_build(root).told == TOLD
+    assert last_build(root).board == BUILT
 
 
 def test_what_changed_during_a_build_is_built_anew(root: Path) -> None:
     started = last_build(root)
     change_unseen(root / "runs/acme/result.json")
-    started.remember(TOLD)
+    started.remember(BUILT)
     (root / "runs/acme/result.json").write_text("old")
-    assert last_build(root).told is None
+    assert last_build(root).board is None
