@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evaluators.runs.ask.pipeline import Finished
-    from leaderboard.verify.entries import Entry, Root
+    from leaderboard.verify.entries import Root
 
 _QUICK_ITEMS = 24
 """Number of items per config with ``--quick``: two sets of eleven, or twelve pairs."""
@@ -428,17 +428,10 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
     from leaderboard.verify.keys import open_book
 
     memory = machine_memory()
-    signatures = [each.result.signature for each in finished]
-    datasets = frozenset(f"{signature.dataset}@{signature.dataset_version}" for signature in signatures)
-    asked = {each.result.signature_sha256 for each in finished}
+    own = {each.folder.relative_to(choice.out).as_posix() for each in finished}
     keys = open_book(choice.keys or keys_folder(), choice.datasets, None)
-
-    def is_own(entry: Entry) -> bool:
-        result = entry.result
-        return result.model.identity_sha256 == backend.model.identity_sha256 and result.signature_sha256 in asked
-
     with _results(choice) as roots:
-        found = load_comparable(roots, datasets, keys, memory, is_own)
+        found = load_comparable(roots, keys, memory, own.__contains__)
     return summarise(found.board, backend.model, memory, against=choice.against)
 
 

@@ -99,10 +99,8 @@ def _summary(
 ) -> tuple[ModelSummary, str | None]:
     """Return the summary of a model, and the address of its page if all of its results are on a published board."""
     memory = machine_memory()
-    only = frozenset(dataset for root in roots for dataset in model_folders(root.folder).get(name, ()))
-    found = load_comparable(
-        roots, only, open_book(keys, datasets, None), memory, lambda entry: entry.place.split("/")[1] == name
-    )
+    book = open_book(keys, datasets, None)
+    found = load_comparable(roots, book, memory, lambda place: place.split("/")[1:2] == [name])
     if not found.own:
         raise ConfigError(f"no result of the model in {name} is valid, for the reasons above; score it again")
     # Runs of one's own come first, as their folder does; of several models of one name, such as those of an endpoint

@@ -72,39 +72,42 @@ def known_model(flag: str, name: str, have: Sequence[str]) -> str:
     raise ConfigError(f"{flag} {name}: there are no results of it; have: {named}")
 
 
-def load_comparable(
-    roots: Sequence[Root], datasets: frozenset[str], keys: KeyBook, memory: Memory, is_own: Callable[[Entry], bool]
-) -> Comparable:
-    """Verify all results on some datasets, and rank those that can be compared with a model's.
+def load_comparable(roots: Sequence[Root], keys: KeyBook, memory: Memory, is_own: Callable[[str], bool]) -> Comparable:
+    """Verify the results of a model and those that can be compared with them, and rank them.
 
-    Results that are left out are named. Where the model was asked some items only, no result of all of them counts.
+    Accepted results are compared with those of a whole dataset only, so that others are not verified. Results that are
+    left out are named.
 
     Args:
         roots: Folders of results.
-        datasets: Folders of the datasets in them, such as ``gifi@2.0.0``.
         keys: The answer keys of the datasets.
         memory: Memory of the results that this machine has verified before.
-        is_own: Function that is True for the results of the model.
+        is_own: Function that is True for the folders, relative to a root, of the model's results.
     """
     with steps("comparing with the board") as step:
-        what = "recomputing results, each once on this machine"
-        loaded = load(
-            roots,
-            keys,
-            memory,
-            progress=lambda n_done, n_found: step(what, n_done, n_found),
-            only=datasets,
-        )
-        for result in loaded.left_out:
-            note(printable(f"left out: {result.reason}", most=2_000))
-        own = tuple(entry for entry in loaded.entries if is_own(entry))
+
+        def loaded(what: str, keep: Callable[[Root, str], bool]) -> tuple[Entry, ...]:
+            found = load(roots, keys, memory, progress=lambda n_done, n: step(what, n_done, n), keep=keep)
+            for result in found.left_out:
+                note(printable(f"left out: {result.reason}", most=2_000))
+            return found.entries
+
+        own = loaded("recomputing results of the model", lambda _, place: is_own(place))
         signatures = {entry.result.signature_sha256 for entry in own}
         whole = {_dataset(entry) for entry in own if entry.match.extent == "whole"}
+        near = {_dataset(entry) for entry in own}
+        others = loaded(
+            "recomputing results, each once on this machine",
+            lambda root, place: (
+                not is_own(place) and place.partition("/")[0] in (near if root.origin == "local" else whole)
+            ),
+        )
         compared = [
-            entry for entry in loaded.entries if entry.result.signature_sha256 in signatures or _dataset(entry) in whole
+            entry for entry in others if entry.result.signature_sha256 in signatures or _dataset(entry) in whole
         ]
-        return Comparable(assemble(with_baselines(compared, memory)), own)
+        return Comparable(assemble(with_baselines([*own, *compared], memory)), own)
 
 
-def _dataset(entry: Entry) -> tuple[str, str]:
-    return entry.result.signature.dataset, entry.result.signature.dataset_version
+def _dataset(entry: Entry) -> str:
+    """Return the folder of a dataset, as ``gifi@2.0.0``."""
+    return f"{entry.result.signature.dataset}@{entry.result.signature.dataset_version}"

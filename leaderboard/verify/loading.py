@@ -49,7 +49,7 @@ def load(
     memory: Memory | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
-    only: frozenset[str] | None = None,
+    keep: Callable[[Root, str], bool] | None = None,
 ) -> Loaded:
     """Load and verify every result below some folders, on all cores if there is much to read.
 
@@ -58,7 +58,7 @@ def load(
         keys: The answer keys of the datasets that the board knows.
         memory: Memory of the results that this machine has verified before; None for that of the user.
         progress: Function called after each result with the number of results done and the number of all results.
-        only: Folders of datasets, such as ``gifi@2.0.0``, outside of which nothing is loaded; None for all.
+        keep: Function that is True for the folders, relative to a root, that are loaded; None for all.
 
     Returns:
         The valid results, and the invalid ones with the reason for each.
@@ -67,7 +67,7 @@ def load(
         (path, root)
         for root in roots
         for path in (folder / RESULT for folder in find_runs(root.folder))
-        if (only is None or root.place(path).partition("/")[0] in only) and not _measures_nothing(path)
+        if (keep is None or keep(root, root.place(path))) and not _measures_nothing(path)
     ]
     outcomes = verified_outcomes(results, keys, memory, progress=progress)
     return Loaded(

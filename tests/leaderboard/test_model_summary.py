@@ -20,6 +20,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.command_line import EXIT_ERROR
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
+from leaderboard.commands.comparable_results import load_comparable
 from leaderboard.pages.latex import escape
 from leaderboard.pages.model_cards import METADATA, card_markdown, comparisons, model_index, write_card
 from leaderboard.pages.model_summary import summarise
@@ -37,6 +38,7 @@ from leaderboard.pages.summary_forms import (
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import Profile, profile_of
 from leaderboard.verify.entries import Root
+from leaderboard.verify.keys import KeyBook
 from schemas.documents.model_summary import ModelSummary, NamedValue
 from schemas.documents.result import Model
 from schemas.files import contract
@@ -350,3 +352,16 @@ def test_of_several_models_of_one_name_that_with_most_results_has_the_card(tmp_p
     assert printed.identity_sha256 == result.model.identity_sha256
     (told,) = (note for note in printed.notes if note.startswith("only the results of"))
     assert told.endswith("count here; there are others, of acme/even (other, float32)")
+
+
+def test_accepted_results_are_verified_only_where_the_model_was_asked_everything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    write_model(runs, "acme/even", leaning(1.0, 0.1))
+    write_model(results, "acme/broken", leaning(1.0, 0.1)).write_text("{")
+    roots = (Root(runs, "local"), Root(results, "accepted"))
+    for keys, compared in ((tmp_path / "none", False), (write_keys(tmp_path / "keys", runs), True)):
+        found = load_comparable(roots, KeyBook(keys), Memory(None), lambda place: place.split("/")[1] == "acme__even")
+        assert [entry.result.model.id for entry in found.own] == ["acme/even"]
+        assert ("left out" in capsys.readouterr().err) is compared
