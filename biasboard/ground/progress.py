@@ -1,7 +1,7 @@
 """Shows on standard error what a command is doing and how long it will take.
 
 On a terminal it shows bars of rich. Elsewhere, as in the log of a job, rich would print nothing before the end, so we
-print lines of our own: at least one every ten seconds, and for quick work none.
+print lines of our own: at first one every ten seconds, later fewer, and for quick work none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from rich.text import Text
 from biasboard.ground.plain_text import escaped
 
 LONGEST_SILENCE = 10.0
-"""Largest number of seconds between two lines if standard error is not a terminal."""
+"""Largest number of seconds between two lines at first, if standard error is not a terminal."""
+_LATER_SILENCE = 300.0
+"""Largest number of seconds between two lines at any time: some hosts end a job that prints nothing for ten minutes."""
 _LEAST_SECONDS = 5.0
 """Smallest number of seconds between two lines; work that takes less prints none, or 60 quick runs would print 60."""
 
@@ -187,13 +189,22 @@ def _pace(per_second: float) -> str:
     return f"{per_second:,.1f} items/s" if per_second >= 1 else f"{60 * per_second:.1f} items/min"
 
 
+def longest_silence(seconds: float, first: float = LONGEST_SILENCE) -> float:
+    """Return after how many seconds without a line one is printed, some time after the start, and at first.
+
+    >>> [longest_silence(seconds) for seconds in (5, 600, 36_000)]
+    [10.0, 75.0, 300.0]
+    """
+    return max(first, min(_LATER_SILENCE, seconds / 8))
+
+
 class _Lines:
     """A display that prints a line for every tenth of the items, and whenever nothing was printed for a while."""
 
     def __init__(self, silence: float) -> None:
         self._works: list[_Work] = []
         self._silence = silence
-        self._printed = time.monotonic()
+        self._opened = self._printed = time.monotonic()
         # A single call of a library may take minutes, so a thread watches the time.
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._watch = threading.Thread(target=self._break_silence, name="progress", daemon=True)
@@ -229,9 +240,11 @@ class _Lines:
         wait = self._silence
         while not self._ended.wait(wait):
             with self._lock:
-                wait = self._silence - (time.monotonic() - self._printed)
+                now = time.monotonic()
+                silence = longest_silence(now - self._opened, self._silence)
+                wait = silence - (now - self._printed)
                 if wait <= 0:
-                    wait = self._silence
+                    wait = silence
                     if self._works:
                         self._print(self._works[-1])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from biasboard.ground.progress import duration, progress, steps, working
+from biasboard.ground.progress import duration, longest_silence, progress, steps, working
 from tests.terminal import on_terminal
 
 REPOSITORY = Path(__file__).parents[3]
@@ -28,6 +28,13 @@ def test_a_silent_command_says_what_it_does(capsys: pytest.CaptureFixture[str]) 
             threading.Event().wait(0.01)
     assert re.match(r"(loading lab/model(: \d+ s so far| \.\.\.)\n){3}", said), said
     assert not any(thread.name == "progress" for thread in threading.enumerate())
+
+
+def test_hours_of_work_take_few_lines() -> None:
+    at, n = 0.0, 0
+    while at < 4 * 3600:
+        at, n = at + longest_silence(at), n + 1
+    assert n < 90
 
 
 def test_what_is_done_inside_is_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
