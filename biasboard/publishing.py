@@ -10,7 +10,8 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.hub_publishing import Publication, plan_lines
+from biasboard.ground.hub_publishing import Publication
+from biasboard.ground.hub_publishing import dry_run as tell
 from biasboard.ground.hub_publishing import publish as send
 from biasboard.ground.hub_repository import HubRepository
 from biasboard.ground.progress import steps
@@ -25,11 +26,12 @@ from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.public_files import public_files
 from schemas.folders.dataset_folder import MANIFEST
 from schemas.folders.run_folder import RESULT, find_runs, finished_runs, read_result
+from schemas.outputs.documents import PublishedFiles
 from schemas.printed import with_format
 
 
 @one_line_errors("stopped; run the same command again, it goes on from what the Hub holds")
-@with_format()
+@with_format(PublishedFiles)
 def publish(
     folder: Annotated[
         Path,
@@ -53,7 +55,7 @@ def publish(
         Path, typer.Option(help="Folder of built datasets, to verify results without a key; may be absent.")
     ] = Path("out/datasets"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, and send nothing.")] = False,
-) -> None:
+) -> PublishedFiles:
     """Publish a dataset, or the results of runs, on the Hugging Face Hub.
 
     A dataset is one commit and a tag of its version. Results are verified first, and are one commit beside those of
@@ -73,12 +75,10 @@ def publish(
             check_plug_ins()
             book = open_book(keys or keys_folder(), datasets, key_secret)
             publication = _results(folder, book, Path(scratch), withhold=withhold_texts)
+        done = (tell if dry_run else send)(publication, repository, private=private, pull_request=pr, say=typer.echo)
         if dry_run:
-            for line in plan_lines(publication, repository, private=private, pull_request=pr):
-                typer.echo(line)
             typer.echo("dry run: nothing was sent")
-            return
-        send(publication, repository, private=private, pull_request=pr, say=typer.echo)
+        return PublishedFiles(**done._asdict())
 
 
 def _results(folder: Path, book: KeyBook, scratch: Path, *, withhold: bool) -> PublishedResults:

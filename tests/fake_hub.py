@@ -54,6 +54,8 @@ class Repository:
     tags: dict[str, str] = field(default_factory=dict)
     pull_requests: dict[int, str] = field(default_factory=dict)
     """Commit of each pull request."""
+    closed: set[int] = field(default_factory=set)
+    """Pull requests that are not open any more."""
 
     def add(self, title: str, files: dict[str, bytes], *, on: str | None = None) -> str:
         """Make a commit of a whole tree on the main branch, or on another commit for a pull request."""
@@ -184,19 +186,20 @@ class FakeHub:
         repository.tags[told["tag"]] = commit.oid
         return {}
 
-    def discussions(self, name: str) -> Any:
+    def discussions(self, name: str, statuses: list[str]) -> Any:
         repository = self.repositories[name]
         found = [
             {
                 "title": repository.commits[oid].title,
                 "num": number,
                 "createdAt": _DAY,
-                "status": "open",
+                "status": "closed" if number in repository.closed else "open",
                 "isPullRequest": True,
                 "repo": {"name": name, "type": "dataset"},
             }
             for number, oid in repository.pull_requests.items()
         ]
+        found = [one for one in found if not statuses or one["status"] in statuses]
         return {"discussions": found, "count": len(found), "start": 0}
 
 
@@ -320,7 +323,7 @@ class _Handler(BaseHTTPRequestHandler):
                     for commit in repository.log()
                 ]
             case "discussions":
-                return hub.discussions(name)
+                return hub.discussions(name, query.get("status", []))
             case "preupload":
                 return hub.preupload(repository, revision, json.loads(body))
             case "commit":

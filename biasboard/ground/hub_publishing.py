@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.hub_repository import HubFile, HubRepository, HubState, LocalFile, TryAgainError
@@ -34,6 +35,10 @@ class Publication(ABC):
     """Tag of the commit, which never moves; None for no tag."""
     another_tag: str = ""
     """How to get another tag, for the message that the tag is on other files."""
+
+    def varies(self, name: str) -> bool:
+        """Return True for a file that differs from call to call although what is published is the same."""
+        return False
 
     @abstractmethod
     def files_for(self, repository: HubRepository, state: HubState | None) -> Mapping[str, LocalFile]:
@@ -61,6 +66,27 @@ class Publication(ABC):
         """
 
 
+class Published(NamedTuple):
+    """What became of a publication, or in a dry run would become of it."""
+
+    repo: str
+    title: str
+    is_dry_run: bool
+    is_sent: bool
+    """True if a commit, a tag or a pull request was made."""
+    is_pull_request: bool
+    commit: str | None
+    """Commit of the main branch that holds the files; None if none does."""
+    tag: str | None
+    """Tag of that commit; None for none."""
+    address: str | None
+    """Address of the commit, or else of the open pull request; None before there is any."""
+    added: tuple[str, ...]
+    replaced: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    deleted: tuple[str, ...]
+
+
 def publish(
     publication: Publication,
     repository: HubRepository,
@@ -69,7 +95,7 @@ def publish(
     pull_request: bool,
     say: Say,
     first_wait: float = 1.0,
-) -> None:
+) -> Published:
     """Publish files.
 
     After any failure the repository is read again before anything is sent, so that no commit or tag is made twice, and
@@ -105,10 +131,10 @@ def publish(
     )
 
 
-def plan_lines(
-    publication: Publication, repository: HubRepository, *, private: bool, pull_request: bool
-) -> Iterator[str]:
-    """Yield what publishing would send, after reading the repository.
+def dry_run(
+    publication: Publication, repository: HubRepository, *, private: bool, pull_request: bool, say: Say
+) -> Published:
+    """Tell what publishing would send, after reading the repository.
 
     Raises:
         ConfigError: an option does not fit the repository.
@@ -118,23 +144,26 @@ def plan_lines(
     try:
         state = repository.read()
         _check_options(repository, state, private=private, pull_request=pull_request)
-        plan = _make_plan(publication, repository, state)
+        plan = _make_plan(publication, repository, state, pull_request=pull_request)
     except TryAgainError as error:
         raise RunError(f"--repo {repository.repo}: {error.reason}; try again later") from error
     what = "new, private" if private else "new, public"
-    yield f"{publication.title} to {repository.repo} ({what if state is None else f'at {state.head[:12]}'}):"
+    say(f"{publication.title} to {repository.repo} ({what if state is None else f'at {state.head[:12]}'}):")
     for file in plan.additions:
-        yield f"  {'change' if file.name in plan.replaced else 'add   '}  {file.name}  {file.size:,} bytes"
+        say(f"  {'change' if file.name in plan.replaced else 'add   '}  {file.name}  {file.size:,} bytes")
     for name in plan.deletions:
-        yield f"  delete  {name}"
+        say(f"  delete  {name}")
     if plan.committed is not None:
-        yield f"  nothing to commit: {plan.committed} holds it"
+        say(f"  nothing to commit: {plan.committed} holds it")
     if plan.is_tagged:
-        yield f"  nothing to tag: {publication.tag} is on it"
+        say(f"  nothing to tag: {publication.tag} is on it")
+    elif plan.proposed is not None:
+        say(f"  nothing to propose: {plan.proposed} is open already")
     elif pull_request:
-        yield "  a pull request, without a tag"
+        say("  a pull request, without a tag")
     elif publication.tag is not None:
-        yield f"  tag     {publication.tag}"
+        say(f"  tag     {publication.tag}")
+    return _published(publication, repository, plan, pull_request=pull_request, changes=plan)._replace(is_dry_run=True)
 
 
 class _Sending:
@@ -146,8 +175,11 @@ class _Sending:
         self._publication, self._repository = publication, repository
         self._private, self._pull_request, self._say = private, pull_request, say
         self._deletable: frozenset[str] | None = None
+        self._sent: _Plan | None = None
+        """What was sent last, whether or not the Hub confirmed it."""
+        self._has_tagged = False
 
-    def attempt(self) -> None:
+    def attempt(self) -> Published:
         """Read the repository and send what it lacks; raise TryAgainError if it has to be read again."""
         state = self._repository.read()
         _check_options(self._repository, state, private=self._private, pull_request=self._pull_request)
@@ -160,16 +192,20 @@ class _Sending:
         if self._deletable is None:
             # Only files of the first look may be deleted, not one that somebody else commits in the meantime.
             self._deletable = frozenset(self._repository.files(state.head))
-        plan = _make_plan(self._publication, self._repository, state, deletable=self._deletable)
-        if self._pull_request:
-            self._propose(state, plan)
-        else:
-            self._commit_and_tag(state, plan)
+        plan = _make_plan(
+            self._publication, self._repository, state, deletable=self._deletable, pull_request=self._pull_request
+        )
+        plan = (self._propose if self._pull_request else self._commit_and_tag)(state, plan)
+        published = _published(
+            self._publication, self._repository, plan, pull_request=self._pull_request, changes=self._sent or plan
+        )
+        return published._replace(is_sent=self._has_tagged or self._sent is not None)
 
-    def _commit_and_tag(self, state: HubState, plan: _Plan) -> None:
+    def _commit_and_tag(self, state: HubState, plan: _Plan) -> _Plan:
         repository, title, tag = self._repository, self._publication.title, self._publication.tag
         commit = plan.committed
         if commit is None:
+            self._sent = plan
             commit = repository.commit(title, plan.additions, plan.deletions, parent=state.head, pull_request=False)
             self._say(f"commit {commit}: {len(plan.additions)} added or changed, {len(plan.deletions)} deleted")
             self._check_arrived(plan, commit)
@@ -180,22 +216,29 @@ class _Sending:
         else:
             self._say(f"commit {commit} holds {title} already")
         if tag is not None and not plan.is_tagged:
+            self._has_tagged = True
             repository.tag(tag, commit)
             self._say(f"tagged {tag}: published {title} as {repository.repo}@{tag}")
+        return replace(plan, committed=commit)
 
-    def _propose(self, state: HubState, plan: _Plan) -> None:
+    def _propose(self, state: HubState, plan: _Plan) -> _Plan:
         repository, title, tag = self._repository, self._publication.title, self._publication.tag
         if plan.committed is not None:
             rest = "" if plan.is_tagged or tag is None else f"; run it without --pr to tag it {tag}"
             self._say(f"{repository.repo} holds {title} already, in commit {plan.committed}{rest}")
-            return
-        for reference, address in repository.pull_requests(title).items():
-            if not _differences(plan.files, repository.files(reference)):
-                self._say(f"a pull request with {title} is open already: {address}")
-                return
+            return plan
+        if plan.proposed is not None:
+            # Nothing that is added to it would mend a conflict with what was committed since: that takes git.
+            self._say(
+                f"a pull request with {title} is open already: {plan.proposed}; if it cannot be merged or is out of "
+                "date, close it there and repeat this command"
+            )
+            return plan
+        self._sent = plan
         address = repository.commit(title, plan.additions, plan.deletions, parent=state.head, pull_request=True)
         rest = "" if tag is None else f"; after it is merged, run it without --pr to tag it {tag}"
         self._say(f"opened {address}{rest}")
+        return replace(plan, proposed=address)
 
     def _check_arrived(self, plan: _Plan, commit: str) -> None:
         lacking = _differences(plan.files, self._repository.files(commit))
@@ -236,6 +279,29 @@ class _Plan:
     """Commit that holds the files already; None if one has to be made."""
     is_tagged: bool = False
     """True if the tag is on that commit."""
+    proposed: str | None = None
+    """Address of an open pull request with the files; None if there is none."""
+
+
+def _published(
+    publication: Publication, repository: HubRepository, plan: _Plan, *, pull_request: bool, changes: _Plan
+) -> Published:
+    """Return what became of a publication by its last plan, with the changes of the plan that was sent."""
+    sent = {file.name for file in changes.additions}
+    return Published(
+        repo=repository.repo,
+        title=publication.title,
+        is_dry_run=False,
+        is_sent=False,
+        is_pull_request=pull_request,
+        commit=plan.committed,
+        tag=None if pull_request and not plan.is_tagged else publication.tag,
+        address=plan.proposed if plan.committed is None else repository.address(plan.committed),
+        added=tuple(sorted(sent - changes.replaced)),
+        replaced=tuple(sorted(changes.replaced)),
+        unchanged=tuple(sorted(changes.files.keys() - sent)),
+        deleted=changes.deletions,
+    )
 
 
 def _make_plan(
@@ -244,6 +310,7 @@ def _make_plan(
     state: HubState | None,
     *,
     deletable: frozenset[str] | None = None,
+    pull_request: bool,
 ) -> _Plan:
     """Decide what to send to a repository.
 
@@ -252,6 +319,7 @@ def _make_plan(
         repository: The repository.
         state: Its state; None if it does not exist.
         deletable: Files that may be deleted; None for all that are stale.
+        pull_request: True to look for an open pull request with the files.
 
     Raises:
         DataError: the repository holds something that must not be replaced.
@@ -279,7 +347,12 @@ def _make_plan(
             return _Plan(files=files, committed=commit)
     publication.check_replaceable(repository, state, present)
     replaced = frozenset(file.name for file in additions if file.name in present)
-    return _Plan(files=files, additions=tuple(additions), replaced=replaced, deletions=tuple(deletions))
+    plan = _Plan(files=files, additions=tuple(additions), replaced=replaced, deletions=tuple(deletions))
+    lasting = {name: file for name, file in files.items() if not publication.varies(name)}
+    for reference, address in repository.pull_requests(publication.title).items() if pull_request else ():
+        if not _differences(lasting, repository.files(reference)):
+            return replace(plan, proposed=address)
+    return plan
 
 
 def _differences(files: Mapping[str, LocalFile], present: Mapping[str, HubFile]) -> list[LocalFile]:

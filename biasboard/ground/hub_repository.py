@@ -201,6 +201,10 @@ class HubRepository:
             )
             return {f"refs/pr/{request.num}": request.url for request in requests if request.title == title}
 
+    def address(self, commit: str) -> str:
+        """Return the address of a commit."""
+        return f"{self._api.endpoint}/datasets/{self.repo}/commit/{commit}"
+
     def create(self, *, private: bool) -> None:
         """Create the repository."""
         with self._asking("creating the repository"):

@@ -6,8 +6,9 @@ import datetime
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
 import typer
@@ -24,9 +25,10 @@ from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.commands.sound_runs import ensure_sound
 from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
 from leaderboard.verify.keys import open_book
-from leaderboard.verify.public_files import public_files
+from leaderboard.verify.public_files import models_of, public_files
 from leaderboard.verify.submissions import Prepared, Statement, prepare, write_prepared
-from schemas.folders.run_folder import finished_runs
+from schemas.folders.run_folder import SUBMISSION, finished_runs
+from schemas.outputs.documents import PublishedFiles, SubmittedResult, SubmittedResults
 from schemas.printed import with_format
 
 PullRequest: TypeAlias = Literal["hub", "git"]
@@ -34,7 +36,7 @@ _OUTBOX = Path("out/submitted")
 
 
 @one_line_errors("stopped; nothing was submitted")
-@with_format()
+@with_format(SubmittedResults)
 def submit(
     run: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders that contain them.")],
     contact: Annotated[str, typer.Option(help="Address or account at which you answer questions; it is published.")],
@@ -70,7 +72,7 @@ def submit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be published, and write nothing.")
     ] = False,
-) -> None:
+) -> SubmittedResults:
     """Verify runs, show what will be published, and put it where the board expects it.
 
     Published are result.json, the records with all answers, the scores of texts, and a submission.json with the options
@@ -101,28 +103,32 @@ def submit(
             made = prepare(public, statement, today=today, version=version)
             prepared.append(made)
             _show(made)
+        submitted = SubmittedResults(results=tuple(map(_submitted, prepared)), folder=None, hub=None)
         if dry_run:
             print("nothing was written, as --dry-run asks")
-            return
+            return submitted
         for one in prepared:
             print(f"wrote {write_prepared(one, target)}")
+    submitted = replace(submitted, folder=str(target))
     if pr == "git":
         print("\n".join(_git_commands(prepared, target)))
     elif pr == "hub":
         repository = HubRepository(repo or "")
         repository.check_token()
-        publish(_Submissions(prepared, target), repository, pull_request=True, say=print)
+        done = publish(_Submissions(prepared, target), repository, pull_request=True, say=print)
+        return replace(submitted, hub=PublishedFiles(**done._asdict()))
     elif board is None:
         print(f"next: copy it into {RESULTS} of a clone of the board's repository, or the same command with --pr hub")
     else:
         print("next: biasboard board, or the same command with --pr git or --pr hub")
+    return submitted
 
 
 class _Submissions(Publication):
     """Written submissions, as a pull request in the repository that takes them."""
 
     def __init__(self, prepared: Sequence[Prepared], results: Path) -> None:
-        self.title = f"Submit {prepared[0].public.place.parts[1]}"
+        self.title = _title(prepared)
         self._files = {
             name: local_file(path, name)
             for one in prepared
@@ -131,8 +137,27 @@ class _Submissions(Publication):
         }
 
     @override
+    def varies(self, name: str) -> bool:
+        # It says on which day the command was called.
+        return PurePosixPath(name).name == SUBMISSION
+
+    @override
     def files_for(self, repository: HubRepository, state: HubState | None) -> Mapping[str, LocalFile]:
         return self._files
+
+
+def _title(prepared: Sequence[Prepared]) -> str:
+    return f"Submit {models_of([one.public for one in prepared])}"
+
+
+def _submitted(prepared: Prepared) -> SubmittedResult:
+    public = prepared.public
+    return SubmittedResult(
+        run=str(public.run),
+        place=public.place.as_posix(),
+        files=(*(file.name for file in public.files), SUBMISSION),
+        withheld=public.withheld,
+    )
 
 
 def _show(prepared: Prepared) -> None:
@@ -150,13 +175,14 @@ def _show(prepared: Prepared) -> None:
 
 def _git_commands(prepared: Sequence[Prepared], results: Path) -> list[str]:
     """Return the commands that bring the results to a code host, on a branch of their own."""
-    model = prepared[0].public.place.parts[1]
-    branch = f"submit-{model}-{prepared[0].submission.result_sha256[:8]}"
+    models = sorted({one.public.place.parts[1] for one in prepared})
+    name = models[0] if len(models) == 1 else f"{len(models)}-models"
+    branch = f"submit-{name}-{prepared[0].submission.result_sha256[:8]}"
     places = " ".join(shlex.quote(str(results / one.public.place)) for one in prepared)
     return [
         "run these, then open a pull request:",
         f"  git switch --create {shlex.quote(branch)}",
         f"  git add {places}",
-        f"  git commit --message {shlex.quote(f'Submit {model}')}",
+        f"  git commit --message {shlex.quote(_title(prepared))}",
         f"  git push --set-upstream origin {shlex.quote(branch)}",
     ]

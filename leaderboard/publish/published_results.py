@@ -17,7 +17,7 @@ from biasboard.ground.progress import note
 from leaderboard.publish.results_card import MEASURES, card_of, write_measures
 from leaderboard.verify.intake import MOST_RESULT_BYTES
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.public_files import PublicFiles, place_for
+from leaderboard.verify.public_files import PublicFiles, models_of, place_for
 from schemas.documents.result import Result
 from schemas.files import contract
 from schemas.folders.dataset_folder import CARD, MANIFEST
@@ -53,9 +53,12 @@ class PublishedResults(Publication):
             for path in one.files:
                 name = f"{place}/{path.name}"
                 self._files[name] = local_file(path, name)
-        models = sorted({one.result.model.id for one in public})
-        whose = models[0] if len(models) == 1 else f"{len(models)} models"
-        self.title = f"{len(runs)} {'result' if len(runs) == 1 else 'results'} of {whose}"
+        self.title = f"{len(runs)} {'result' if len(runs) == 1 else 'results'} of {models_of(public)}"
+
+    @override
+    def varies(self, name: str) -> bool:
+        # Both are made anew of all results that are in the repository.
+        return name in (CARD, MEASURES)
 
     @override
     def files_for(self, repository: HubRepository, state: HubState | None) -> Mapping[str, LocalFile]:

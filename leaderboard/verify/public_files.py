@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from evaluators.runs.plan.plan import run_folder
 from leaderboard.verify.intake import files_of
 from schemas.documents.result import Result, Signature
 from schemas.folders.run_folder import RESULT, path_of, read_result
+
+_MOST_MODELS = 3
 
 
 class PublicFiles(NamedTuple):
@@ -62,3 +65,9 @@ def hides_prompts(signature: Signature) -> bool:
 def place_for(result: Result) -> Path:
     """Return the folder of a result below that of all results."""
     return run_folder(Path(), result.signature, result.model)
+
+
+def models_of(public: Sequence[PublicFiles]) -> str:
+    """Return the ids of the models of some results, or of more than a few their number."""
+    ids = sorted({one.result.model.id for one in public})
+    return ", ".join(ids) if len(ids) <= _MOST_MODELS else f"{len(ids)} models"

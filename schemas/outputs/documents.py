@@ -566,6 +566,53 @@ class BuiltBoard(Document):
     """Command that shows the site."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedFiles(Document):
+    """The outcome of ``publish``: what a repository of the Hub holds, or in a dry run would hold."""
+
+    repo: Text
+    title: Text
+    is_dry_run: bool
+    is_sent: bool
+    """True if this command made a commit, a tag or a pull request."""
+    is_pull_request: bool
+    commit: Text | None
+    """Commit of the main branch that holds the files; None if none does."""
+    tag: Text | None
+    """Tag of that commit; None for none."""
+    address: Text | None
+    """Address of the commit, or else of the open pull request; None before there is any."""
+    added: tuple[str, ...]
+    replaced: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    deleted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmittedResult(Document):
+    """A result that is handed in."""
+
+    run: str
+    """Folder of the run as the user named it, which may hold any characters."""
+    place: Text
+    """Folder of the result below that of all results."""
+    files: tuple[str, ...]
+    """Names of its files that are published."""
+    withheld: Text | None
+    """Why there are hashes in place of the texts; None if there are not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmittedResults(Document):
+    """The outcome of ``submit``."""
+
+    results: tuple[SubmittedResult, ...]
+    folder: Text | None
+    """Folder of all results into which they were copied; None in a dry run."""
+    hub: PublishedFiles | None
+    """The pull request of ``--pr hub``; None without it, and in a dry run."""
+
+
 OUTPUTS: tuple[type[Document], ...] = (
     PrintedLines,
     BuiltDataset,
@@ -584,6 +631,8 @@ OUTPUTS: tuple[type[Document], ...] = (
     AnnotationReport,
     Verdicts,
     BuiltBoard,
+    PublishedFiles,
+    SubmittedResults,
 )
 """The documents whose schemas are published."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import pytest
 
 from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
+from schemas.files import contract
+from schemas.outputs.documents import PublishedFiles
 from tests.commands import run, started
 from tests.fake_hub import READER, WRITER, Commit, FakeHub, Fault, Repository, serving, variables
 
@@ -53,6 +56,11 @@ def call(
     return done
 
 
+def published(hub: FakeHub, folder: Path, *options: str) -> PublishedFiles:
+    done = call(hub, folder, *options, "--format", "json")
+    return contract.load(json.loads(done.stdout), PublishedFiles, where="standard output")
+
+
 def titles(repository: Repository) -> list[str]:
     return [commit.title for commit in repository.log()]
 
@@ -90,6 +98,34 @@ def test_an_unchanged_dataset_is_not_committed_again(hub: FakeHub, first: Path) 
     assert "published already" in call(hub, first).stdout
     assert hub.writes == []
     assert titles(repository)[0] == "somebody edits the card"
+
+
+@pytest.mark.slow
+def test_as_json_it_says_what_was_sent_and_where_it_is(hub: FakeHub, first: Path, second: Path) -> None:
+    planned = published(hub, first, "--dry-run")
+    assert (planned.is_dry_run, planned.is_sent, planned.commit, planned.address) == (True, False, None, None)
+    # The Hub fails after the commit, and the next look finds it there.
+    hub.faults["commit"].append(Fault(500, after=True))
+    sent = published(hub, first)
+    repository = hub.repositories[REPO]
+    assert (sent.commit, sent.tag, sent.is_dry_run, sent.is_sent) == (repository.head, "v1.0.0", False, True)
+    assert sent.address == f"{hub.address}/datasets/{REPO}/commit/{repository.head}"
+    assert sent.added == planned.added == tuple(sorted(files_of(first)))
+    again = published(hub, first)
+    assert (again.commit, again.is_sent, again.added, again.unchanged) == (sent.commit, False, (), sent.added)
+    repository.add("old file", repository.commits[repository.head].files | {"data/old/test.parquet": b"old"})
+    proposed = published(hub, second, "--pr")
+    assert (proposed.is_pull_request, proposed.is_sent, proposed.commit, proposed.tag) == (True, True, None, None)
+    assert proposed.address == f"{hub.address}/datasets/{REPO}/discussions/1"
+    ours, theirs = files_of(second), files_of(first)
+    assert set(proposed.added) == ours.keys() - theirs.keys()
+    assert set(proposed.replaced) == {name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
+    assert {*proposed.added, *proposed.replaced, *proposed.unchanged} == ours.keys()
+    assert proposed.deleted == ("data/old/test.parquet",)
+    # Open already, and as such it is planned too.
+    for options in (["--pr"], ["--pr", "--dry-run"]):
+        found = published(hub, second, *options)
+        assert (found.is_sent, found.address) == (False, proposed.address)
 
 
 @pytest.mark.slow

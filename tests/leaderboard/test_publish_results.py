@@ -178,6 +178,22 @@ def test_a_commit_of_somebody_else_in_between_is_in_the_card(hub: FakeHub, root:
     assert text(hub, "README.md").count("| [acme/large]") == 1
 
 
+def test_one_pull_request_is_open_for_the_same_results_also_after_others_commit(hub: FakeHub, root: Path) -> None:
+    repository = hub.new(REPO)
+    assert f"opened {hub.address}/datasets/{REPO}/discussions/1" in call(hub, root, "small", "--pr").stdout
+    call(hub, root, "large")
+    done = call(hub, root, "small", "--pr")
+    # The card in it lacks the other model now, and only git could merge both.
+    assert f"is open already: {hub.address}/datasets/{REPO}/discussions/1; if it cannot be merged" in done.stdout
+    assert f"  nothing to propose: {hub.address}/" in call(hub, root, "small", "--pr", "--dry-run").stdout
+    assert list(repository.pull_requests) == [1]
+    repository.closed.add(1)
+    assert "/discussions/2" in call(hub, root, "small", "--pr").stdout
+    proposed = repository.commits[repository.pull_requests[2]]
+    assert proposed.parent == repository.head
+    assert b"| [acme/large]" in proposed.files["README.md"]
+
+
 def test_what_cannot_be_published_is_one_line(hub: FakeHub, root: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     path = write_model(tmp_path / "forged", "acme/small", leaning(1.0, 0.5), endpoint="api")
