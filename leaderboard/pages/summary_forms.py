@@ -145,7 +145,9 @@ def latex(summary: ModelSummary) -> str:
         title = f"{benchmark.heading} ({conditions(benchmark)}): {placing_text(benchmark)}"
         body += [
             r"\midrule",
-            rf"\multicolumn{{{len(headings) + 1}}}{{p{{\linewidth}}}}{{\textit{{{escape(title, most=2_000)}}}}} \\",
+            # The widest cell must not be wider than the page, with the space beside it.
+            rf"\multicolumn{{{len(headings) + 1}}}{{p{{\dimexpr\linewidth-2\tabcolsep}}}}"
+            rf"{{\textit{{{escape(title, most=2_000)}}}}} \\",
             *(" & ".join(map(escape, _row(summary, measure))) + r" \\" for measure in benchmark.measures),
         ]
     against = "" if summary.against is None else f", compared with {summary.against}"
@@ -159,6 +161,7 @@ def latex(summary: ModelSummary) -> str:
         r"\centering",
         rf"\caption{{{escape(caption, most=2_000)}}}",
         r"\scriptsize",
+        r"\setlength{\tabcolsep}{3pt}",
         rf"\begin{{tabular}}{{l{'l' * len(headings)}}}",
         r"\toprule",
         " & ".join(["Measure", *map(escape, headings)]) + r" \\",
