@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -42,7 +42,7 @@ from evaluators.runs.plan.estimate import (
 from evaluators.runs.plan.plan import Plan, prompts_of_runs, run_command
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
 from evaluators.runs.plan.selection import Selection, estimated_selection, select, shape_listed
-from evaluators.task import Task, prompt_of, task_for
+from evaluators.task import Prompt, Task, prompt_of, task_for
 from leaderboard.commands.folder_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, keys_folder, results_folder
 from schemas.documents.dataset import Manifest
@@ -79,7 +79,9 @@ class ScoreChoice:
         default=(),
     )
     quick: bool | None = option("Ask a few items of each config: a look in minutes, which gives no rank.")
-    against: str | None = option("Id of a model on the board, or of a run of yours, to compare with.")
+    against: str | None = option(
+        "Id of a model on the board, or of a run of yours, to compare with; its prompts are preferred."
+    )
     fail_under: tuple[str, ...] = option(
         "MEASURE=VALUE: end with status 1 if the measure is farther from its ideal than the value. Repeatable; "
         "BENCHMARK.MEASURE=VALUE if two benchmarks have it.",
@@ -250,6 +252,7 @@ def dry_run_of(model: str, choice: ScoreChoice, options: BackendOptions) -> tupl
 
     An endpoint is probed with a few test calls, because the prompts depend on what it can do.
     """
+    choice = replace(choice, against=_against(choice))
     folders = _dataset_folders(choice)
     backend = open_outline(_backend_name(choice, options), model, options)
     _check_model(backend)
@@ -330,9 +333,13 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
                 used |= {name for name in choice.prompts if name.partition("=")[2] in named or name in named}
                 groups = prompt_groups(task, named=named)
                 usual = groups[0]
-                # Prompts by which models on the board were asked come first: other results share no table with them.
-                on_board = prompts_of_runs(results, manifest, config)
-                groups.sort(key=lambda group: not on_board.issuperset(prompt.id for prompt in group))
+                # Prompts by which others were asked come first: results of other prompts are not compared with them.
+                others = {"models on the board were": prompts_of_runs(results, manifest, config)}
+                if choice.against is not None:
+                    runs = (prompts_of_runs(root, manifest, config, choice.against) for root in (choice.out, results))
+                    others = {f"{choice.against} was": frozenset[str]().union(*runs), **others}
+                by_others = partial(_asked_by, others)
+                groups.sort(key=lambda group: [name != by_others(group) for name in others])
                 chosen = choose_prompts(plan, groups, backend)
                 for prompt in chosen.prompts:
                     if prompt.unread_splits not in selections:
@@ -348,7 +355,7 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
                     why = f"{name}, because {default.name} {default.why}"
                     notes.setdefault(why, []).append(f"{manifest.name} {config}")
                 elif chosen.prompts != tuple(usual):
-                    why = f"{group_name(chosen.prompts)}, by which models on the board were asked"
+                    why = f"{group_name(chosen.prompts)}, by which {by_others(chosen.prompts)} asked"
                     notes.setdefault(why, []).append(f"{manifest.name} {config}")
     for name in choice.prompts:
         if name not in used:
@@ -357,6 +364,11 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
     if not plans:
         raise ConfigError(f"nothing can be asked: {'; '.join(lines)}")
     return Planned(tuple(plans), lines)
+
+
+def _asked_by(others: Mapping[str, frozenset[str]], prompts: Sequence[Prompt]) -> str | None:
+    """Return the first of others that were asked by all of some prompts."""
+    return next((name for name, asked in others.items() if asked.issuperset(prompt.id for prompt in prompts)), None)
 
 
 def _selection(

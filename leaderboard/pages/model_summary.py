@@ -91,7 +91,10 @@ def summarise(board: Board, model: Model, memory: Memory, *, against: str | None
 def _remedy(summaries: Sequence[BenchmarkSummary], against: str | None) -> Iterator[str]:
     """Yield what to do if a model can be compared in nothing."""
     if against is not None and all(summary.why_not_compared is not None for summary in summaries):
-        yield f"to compare with {against}, score it too, with the same prompts; answers to other questions say nothing"
+        yield (
+            f"to compare with {against}, score it on the same benchmarks, and then this model again with --against "
+            f"{against}, which takes the same prompts; answers to other questions say nothing"
+        )
 
 
 def _identity(board: Board, model_id: str) -> str | None:
@@ -153,7 +156,10 @@ def _why_not_compared(board: Board, profile: Profile, pair: _Pair, against: str)
         return f"{against} is the same model, by the hash of its weights and settings"
     others = [other for other in profiles_of(board, profile.benchmark) if pair.against in _identities(other)]
     if not others:
-        return f"{against} has no result on {profile.scope.dataset} {profile.scope.dataset_version}"
+        dataset = f"{profile.scope.dataset} {profile.scope.dataset_version}"
+        return f"no result of {against} on {dataset} has the same questions and prompt"
+    if any(other.scope == profile.scope for other in others):
+        return f"no measure has a value of both this model and {against}"
     scope = others[0].scope
     return f"{against} was asked otherwise ({scope.dataset} {scope.dataset_version}, {scope.protocol})"
 

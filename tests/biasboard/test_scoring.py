@@ -101,6 +101,24 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+def test_a_model_is_asked_as_the_one_was_that_it_is_compared_with(
+    datasets: Path, endpoint: FakeEndpoint, model: Path, tmp_path: Path
+) -> None:
+    other = command(datasets, tmp_path / "runs", MODEL, "--name", "acme/chat", "--base-url", endpoint.url, "--quick")
+    run(*other, status=0, OPENAI_API_KEY="none")
+    asked = command(datasets, tmp_path / "runs", model, "--name", "acme/tiny", "--quick")
+    refused = run(*asked, "--dry-run", "--against", "acme/chap", status=EXIT_ERROR)
+    assert "did you mean acme/chat?" in refused.stderr
+    assert "intrinsic-v1" in run(*asked, "--dry-run", status=0).stdout
+    done = run(*asked, "--against", "chat", "--format", "json")
+    summary = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
+    assert "mcq2-generate-v1, by which acme/chat was asked" in " ".join(summary.notes)
+    (of_benchmark,) = summary.benchmarks
+    # The made model writes nothing that can be read.
+    assert of_benchmark.why_not_compared == "no measure has a value of both this model and acme/chat"
+
+
+@pytest.mark.slow
 def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     datasets: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

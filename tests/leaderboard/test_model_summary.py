@@ -141,17 +141,22 @@ def test_models_that_were_not_asked_the_same_are_not_compared(board: Board) -> N
     found = {one.benchmark: one for one in summary(board, "acme/even", "acme/worse").benchmarks}
     assert found[BENCHMARK].why_not_compared is None
     (other,) = [one for name, one in found.items() if name != BENCHMARK]
-    assert other.why_not_compared == f"acme/worse has no result on {other.dataset} {other.dataset_version}"
+    dataset = f"{other.dataset} {other.dataset_version}"
+    assert other.why_not_compared == f"no result of acme/worse on {dataset} has the same questions and prompt"
     assert all(measure.difference is None for measure in other.measures)
     assert not summary(board, "acme/even", "acme/worse").notes
     apart = summary(board, "acme/elsewhere", "acme/worse")
     assert apart.notes == (
-        "to compare with acme/worse, score it too, with the same prompts; answers to other questions say nothing",
+        "to compare with acme/worse, score it on the same benchmarks, and then this model again with --against "
+        "acme/worse, which takes the same prompts; answers to other questions say nothing",
     )
     assert "nearer to the ideal by" not in "\n".join(summary_lines(apart))
     nowhere = summary(board, "acme/even", "acme/none")
     reasons = [of.why_not_compared for of in nowhere.benchmarks]
-    assert reasons == [f"acme/none has no result on {of.dataset} {of.dataset_version}" for of in nowhere.benchmarks]
+    assert reasons == [
+        f"no result of acme/none on {of.dataset} {of.dataset_version} has the same questions and prompt"
+        for of in nowhere.benchmarks
+    ]
 
 
 @pytest.mark.slow

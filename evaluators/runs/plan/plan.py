@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -371,10 +372,11 @@ def runs_of_prompt(root: Path, signature: Signature, model_id: str) -> list[Path
     return sorted(path for path in folders if _KEY.fullmatch(path.name[-_N_KEY:]))
 
 
-def prompts_of_runs(root: Path, manifest: Manifest, config: str) -> frozenset[str]:
-    """Return the prompts with which any model was asked a config or suite of a dataset, by the folders of runs."""
+def prompts_of_runs(root: Path, manifest: Manifest, config: str, model_id: str | None = None) -> frozenset[str]:
+    """Return the prompts with which a model (by default any) was asked a config or suite, by the folders of runs."""
     name = re.compile(rf"{re.escape(config)}-(?P<prompt>.+)-{_KEY.pattern}")
-    folders = (root / f"{manifest.name}@{manifest.version}").glob("*/*/")
+    model = "*" if model_id is None else glob.escape(model_id.replace("/", "__"))
+    folders = (root / f"{manifest.name}@{manifest.version}").glob(f"{model}/*/")
     return frozenset(match["prompt"] for folder in folders if (match := name.fullmatch(folder.name)))
 
 
