@@ -17,8 +17,7 @@ from biasboard.ground.hub_repository import HubRepository
 from biasboard.ground.progress import steps
 from builders.publishable import read_dataset
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.folder_options import KeysFolder
-from leaderboard.commands.key_secret_option import KeySecretFile
+from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeySecretFile, KeysFolder
 from leaderboard.commands.sound_runs import ensure_sound
 from leaderboard.publish.published_results import PublishedResults, refuse_held_out
 from leaderboard.verify.board_files import keys_folder, results_folder
@@ -51,9 +50,7 @@ def publish(
     ] = False,
     keys: KeysFolder = None,
     key_secret: KeySecretFile = None,
-    datasets: Annotated[
-        Path, typer.Option(help="Folder of built datasets, to verify results without a key; may be absent.")
-    ] = Path("out/datasets"),
+    datasets: DatasetsFolder = DATASETS,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, and send nothing.")] = False,
 ) -> PublishedFiles:
     """Publish a dataset, or the results of runs, on the Hugging Face Hub.

@@ -43,7 +43,7 @@ from evaluators.runs.plan.plan import Plan, prompts_of_runs, run_command
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
 from evaluators.runs.plan.selection import Selection, estimated_selection, select, shape_listed
 from evaluators.task import Prompt, Task, prompt_of, task_for
-from leaderboard.commands.folder_options import BY_DEFAULT, RESULTS_HELP
+from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, keys_folder, results_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import ModelSummary

@@ -16,9 +16,8 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.folder_options import RESULTS_HELP, KeysFolder
-from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.commands.results_option import accepted_results
+from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeySecretFile, KeysFolder
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import built_datasets, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE
@@ -43,9 +42,7 @@ _MOST = 2_000
 def build(
     results: Annotated[list[str] | None, typer.Option(help=f"Accepted results: {RESULTS_HELP}")] = None,
     runs: Annotated[Path, typer.Option(help="Folder of local runs; may be absent.")] = Path("out/runs"),
-    datasets: Annotated[
-        Path, typer.Option(help="Folder of built datasets, to which results are compared; may be absent.")
-    ] = Path("out/datasets"),
+    datasets: DatasetsFolder = DATASETS,
     keys: KeysFolder = None,
     key_secret: KeySecretFile = None,
     site: Annotated[

@@ -16,8 +16,8 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import listed, printable
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.comparable_results import known_model, load_comparable, model_folders, model_ids
-from leaderboard.commands.folder_options import RESULTS_HELP, KeysFolder
 from leaderboard.commands.results_option import accepted_results
+from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeysFolder
 from leaderboard.pages.addresses import model_page
 from leaderboard.pages.model_cards import short_lines, write_card
 from leaderboard.pages.model_summary import summarise
@@ -44,9 +44,7 @@ def card(
         str | None, typer.Option(help="Id of a model on the board, or of a run, to compare with.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of all cards.")] = Path("out/cards"),
-    datasets: Annotated[
-        Path, typer.Option(help="Folder of built datasets, to which results are compared; may be absent.")
-    ] = Path("out/datasets"),
+    datasets: DatasetsFolder = DATASETS,
     results: Annotated[list[str] | None, typer.Option(help=f"Accepted results to compare with: {RESULTS_HELP}")] = None,
     keys: KeysFolder = None,
 ) -> ModelSummary:

@@ -17,8 +17,7 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins, load_pages
-from leaderboard.commands.folder_options import KeysFolder, ResultsFolder
-from leaderboard.commands.key_secret_option import KeySecretFile
+from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeySecretFile, KeysFolder, ResultsFolder
 from leaderboard.pages.addresses import permalink
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
 from leaderboard.verify.board_files import keys_folder, results_folder
@@ -64,9 +63,7 @@ def export(
     ] = None,
     keys: KeysFolder = None,
     key_secret: KeySecretFile = None,
-    datasets: Annotated[
-        Path, typer.Option(help="Folder of built datasets, whose manifests say which texts may go out; may be absent.")
-    ] = Path("out/datasets"),
+    datasets: DatasetsFolder = DATASETS,
     results: ResultsFolder = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
@@ -75,7 +72,8 @@ def export(
     """Write verified results in a format of somebody else.
 
     Every result is verified first, as for the board. One that is unsound, withdrawn, or cannot be told truly in the
-    format is named with the reason, and the others are exported. The same results give the same bytes.
+    format is named with the reason, and the others are exported. Texts go out only if the manifest of a dataset in
+    --datasets allows that. The same results give the same bytes.
 
     Exit status: 0 all were exported; 1 one was not, or bad input.
     """

@@ -20,8 +20,7 @@ from biasboard.ground.hub_publishing import Publication, publish
 from biasboard.ground.hub_repository import HubRepository, HubState, LocalFile, local_file
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.folder_options import KeysFolder
-from leaderboard.commands.key_secret_option import KeySecretFile
+from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeySecretFile, KeysFolder
 from leaderboard.commands.sound_runs import ensure_sound
 from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
 from leaderboard.verify.keys import open_book
@@ -54,9 +53,7 @@ def submit(
     ] = None,
     keys: KeysFolder = None,
     key_secret: KeySecretFile = None,
-    datasets: Annotated[
-        Path, typer.Option(help="Folder of built datasets, for results without a key; may be absent.")
-    ] = Path("out/datasets"),
+    datasets: DatasetsFolder = DATASETS,
     pr: Annotated[
         PullRequest | None,
         typer.Option(help="Open a pull request in the dataset repository of --repo, or print the git commands for it."),

@@ -23,9 +23,8 @@ from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.folder_options import RESULTS_HELP, KeysFolder
-from leaderboard.commands.key_secret_option import KeySecretFile
 from leaderboard.commands.results_option import accepted_results
+from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, DatasetsFolder, KeySecretFile, KeysFolder
 from leaderboard.verify.board_files import keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
@@ -49,9 +48,7 @@ def verify(
     path: Annotated[list[Path], typer.Argument(help="Folders of results, or folders that contain them at any depth.")],
     keys: KeysFolder = None,
     key_secret: KeySecretFile = None,
-    datasets: Annotated[
-        Path, typer.Option(help="Folder of built datasets, for results without a key; may be absent.")
-    ] = Path("out/datasets"),
+    datasets: DatasetsFolder = DATASETS,
     author: Annotated[
         str | None, typer.Option(help="Account that hands the results in; refused if a model belongs to another one.")
     ] = None,

@@ -1,4 +1,4 @@
-"""The options ``--keys`` and ``--results`` with one folder, which several commands of the board take."""
+"""Options that several commands of the board take."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from leaderboard.verify.board_files import KEYS, RESULTS
+from schemas.files.key_secret import VARIABLE
 
 BY_DEFAULT = "of the working folder if it has keys or results, or else those that biasboard brings."
 RESULTS_HELP = (
@@ -21,3 +22,16 @@ ResultsFolder: TypeAlias = Annotated[
     Path | None,
     typer.Option("--results", help=f"Folder of accepted results. Default: {RESULTS} {BY_DEFAULT}"),
 ]
+KeySecretFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-secret",
+        envvar=VARIABLE,
+        help="File of the secret with which answer keys of held-out datasets were made.",
+    ),
+]
+DatasetsFolder: TypeAlias = Annotated[
+    Path,
+    typer.Option("--datasets", help="Folder of built datasets, for results on those without a key; may be absent."),
+]
+DATASETS = Path("out/datasets")
