@@ -124,6 +124,9 @@ def build(
             benchmarks=tuple(_counted(board)),
             left_out=tuple(_set_aside(result.place, result.reason) for result in loaded.left_out),
             apart=tuple(_set_aside(entry.place, entry.match.reason) for entry in board.apart),
+            repeated=tuple(
+                _set_aside(one.entry.place, one.reason) for one in board.duplicates if one.entry.origin == "local"
+            ),
             next="biasboard serve" + ("" if target == DEFAULT_SITE else f" --dir {target}"),
         )
         last.remember(built)
@@ -155,6 +158,8 @@ def _print(built: BuiltBoard) -> None:
         _say(f"left out: {result.reason}")
     for result in built.apart:
         _say(f"apart: {result.place}: {result.reason}")
+    for result in built.repeated:
+        _say(f"not shown: {result.place}: {result.reason}")
     done = "wrote" if built.is_new else "nothing changed since the last build of"
     _say(f"{done} {Path(built.site) / 'index.html'}; look at it with: {built.next}")
 

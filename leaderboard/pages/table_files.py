@@ -178,10 +178,7 @@ def metrics_table(files: Files, entry: Entry) -> Table:
 def audit_table(board: Board, left_out: Sequence[LeftOut]) -> Table:
     """Return one row for each result that was found, shown or not, with the reason if it is not shown."""
     lines = [line(_AUDITED, row.entry) for table in board.tables for row in table.rows if not row.entry.is_computed]
-    for duplicate in board.duplicates:
-        shown = f"{duplicate.shown.origin} result {duplicate.shown.place} of the same model and signature is shown"
-        reason = f"{shown} instead" + ("" if duplicate.agrees else ", whose answers differ")
-        lines.append(line(_AUDITED, duplicate.entry) | {"state": "duplicate", "reason": reason})
+    lines += [line(_AUDITED, one.entry) | {"state": "duplicate", "reason": one.reason} for one in board.duplicates]
     lines += [line(_AUDITED, entry) | {"state": "apart", "reason": entry.match.reason} for entry in board.apart]
     lines += [
         dict.fromkeys(_AUDITED)

@@ -24,6 +24,12 @@ class Duplicate(NamedTuple):
         """True if both hold the same answers, or nearly the same."""
         return _are_alike(self.entry, self.shown)
 
+    @property
+    def reason(self) -> str:
+        """Why it is not shown."""
+        shown = f"{self.shown.origin} result {self.shown.place} of the same model and signature is shown instead"
+        return shown if self.agrees else f"{shown}, whose answers differ"
+
 
 class Singled(NamedTuple):
     """The results of one table, without duplicates."""

@@ -562,6 +562,8 @@ class BuiltBoard(Document):
     """Invalid results, which the audit page lists."""
     apart: tuple[SetAside, ...]
     """Results on questions that the board does not know."""
+    repeated: tuple[SetAside, ...]
+    """Runs of one's own that are not shown, because an accepted result of the same model is."""
     next: Text
     """Command that shows the site."""
 

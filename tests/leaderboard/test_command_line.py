@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -132,8 +133,11 @@ def test_a_board_of_several_folders_has_the_results_of_all(places: Places, tmp_p
     folders = [tmp_path / name for name in ("one", "two")]
     for folder, model in zip(folders, ("lab/one", "lab/two"), strict=True):
         write_model(folder, model, leaning(1.0, 0.5 if model == "lab/one" else 0.7))
+    shutil.copytree(folders[0], places.runs, dirs_exist_ok=True)
     done = build(places, *(option for folder in folders for option in ("--results", str(folder))))
     assert done.stdout.startswith("synthbias: models 3 "), done.stderr
+    own = next(places.runs.glob("*/lab__one/*")).relative_to(places.runs)
+    assert f"not shown: {own}: accepted result {own} of the same model and signature is shown instead\n" in done.stderr
     missing = build(places, "--results", str(folders[0]), "--results", "nowhere")
     assert missing.stderr.splitlines() == ["error: --results nowhere: no such folder; correct it"]
 
