@@ -106,8 +106,8 @@ class AdapterSet:
             adapter = self.by_name.get(adapter_name(config, prompt))
             if adapter is None:
                 raise ConfigError(
-                    f"{self.path}: has no adapter for config '{config}' with prompt '{prompt}'; train it with: python "
-                    f"-m evaluators finetune --dataset out/datasets/{manifest.name} --model {self.document.base.id} "
+                    f"{self.path}: has no adapter for config '{config}' with prompt '{prompt}'; train it with: "
+                    f"biasboard finetune --dataset out/datasets/{manifest.name} --model {self.document.base.id} "
                     f"--config {config} --prompt {prompt} --out {self.folder}"
                 )
             for file in (WEIGHTS, SETTINGS):

@@ -48,7 +48,7 @@ def doctor_command(
 ) -> Outcome:
     """Check what is installed; with a backend and a model, also compare its scores with those of transformers."""
     if backend is None and (model is not None or options != BackendOptions()):
-        raise ConfigError("--model and the options of backends need --backend; 'list' shows the backends")
+        raise ConfigError("--model and the options of backends need --backend; 'biasboard list backends' shows them")
     if options.batch:
         raise ConfigError("doctor needs answers at once, and a batch may take a day; leave out --batch")
     with steps("checking the installation") as step:

@@ -74,4 +74,4 @@ def finetune_command(
     same = [f"--{name} {value}" for name, values in named for value in values]
     same += [] if choice.contexts is None else [f"--contexts {choice.contexts}"]
     asked = f"run --dataset {dataset} --backend transformers --model {model}"
-    typer.echo(f"next: {' '.join(['python -m evaluators', asked, *same, '--lora', str(folder)])}")
+    typer.echo(f"next: {' '.join(['biasboard', asked, *same, '--lora', str(folder)])}")

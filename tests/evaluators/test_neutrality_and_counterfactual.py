@@ -75,7 +75,7 @@ def test_two_values_by_hand() -> None:
     assert metrics["cf"].version == "1.0+careful-1"
     assert (metrics["cf"].value, metrics["cf"].reason) == (
         None,
-        "no embedding scores: python -m evaluators rescore RUN --scorer embedding=sentence_embedding",
+        "no embedding scores: biasboard rescore RUN --scorer embedding=sentence_embedding",
     )
 
 
@@ -290,7 +290,7 @@ def test_a_text_without_a_score_is_left_out_and_counted() -> None:
     none = found(records, scores_of(records, toxicity=lambda text: None))
     assert (none["nts"].value, none["nts"].reason) == (
         None,
-        "no toxicity scores: python -m evaluators rescore RUN --scorer toxicity=lexicon",
+        "no toxicity scores: biasboard rescore RUN --scorer toxicity=lexicon",
     )
 
 

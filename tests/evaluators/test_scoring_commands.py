@@ -47,10 +47,7 @@ def write_csv(path: Path, run: Path, score: float) -> None:
 
 @pytest.mark.slow
 def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path) -> None:
-    assert (
-        metrics_of(run)["sn"]["reason"]
-        == "no sentiment scores: python -m evaluators rescore RUN --scorer sentiment=vader"
-    )
+    assert metrics_of(run)["sn"]["reason"] == "no sentiment scores: biasboard rescore RUN --scorer sentiment=vader"
     done = evaluators("rescore", run, "--scorer", "sentiment=vader", "--scorer", "toxicity=lexicon")
     assert done.returncode == 0, done.stderr
     assert "sn: none (version 1.0+careful-1) to " in done.stdout

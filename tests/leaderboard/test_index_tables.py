@@ -78,8 +78,7 @@ def test_models_without_an_index_are_named_with_the_reason(board: Board) -> None
     assert (place.dataset, place.protocol) == ("gifi", "sampled-v1")
     assert {entry.label.split(" (")[0]: entry.reason for entry in entries} == {
         "lab/partial": "no result of assignment, word_problem",
-        "lab/unscored": "Same tone (SN): no sentiment scores: "
-        "python -m evaluators rescore RUN --scorer sentiment=vader",
+        "lab/unscored": "Same tone (SN): no sentiment scores: biasboard rescore RUN --scorer sentiment=vader",
     }
 
 

@@ -64,7 +64,7 @@ def accepted_draft(
     if not accepted:
         raise DataError(
             f"{annotated.folder}: no pair is accepted, so that there is nothing to write; collect more votes, or look "
-            "at the reasons: python -m builders.synthbias annotate decide --dry-run"
+            "at the reasons: biasboard build synthbias annotate decide --dry-run"
         )
     splits = tuple(_splits(annotated, accepted))
     source_rejects = row_files.read_rows(annotated.folder / REJECTS, Reject)

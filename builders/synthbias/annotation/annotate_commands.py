@@ -219,7 +219,7 @@ def _write_questions(dataset: Path, state_folder: Path, out: Path, batch: int | 
     manifest = write_dataset(draft, out, overwrite=True)
     typer.echo(f"{manifest.splits[0].n_items} sentences of batch {path.stem} and of the entrance test, in {out}")
     typer.echo(
-        f"next: python -m evaluators run --dataset {shlex.quote(str(out))} --backend BACKEND --model MODEL --prompt "
+        f"next: biasboard run --dataset {shlex.quote(str(out))} --backend BACKEND --model MODEL --prompt "
         "greedy-v1 --out out/votes, then annotate ingest --file-format model out/votes"
     )
 

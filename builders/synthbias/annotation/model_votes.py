@@ -88,8 +88,7 @@ def questions_draft(annotated: AnnotatedDataset, sentences: Sequence[AskedSenten
             data_statement="Questions about single sentences, for a language model as one more annotator.",
             how_built=f"Three questions about each sentence, and {len(TEST)} sentences whose answers are known.",
             licence_terms="The terms of the sentences hold for this dataset too.",
-            intended_use="To be asked by `python -m evaluators run`, whose votes `annotate ingest --file-format model` "
-            "reads.",
+            intended_use="To be asked by `biasboard run`, whose votes `annotate ingest --file-format model` reads.",
             out_of_scope_use="Nothing is measured with these questions.",
             known_limits="A model's votes are marked as such, and decide nothing unless that is asked for.",
             balance=CardTable(header=("", _CONFIG), rows=(("sentences", str(len(asked))),)),

@@ -137,7 +137,7 @@ def read_batch(path: Path) -> list[Request]:
     Raises:
         DataError: the file is broken.
     """
-    remedy = "remove it, and plan it again: python -m builders.synthbias annotate plan"
+    remedy = "remove it, and plan it again: biasboard build synthbias annotate plan"
     other_columns = f", not {','.join(columns_of(Request))}; {remedy}"
     return [request for _, request in read_records(path, Request, remedy=remedy, other_columns=other_columns)]
 

@@ -75,7 +75,7 @@ def requests(
     typer.echo(f"{DATASET} {manifest.version}: {n_requests:,} instructions for {len(asked):,} of {len(cells):,} cells")
     typer.echo(f"written to {out}")
     typer.echo(
-        f"next: python -m evaluators run --dataset {shlex.quote(str(out))} --backend BACKEND --model MODEL "
+        f"next: biasboard run --dataset {shlex.quote(str(out))} --backend BACKEND --model MODEL "
         "--out out/generated --dry-run"
     )
 
@@ -173,7 +173,7 @@ class _Asking(NamedTuple):
     model: str
     max_cost: float | None
     further: tuple[str, ...]
-    """Options passed on to ``python -m evaluators run``."""
+    """Options passed on to ``biasboard run``."""
     work: _Work
 
     def ask(self, dataset: Path, *more: str, spent: float = 0.0) -> None:
@@ -287,7 +287,7 @@ def generate(
             f"{len(short):,} of {len(cells):,} cells have fewer than {per_cell} minimal pairs after {end.n_rounds} "
             f"rounds, such as {short[0].key}, and {why}; the dataset holds the rest: {remedy}"
         )
-    typer.echo(f"next: python -m builders.synthbias annotate plan {shlex.quote(str(target))} --state out/annotation")
+    typer.echo(f"next: biasboard build synthbias annotate plan {shlex.quote(str(target))} --state out/annotation")
 
 
 def _check_further(arguments: Sequence[str]) -> None:

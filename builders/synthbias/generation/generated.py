@@ -238,7 +238,7 @@ def _sources(answers: Answers) -> tuple[Source, ...]:
 
 
 _KEPT = """\
-The answers lie in `generation/`, one folder for each run: `python -m builders.synthbias --source generated --input`
+The answers lie in `generation/`, one folder for each run: `biasboard build synthbias --source generated --input`
 with this folder builds the same items again, without the model."""
 _LEFT_OUT = """\
 The answers are not part of the dataset, because the model wrote sentences of the published SynthBias, which must not be

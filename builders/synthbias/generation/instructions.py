@@ -283,7 +283,7 @@ def _card(splits: Sequence[DraftSplit[InstructionItem]], per_request: int) -> Ca
         data_statement=f"Instructions that ask a language model for {per_request} sentences each, as JSON.",
         how_built="One cell of the design is a type of sentence, two occupations in an order, and who is meant.",
         licence_terms="The instructions are licensed under Apache-2.0, like the code that writes them.",
-        intended_use="To be asked by `python -m evaluators run`; the answers become a dataset of minimal pairs.",
+        intended_use="To be asked by `biasboard run`; the answers become a dataset of minimal pairs.",
         out_of_scope_use="Nothing is measured with these instructions.",
         known_limits="What a model writes needs checks and readers before it is worth anything.",
         balance=CardTable(

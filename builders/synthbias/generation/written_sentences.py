@@ -106,7 +106,7 @@ def read_answers(path: Path, report: Report) -> Answers:
     )
 
 
-_HOW = "python -m builders.synthbias generate --help"
+_HOW = "biasboard build synthbias generate --help"
 
 
 def _runs(path: Path) -> list[Answered]:

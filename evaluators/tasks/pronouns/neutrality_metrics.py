@@ -42,8 +42,9 @@ def lacks_scores(table: ContinuationTable, kind: ScorerKind) -> str | None:
     """Return the reason why there are no scores of a kind; None if there are some."""
     if table.scores.values.get(kind):
         return None
-    # Results store this text as the reason of a metric, so its wording must not change.
-    return f"no {kind} scores: python -m evaluators rescore RUN --scorer {default_of(kind)}"
+    # Results without texts store this reason beside their sums, and verify --texts compares it: with another wording
+    # they have to be submitted again.
+    return f"no {kind} scores: biasboard rescore RUN --scorer {default_of(kind)}"
 
 
 def deviations(table: ContinuationTable, values: FloatArray, used: BoolArray) -> FloatArray:

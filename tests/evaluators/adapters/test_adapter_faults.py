@@ -39,8 +39,8 @@ def test_adapters_for_other_data_or_another_model_are_refused(
         planned(newer, "tasks", NO_EXAMPLES).for_backend(backend)
     with pytest.raises(
         ConfigError,
-        match=r"no adapter for config 'left' with prompt 'release-1024b-k8-set1-v1'; train it with: python -m "
-        r"evaluators finetune --dataset out/datasets/tasks .*--config left --prompt release-1024b-k8-set1-v1",
+        match=r"no adapter for config 'left' with prompt 'release-1024b-k8-set1-v1'; train it with: "
+        r"biasboard finetune --dataset out/datasets/tasks .*--config left --prompt release-1024b-k8-set1-v1",
     ):
         planned(dataset, "left", "release-1024b-k8-set1-v1").for_backend(backend)
     other = save_tiny_llama(tmp_path / "other", seed=1, positions=1024)

@@ -248,7 +248,10 @@ def test_the_commands_train_ask_and_verify(model: Path, dataset: Path, tmp_path:
     output_of("-m", "evaluators", "finetune", *common, "--config", "left", "--out", out, "--rank", "4")
     asked_with = ("-m", "evaluators", "run", *common, "--backend", "transformers", "--lora", out, "--out", runs)
     refused = output_of(*asked_with, status=1)
-    assert "has no adapter for config 'right' with prompt 'release-1024b-k0-v1'; train it with: python -m" in refused
+    assert (
+        "has no adapter for config 'right' with prompt 'release-1024b-k0-v1'; train it with: biasboard finetune"
+        in refused
+    )
     assert not runs.exists()
     output_of("-m", "evaluators", "finetune", *common, "--config", "right", "--out", out, "--rank", "4")
     output_of(*asked_with)
