@@ -21,6 +21,7 @@ BUILT = BuiltBoard(
     benchmarks=(BenchmarkCounts(benchmark="made", n_models=1, n_ranked=1, n_baselines=0, n_tables=1),),
     left_out=(SetAside(place="a/b/c", reason="is no result"),),
     apart=(),
+    repeated=(),
     next="biasboard serve",
 )
 
