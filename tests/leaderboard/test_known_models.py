@@ -116,9 +116,10 @@ def board_of(dataset: Path, config: str, root: Path, backends: Sequence[KnowingB
     for backend in backends:
         run(plan, backend, RunOptions(root=root / "runs", command="tests"))
     book = open_book(root / "no-keys", dataset.parent, None)
-    verdicts = list(judge(find_runs(root / "runs"), book, Memory(None), advance=lambda n_done, n: None))
+    memory = Memory(root / "memory")
+    verdicts = list(judge(find_runs(root / "runs"), book, memory, advance=lambda n_done, n: None))
     assert [verdict.reason for verdict in verdicts] == [None] * len(backends)
-    return assemble(load([Root(root / "runs", "local")], book, Memory(None)).entries)
+    return assemble(load([Root(root / "runs", "local")], book, memory).entries)
 
 
 @pytest.fixture(scope="module", params=["type1", "type2"])
