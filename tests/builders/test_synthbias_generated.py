@@ -44,8 +44,8 @@ PER_CELL = 4
 PER_REQUEST = 2
 CONCURRENCY = 4
 MAX_COST = 1.0
-KILLED_AT = (3, 8, 18, 28, 45, 60)
-"""Numbers of answers after which it is killed: twice in the pilot, thrice in the first round, and in the second."""
+KILLED_AT = (3, 28, 60)
+"""Numbers of answers after which it is killed: in the pilot, in the first round, and in the second."""
 PRICE = (500 * 10 + 100 * 30) / 1e6
 """Price of an answer of the server, in US dollars."""
 
