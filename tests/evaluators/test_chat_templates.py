@@ -28,11 +28,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("{% for m in messages %}", "fails: TemplateSyntaxError"),
         ("{{ ''.__class__.__mro__ }}", "fails: SecurityError"),
         ("{{ messages[0].content.nothing.at_all }}", "fails: UndefinedError"),
+        # A single step of Python, which looks at no signal until it ends.
         ("{% set n = 10 ** (10 ** 10) %}{{ n }}", "did not end within 5 s"),
-        (
-            "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-            "did not end within 5 s",
-        ),
         ("{{ 'x' * 10 ** 11 }}", "takes more than 2 GiB of memory"),
         ("{{ messages[0].content * 99 }}{{ 'x' * 10 ** 7 }}", "makes 1"),
         ("Hello. Assistant:", "leaves out the prompt: all prompts give the same text"),
