@@ -13,10 +13,12 @@ import email.utils
 import json
 import logging
 import re
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cache
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
@@ -201,6 +203,12 @@ class _TooLargeError(httpx2.RequestError):
     """An answer that is larger than the limit."""
 
 
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Return the certificates of this machine. Loading them takes longer than many calls, so all clients share them."""
+    return httpx2.create_ssl_context()
+
+
 class _BoundedClient(httpx2.AsyncClient):
     """A client that aborts an answer whose body is too large, before it fills the memory.
 
@@ -209,8 +217,7 @@ class _BoundedClient(httpx2.AsyncClient):
     """
 
     def __init__(self, most_bytes: int, timeout: httpx2.Timeout) -> None:
-        # Loading the certificates takes longer than many calls, so the lanes share them.
-        self._settings: dict[str, Any] = {"timeout": timeout, "verify": httpx2.create_ssl_context()}
+        self._settings: dict[str, Any] = {"timeout": timeout, "verify": _certificates()}
         super().__init__(**self._settings)
         # Counted after decompression: a few kilobytes of gzip can hold gigabytes.
         self._most_bytes = most_bytes
