@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,14 +44,28 @@ class Visit:
 
 
 @contextmanager
-def served(site: Path) -> Iterator[str]:
-    """The address of a built site while it is served on this machine."""
-    with open_server(site, 0) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+def served(site: Path, *, with_search: bool = False) -> Iterator[str]:
+    """The address of a built site while it is served on this machine.
+
+    Args:
+        site: Folder of the site.
+        with_search: True to serve its index of words, which each page that is opened reads and sorts: a quarter of the
+            processor time of opening it. Otherwise the index is empty.
+    """
+    with tempfile.TemporaryDirectory(dir=site.parent) as folder:
+        copy = shutil.copytree(site, Path(folder) / "site", copy_function=os.link)
+        if not with_search:
+            index = copy / "search" / "search_index.json"
+            words = json.loads(index.read_text(encoding="utf-8"))
+            # It is a link to the file of the site.
+            index.unlink()
+            index.write_text(json.dumps(words | {"docs": []}), encoding="utf-8")
+        with open_server(copy, 0) as server:
+            thread = threading.Thread(target=server.serve_forever, daemon=True)
+            thread.start()
+            yield f"http://127.0.0.1:{server.server_port}/"
+            server.shutdown()
+            thread.join()
 
 
 def visit(browser: Browser, url: str, *, width: int = 1280, scheme: Scheme = "light") -> Visit:
@@ -75,9 +93,10 @@ def serious_violations(page: Page) -> list[str]:
     """The rules of axe that a page breaks badly."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
-    # Only their names leave the browser: whole results, with the code of each element, take a third longer.
+    # Only their names leave the browser: whole results, with the code of each element, take a third longer. Style
+    # sheets and films would be loaded once more, for rules that are off or concern sound.
     rules = page.evaluate(
-        """() => axe.run({resultTypes: ["violations"]}).then(({violations}) =>
+        """() => axe.run({resultTypes: ["violations"], preload: false}).then(({violations}) =>
             violations.filter((rule) => ["serious", "critical"].includes(rule.impact)).map((rule) => rule.id))"""
     )
     return list(rules)
@@ -95,7 +114,8 @@ def turn(page: Page, scheme: Scheme) -> None:
 
 
 def _context(browser: Browser, width: int, scheme: Scheme) -> BrowserContext:
-    return browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    # Nothing fades or slides, which takes a fifth of the processor time of opening a page.
+    return browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme, reduced_motion="reduce")
 
 
 def _watched(page: Page) -> Visit:

@@ -570,9 +570,14 @@ def test_the_front_page_can_be_read_without_scripts(browser: Browser, address: s
         assert page.locator(".bb-meanings > [popover]").first.is_visible()
 
 
-def test_a_word_is_searched_on_all_pages(browser: Browser, address: str) -> None:
-    page = visit(browser, address).page
-    page.get_by_role("textbox", name="Search").press_sequentially("reweighting")
-    # The hits are drawn again after each letter, so that one of an earlier list may be gone.
-    page.locator(".md-search-result__link[href*='reweighting.html']").first.wait_for()
-    assert "documents" in page.locator(".md-search-result__meta").inner_text()
+def test_a_word_is_searched_on_all_pages(browser: Browser, built: Path) -> None:
+    with served(built, with_search=True) as address:
+        found = visit(browser, address)
+        page = found.page
+        page.get_by_role("textbox", name="Search").press_sequentially("reweighting")
+        # The hits are drawn again after each letter, so that one of an earlier list may be gone.
+        page.locator(".md-search-result__link[href*='reweighting.html']").first.wait_for()
+        assert "documents" in page.locator(".md-search-result__meta").inner_text()
+        assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
+        assert found.complaints == []
+        page.context.close()

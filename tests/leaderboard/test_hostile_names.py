@@ -53,6 +53,8 @@ NAMES = {
     "wide": "\uff1dHYPERLINK(1)",
     "tex": 'evil/\\input{/etc/passwd} } @misc{x, \\write18{id} %$&#^~"',
 }
+STRANGE = re.compile(r"evil|window\.taken|calc|HYPERLINK|\u0430\u0441me")
+"""Words in all of them, which no escaping changes."""
 UNSEEN = re.compile("[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 TEXT = f"{ACTS} {NAMES['markdown']} {NAMES['template']} \u202eturned\u2066 \x1b[31m"
 CONTACT = "contact-that-nobody-may-see"
@@ -190,7 +192,9 @@ def test_nothing_acts_on_any_page(built: Path, browser: Browser, address: str) -
     kinds = kinds_of_pages(built)
     assert {"index.html", "benchmarks", "models", "datasets", "apart.html", "audit.html", "news.html"} <= set(kinds)
     assert len(kinds["models"]) > 2 * len(NAMES)
-    paths = [path for paths in kinds.values() for path in paths if path != "404.html"]
+    # Pages without a word of a stranger, such as those of the documentation, are what they are on any site.
+    paths = [path for paths in kinds.values() for path in paths if STRANGE.search((built / path).read_text("utf-8"))]
+    assert len(paths) > len(kinds["models"]) + 8
     for path, found in visit_all(browser, address, paths):
         assert_inert(found.page.evaluate(SEEN), path)
         assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == [], path
@@ -235,16 +239,17 @@ def test_nothing_acts_where_answers_are_chosen(browser: Browser, address: str) -
     page.context.close()
 
 
-def test_nothing_acts_in_what_the_search_finds(browser: Browser, address: str) -> None:
-    found = visit(browser, address)
-    query = found.page.locator("input[data-md-component=search-query]")
-    query.click(timeout=5_000)
-    query.press_sequentially("evil")
-    found.page.locator(".md-search-result__item").first.wait_for(timeout=10_000)
-    assert_inert(found.page.evaluate(SEEN), "search")
-    assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
-    assert found.complaints == []
-    found.page.context.close()
+def test_nothing_acts_in_what_the_search_finds(built: Path, browser: Browser) -> None:
+    with served(built, with_search=True) as address:
+        found = visit(browser, address)
+        query = found.page.locator("input[data-md-component=search-query]")
+        query.click(timeout=5_000)
+        query.press_sequentially("evil")
+        found.page.locator(".md-search-result__item").first.wait_for(timeout=10_000)
+        assert_inert(found.page.evaluate(SEEN), "search")
+        assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
+        assert found.complaints == []
+        found.page.context.close()
 
 
 def test_pictures_are_inert_even_when_they_are_opened_alone(built: Path, browser: Browser, address: str) -> None:
