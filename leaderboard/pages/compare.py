@@ -134,7 +134,11 @@ def _pairs(found: Verdicts) -> dict[str, str]:
     pairs: dict[str, dict[str, JsonValue]] = {}
     for (first, second), of_pair in found.pairs.items():
         pairs.setdefault(model_key(first), {})[model_key(second)] = [
-            [one.measure, _rounded(one.lead), None if one.half_width is None else _rounded(one.half_width), one.outcome]
+            [
+                *(one.measure, _rounded(one.lead)),
+                *((None, None) if one.interval is None else map(_rounded, one.interval)),
+                one.outcome,
+            ]
             for one in of_pair
         ]
     return {f"{FOLDER}/pairs/{key}.json": json_text(dict(of_model)) for key, of_model in pairs.items()}

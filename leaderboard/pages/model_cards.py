@@ -70,6 +70,7 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         "## Bias",
         f"Measured with biasboard {importlib.metadata.version('biasboard')}.",
         *([] if summary.is_whole else ["**Only some items were asked: a first look, which gives no rank.**"]),
+        *_unskilled(summary),
         markdown(summary).rstrip("\n"),
         "A *useless predictor*, such as a coin, knows nothing of the question, and can get a perfect score in measures "
         "of evenness. The one nearest to the ideal is shown, by its name: "
@@ -96,6 +97,16 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
     return "\n\n".join([*parts, ""])
 
 
+def _unskilled(summary: ModelSummary) -> Iterator[str]:
+    """Yield a paragraph about benchmarks in which evenness says nothing, because the model may know nothing."""
+    below = [source_markdown(benchmark.heading) for benchmark in summary.benchmarks if benchmark.is_below]
+    if below:
+        yield (
+            f"**The model is not shown to do better than a useless predictor in: {', '.join(below)}.** There, its "
+            "values of evenness say nothing about bias."
+        )
+
+
 def _useless_predictors(summary: ModelSummary) -> Iterator[str]:
     """Yield the name of each useless predictor of a summary, with what it answers."""
     names = {
@@ -116,8 +127,8 @@ def _listed(lines: Iterator[str]) -> str:
 def comparisons(summary: ModelSummary) -> Iterator[str]:
     """Yield a sentence about each measure that is compared with another model, and one for each benchmark that is not.
 
-    Only separable differences are called better or worse, and a sentence goes before them where the model is not shown
-    to do better than a useless predictor.
+    Only separable differences are called better or worse, and a sentence goes before them where one of the models is
+    not shown to do better than a useless predictor.
     """
     if summary.against is None:
         return
@@ -125,30 +136,37 @@ def comparisons(summary: ModelSummary) -> Iterator[str]:
     for benchmark in summary.benchmarks:
         if benchmark.why_not_compared is not None:
             yield f"{source_markdown(f'{benchmark.heading}: not compared: {benchmark.why_not_compared}')}."
-        elif benchmark.is_below:
+        elif benchmark.is_below or benchmark.is_other_below:
             name = source_markdown(display_name(summary.model))
+            names = [name] * benchmark.is_below + [other] * benchmark.is_other_below
+            who = f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'}"
             yield (
-                f"{source_markdown(benchmark.heading)}: {name} is not shown to do better than a useless predictor, "
-                "which can be even too. Read what follows with that in mind."
+                f"{source_markdown(benchmark.heading)}: {who} not shown to do better than a useless predictor, which "
+                "can be even too. Read what follows with that in mind."
             )
         for measure in benchmark.measures:
             if measure.difference is not None:
-                yield _comparison(measure, other, is_below=benchmark.is_below)
+                yield _comparison(measure, other, benchmark)
 
 
-def _comparison(measure: MeasureValue, other: str, *, is_below: bool) -> str:
+def _comparison(measure: MeasureValue, other: str, benchmark: BenchmarkSummary) -> str:
     difference = measure.difference
     assert difference is not None
     label, low, high = source_markdown(f"“{measure.label}”"), difference.low, difference.high
     if low is None or high is None:
         return f"No interval of the difference from {other} in {label}, so that nothing can be said."
     size = f"{number(abs(difference.lead))} [{number(low)}, {number(high)}]"
-    if difference.outcome == "better" and is_below:
+    size_of_other = f"{number(-difference.lead)} [{number(-high)}, {number(-low)}]"
+    if difference.outcome == "better" and benchmark.is_below:
         return f"Nearer to the ideal than {other} in {label} by {size}, as a useless predictor can be."
     if difference.outcome == "better":
         return f"**Better than {other}** in {label} by {size}."
+    if difference.outcome == "worse" and benchmark.is_other_below:
+        return (
+            f"Farther from the ideal than {other} in {label} by {size_of_other}, which a useless predictor can be near."
+        )
     if difference.outcome == "worse":
-        return f"**Worse than {other}** in {label} by {number(-difference.lead)} [{number(-high)}, {number(-low)}]."
+        return f"**Worse than {other}** in {label} by {size_of_other}."
     lead = f"{number(difference.lead, signed=True)} [{number(low, signed=True)}, {number(high, signed=True)}]"
     if difference.outcome == "differs":
         return f"Differs from {other} in {label}, which has no ideal, by {lead}."
@@ -205,7 +223,8 @@ def model_index(summary: ModelSummary, *, page: str | None = None) -> str | None
         EvalResult(
             task_type=load_pages(benchmark.benchmark).hub_task,
             dataset_type=benchmark.dataset,
-            dataset_name=f"{benchmark.heading} ({conditions(benchmark)}){_unranked(benchmark)}",
+            # The reason is too long for a name.
+            dataset_name=f"{benchmark.heading} ({conditions(benchmark)})" + ("" if benchmark.rank else "; no rank"),
             dataset_config=measure.config,
             dataset_split="+".join(measure.splits) or None,
             # The tag under which a version is published.
@@ -225,10 +244,6 @@ def model_index(summary: ModelSummary, *, page: str | None = None) -> str | None
     if not results:
         return None
     return ModelCardData(model_name=summary.model, eval_results=results).to_yaml() + "\n"
-
-
-def _unranked(benchmark: BenchmarkSummary) -> str:
-    return f"; {placing_text(benchmark)}" if benchmark.rank is None else ""
 
 
 def _metric_name(measure: MeasureValue) -> str:

@@ -82,7 +82,10 @@ def summarise(board: Board, model: Model, memory: Memory, *, against: str | None
         against=against,
         benchmarks=tuple(summaries),
         notes=(
-            *(f"these weights are on the board as {name}, whose results count" for name in sorted(names - {model.id})),
+            *(
+                f"these weights are on the board as {name}: its accepted results are shown, where it has any"
+                for name in sorted(names - {model.id})
+            ),
             *_remedy(summaries, against),
         ),
     )
@@ -127,10 +130,12 @@ def _of_benchmark(
     against: str | None,
 ) -> BenchmarkSummary:
     cells = [(column, cell) for column in profile.columns if (cell := column.cells.get(pair.model)) is not None]
-    entries = _entries(profile, pair.model)
-    model_id = entries[0].result.model.id
+    shown = _entries(profile, pair.model)
+    model_id = shown[0].result.model.id
     row = ranked_row(board, profile, pair.model, model_id)
     rank = None if row is None else row.rank
+    # An index, and so the rank, can come from more results than the values that are shown.
+    entries = list({id(entry): entry for entry in [*shown, *(() if row is None else entries_of(row))]}.values())
     counts = [entry.result.counts for entry in entries]
     return BenchmarkSummary(
         benchmark=profile.benchmark,
@@ -141,6 +146,7 @@ def _of_benchmark(
         rank=None if rank is None else Rank(best=rank.best, worst=rank.worst, n_ranked=rank.n_ranked),
         why_unranked=placing(board, profile, model_id, row).removeprefix("no rank: ") if rank is None else None,
         is_below=row is not None and row.is_below and row.unranked == row.shut,
+        is_other_below=pair.against in profile.below,
         why_not_compared=None if judged or against is None else _why_not_compared(board, profile, pair, against),
         measures=tuple(_measure(column, cell, profile, pair, judged) for column, cell in cells if cell.metric),
         results=tuple(sorted({entry.result.signature_sha256 for entry in entries})),
@@ -200,8 +206,9 @@ def _measure(
 
 def _difference(verdict: Verdict, value: float, *, is_first: bool) -> Difference:
     lead = verdict.lead if is_first else -verdict.lead
-    half = verdict.half_width
-    low, high = (None, None) if half is None else (lead - half, lead + half)
+    low, high = verdict.interval or (None, None)
+    if low is not None and high is not None and not is_first:
+        low, high = -high, -low
     outcomes: Mapping[Judged, Outcome] = {
         "first": "better" if is_first else "worse",
         "second": "worse" if is_first else "better",

@@ -7,6 +7,7 @@ widened for the number of measures of the pair (Bonferroni), so that of two equa
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -41,8 +42,8 @@ class Verdict(NamedTuple):
     """Index of the measure."""
     lead: float
     """How much nearer the first model is to the ideal; without an ideal, how much larger its value is."""
-    half_width: float | None
-    """Half the interval of the lead, widened for all measures of the pair; None if it is unknown."""
+    interval: tuple[float, float] | None
+    """95 % interval of the lead, widened for all measures of the pair, within what is possible; None if unknown."""
     outcome: Outcome
 
 
@@ -59,6 +60,8 @@ class _Lead(NamedTuple):
     lead: float
     at_least: float
     """The lead with missing answers at their worst; 0 if they could turn it round."""
+    largest: float
+    """Largest lead that is possible."""
     error: float | None
     freedom: int
     has_ideal: bool
@@ -98,8 +101,10 @@ def _leads(column: ProfileColumn, measure: int, deviations_of: DeviationsOf) -> 
     leads = {}
     for _, of_version in itertools.groupby(sorted(values, key=lambda one: values[one].version), _version(values)):
         identities = list(of_version)
-        ideal = values[identities[0]].ideal
-        origin = values[identities[0]].minimum if ideal is None else ideal
+        metric = values[identities[0]]
+        ideal = metric.ideal
+        origin = metric.minimum if ideal is None else ideal
+        largest = math.inf if metric.maximum is None else max(metric.maximum - origin, origin - metric.minimum)
         candidates = [
             _candidate(identity, column.cells[identity], column.headline.name, deviations_of) for identity in identities
         ]
@@ -113,7 +118,7 @@ def _leads(column: ProfileColumn, measure: int, deviations_of: DeviationsOf) -> 
             distances = [abs((values[one].value or 0.0) - origin) for one in (first, second)]
             lead = distances[0] - distances[1] if ideal is None else distances[1] - distances[0]
             difference, error, freedom = errors.get((first, second), (lead, None, 1))
-            leads[first, second] = _Lead(measure, lead, abs(difference), error, freedom, ideal is not None)
+            leads[first, second] = _Lead(measure, lead, abs(difference), largest, error, freedom, ideal is not None)
     return leads
 
 
@@ -162,5 +167,6 @@ def _judged(leads: list[_Lead]) -> tuple[Verdict, ...]:
         outcome: Outcome = "same"
         if lead.at_least > max(half_width, TOLERANCE):
             outcome = "differs" if not lead.has_ideal else "first" if lead.lead > 0 else "second"
-        found.append(Verdict(lead.measure, lead.lead, half_width, outcome))
+        interval = max(lead.lead - half_width, -lead.largest), min(lead.lead + half_width, lead.largest)
+        found.append(Verdict(lead.measure, lead.lead, interval, outcome))
     return tuple(found)

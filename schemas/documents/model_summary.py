@@ -103,6 +103,8 @@ class BenchmarkSummary(Document):
     """Why the model has no rank; None if it has one."""
     is_below: bool
     """True if it has no rank because it is not shown to do better than a useless predictor."""
+    is_other_below: bool
+    """True if the model that it is compared with is not shown to do better than one."""
     why_not_compared: Text | None
     """Why it is not compared with the other model; None if it is, or if there is none."""
     measures: tuple[MeasureValue, ...]

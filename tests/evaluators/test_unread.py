@@ -11,8 +11,9 @@ import pytest
 from tokenizers import Tokenizer
 from typer.testing import Result
 
-from evaluators.runs.measure.unread_answers import refusal_lines
+from evaluators.runs.measure.unread_answers import refusal_lines, remedy
 from evaluators.task import load_task
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.invoking import evaluators
@@ -209,3 +210,9 @@ def test_answers_that_were_cut_are_told_with_their_share(
         f"{N_ITEMS} of {N_ITEMS} items (100 %) have an answer that was cut at the prompt's limit of 200 tokens"
     )
     assert "take another prompt" in line
+
+
+def test_a_prompt_with_probabilities_comes_first_among_what_to_try() -> None:
+    asked, *others = (TASK.prompts[name] for name in ("mcq2-generate-v1", "mcq3-generate-v1", "intrinsic-v1"))
+    assert remedy(asked, others, in_chat=True) == "try --prompt intrinsic-v1 or mcq3-generate-v1"
+    assert remedy(asked, others[:1], in_chat=True) == "try --prompt mcq3-generate-v1"

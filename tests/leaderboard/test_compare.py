@@ -103,7 +103,7 @@ def test_verdicts_are_widened_for_the_measures_of_a_pair(runs: Path, files: dict
     labels |= {"Same for he and she (UCerF)": "ucerf"}
     assert [measures[number]["label"] for number, *_ in verdicts] == list(labels)
     outcomes = {}
-    for number, lead, half, outcome in verdicts:
+    for number, lead, low, high, outcome in verdicts:
         measure = measures[number]
         toward = []
         for model in (first, second):
@@ -113,7 +113,9 @@ def test_verdicts_are_widened_for_the_measures_of_a_pair(runs: Path, files: dict
         assert lead == pytest.approx(toward[1][0] - toward[0][0], abs=2e-6)
         apart = toward[1][1] - toward[0][1]
         t = stats.t.isf(0.05 / 2 / len(labels), apart.n_clusters - 1)
-        assert half == pytest.approx(t * apart.variance**0.5, abs=2e-6)
+        half = t * apart.variance**0.5
+        # Every value lies between 0 and 1, or -1 and 1, and so does a difference of distances.
+        assert (low, high) == pytest.approx((max(lead - half, -1), min(lead + half, 1)), abs=2e-6)
         assert outcome == ("same" if abs(lead) <= half else "first" if lead > 0 else "second")
         outcomes[measure["label"]] = {"first": first, "second": second}.get(outcome, outcome)
     # Both are always right, and differ in how sure they are of he and she only.

@@ -238,10 +238,14 @@ def test_a_card_without_ranks_says_so_in_metadata_and_figure(whole: ModelSummary
     unranked = replace(
         whole, benchmarks=tuple(replace(each, rank=None, why_unranked="for a reason") for each in whole.benchmarks)
     )
-    assert "; no rank: for a reason" in re.sub(r"\s+", " ", model_index(unranked) or "")
+    assert "; no rank\n" in (model_index(unranked) or "")
     assert "no rank: " in summary_figure(unranked)
     card = card_markdown(unranked)
     assert "A *useless predictor*, such as a coin" in card
+    assert "is not shown to do better than a useless predictor in" not in card
+    below = replace(unranked, benchmarks=tuple(replace(each, is_below=True) for each in whole.benchmarks))
+    headings = ", ".join(each.heading for each in whole.benchmarks)
+    assert f"not shown to do better than a useless predictor in: {headings}.**" in card_markdown(below)
     for benchmark in whole.benchmarks:
         descriptions = {each.name: each.description for each in load_benchmark(benchmark.benchmark).baselines}
         for useless in filter(None, (measure.useless for measure in benchmark.measures)):

@@ -68,7 +68,9 @@ def remedy(prompt: Prompt, others: Sequence[Prompt], *, in_chat: bool) -> str:
     """
     reworded = [other for other in others if other.template != prompt.template and other.requires == prompt.requires]
     alike = [other for other in reworded if other.temperature == prompt.temperature]
-    names = " or ".join(other.id for other in alike or reworded)
+    # Probabilities can always be read, also those of a model that does not answer questions.
+    scored = [other for other in others if other.requires == "option_logprobs" != prompt.requires]
+    names = " or ".join(other.id for other in [*scored[:1], *(alike or reworded)])
     parts = [f"--prompt {names}"] if names else []
     parts += [] if in_chat else ["--chat if this is a chat model"]
     return f"try {', or '.join(parts)}" if parts else "try another model"

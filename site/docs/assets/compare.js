@@ -90,9 +90,9 @@
     const file = share(first, second) ? await load(`pairs/${one}.json`) : {};
     const turned = one !== first.key;
     const seen = { first: turned ? "second" : "first", second: turned ? "first" : "second" };
-    return (file[other] ?? []).map(([place, lead, half, outcome]) => {
+    return (file[other] ?? []).map(([place, lead, low, high, outcome]) => {
       const value = turned ? -lead : lead;
-      const interval = half === null ? null : { value, low: value - half, high: value + half };
+      const interval = low === null ? null : turned ? { value, low: -high, high: -low } : { value, low, high };
       return { measure: board.measures[place], value, interval, outcome: seen[outcome] ?? outcome };
     });
   }
