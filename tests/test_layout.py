@@ -52,7 +52,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "statistics": set(),
         ".": {"statistics"},
         "calibration": {".", "statistics"},
-        "tasks": set(),
+        "tasks": {".", "statistics"},
         "tasks.coreference": {".", "statistics", "tasks"},
         "tasks.pronouns": {".", "statistics", "tasks"},
         "tasks.labels": {".", "statistics", "tasks"},

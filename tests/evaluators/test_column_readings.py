@@ -14,8 +14,8 @@ from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.statistics.option_scores import option_probabilities, option_probabilities_of
-from evaluators.tasks.coreference.coreference_table import UNDETERMINED
 from evaluators.tasks.coreference.coreference_task import TASK
+from evaluators.tasks.lettered_answers import UNDETERMINED
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns

@@ -7,7 +7,7 @@ import pytest
 from evaluators.backend import GenerateRequest
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
-from evaluators.tasks.coreference.generated_answers import read_answer
+from evaluators.tasks.lettered_answers import read_answer
 from tests.evaluators.made_data import made_items
 
 UNDETERMINED = "undetermined"

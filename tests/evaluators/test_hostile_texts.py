@@ -9,7 +9,7 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from evaluators.scorers.stored import open_scorer
-from evaluators.tasks.coreference.generated_answers import read_answer
+from evaluators.tasks.lettered_answers import read_answer
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, plain_text
 from evaluators.tasks.pronouns.word_problem_task import TASK, WordProblemTable
@@ -19,7 +19,7 @@ from tests.evaluators.pronoun_records import problems, recorded
 
 _READ_ALL = """
 import sys
-from evaluators.tasks.coreference.generated_answers import read_answer
+from evaluators.tasks.lettered_answers import read_answer
 from evaluators.tasks.labels.written_labels import read_label
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.final_number import final_number, published_number

@@ -5,7 +5,7 @@ From item to metrics::
     "The guard thanked the nurse because she ..."     the same sentence with "he" is the other side of the pair
         │  coreference_task: one request per order of the options
         v
-    A. guard  B. nurse │ A. nurse  B. guard           generated_answers: which option a text names, or a refusal
+    A. guard  B. nurse │ A. nurse  B. guard           lettered_answers: which option a text names, or a refusal
         │  read: probabilities, averaged over the orders
         v
     nurse 0.7, guard 0.3

@@ -14,13 +14,12 @@ from biasboard.ground.errors import DataError
 from evaluators.metric import MetricDefinition
 from evaluators.statistics.certainty import certainty, desirability, predicted_share
 from evaluators.statistics.record_tables import GroupedTable, Statistics, grouped, mean
+from evaluators.tasks.lettered_answers import UNDETERMINED
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns
 
 FRAME = "frame"
 """Group of an item: the sentence frame, which crosses the occupation pair."""
-UNDETERMINED = "undetermined"
-"""Outcome of the option which says that the sentence does not determine the referent."""
 
 _NO_OUTCOME = -2
 """Code of a text that is not among the outcomes."""

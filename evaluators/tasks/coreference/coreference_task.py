@@ -23,11 +23,12 @@ from biasboard.ground.columns import BoolArray
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.baseline import Facts
 from evaluators.statistics.certainty import TIE_TOLERANCE
-from evaluators.statistics.option_scores import option_probabilities, option_probabilities_of
-from evaluators.task import ItemFacts, Prompt, Read, Task, quoted, unanswered
-from evaluators.tasks.coreference.coreference_table import FRAME, UNDETERMINED, CoreferenceTable
-from evaluators.tasks.coreference.generated_answers import read_answer
-from schemas.documents.record import Exchange, Reading, Record
+from evaluators.statistics.option_scores import option_probabilities_of
+from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.tasks.coreference.coreference_table import FRAME, CoreferenceTable
+from evaluators.tasks.lettered_answers import UNDETERMINED, read_answer
+from evaluators.tasks.ordered_options import read_orders
+from schemas.documents.record import Exchange, Record
 from schemas.documents.result import TOLERANCE, Normalisation
 from schemas.files.record_columns import RecordColumns
 from schemas.items.coreference import CoreferenceItem
@@ -212,43 +213,9 @@ class CoreferenceTask(Task):
 
     # certain_readings() computes the same on columns: change both together.
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
-        """Average the distributions over the orders of the outcomes.
-
-        If any order lacks a readable answer, the item has no reading.
-
-        Args:
-            exchanges: The exchanges of one item, one per order.
-            normalisation: How option log-probabilities become probabilities. None for generated answers, each of which
-                gives all probability to one outcome.
-        """
-        for exchange in exchanges:
-            if exchange.status != "answered":
-                return unanswered(exchange)
+        """Average the distributions over the orders of the outcomes, of which *undetermined* comes last."""
         outcomes = sorted(exchanges[0].outcomes, key=lambda outcome: outcome == UNDETERMINED)
-        total = dict.fromkeys(outcomes, 0.0)
-        answers = []
-        for number, exchange in enumerate(exchanges, start=1):
-            if normalisation is None:
-                answer = _read_once(exchange.text or "", exchange.outcomes)
-                if answer.outcome is None:
-                    verb = "declines" if answer.refuses else "names no one option"
-                    reason = f"answer {number} of {len(exchanges)} {verb}: {quoted(exchange.text)}"
-                    return Read(status="refused" if answer.refuses else "unparsed", reading=None, reason=reason)
-                answers.append(answer.outcome)
-                total[answer.outcome] += 1 / len(exchanges)
-                continue
-            probabilities = option_probabilities(exchange, normalisation)
-            if isinstance(probabilities, str):
-                return Read(status="failed", reading=None, reason=probabilities)
-            for outcome, probability in zip(exchange.outcomes, probabilities, strict=True):
-                total[outcome] += probability / len(exchanges)
-        mass = sum(total.values())
-        reading = Reading(
-            outcomes=tuple(outcomes),
-            probabilities=tuple(min(total[outcome] / mass, 1.0) for outcome in outcomes),
-            answers=tuple(answers),
-        )
-        return Read(status="scored", reading=reading, reason=None)
+        return read_orders(exchanges, outcomes, normalisation, _read_once)
 
     def table(self, records: Sequence[Record]) -> CoreferenceTable:
         """Return records as arrays."""

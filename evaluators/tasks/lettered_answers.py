@@ -26,8 +26,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from evaluators.tasks.answer_lines import AnswerReading, has_unknown_symbol, visible_lines
-from evaluators.tasks.coreference.coreference_table import UNDETERMINED
 from evaluators.tasks.refusals import answer_phrases, declines_to_answer
+
+UNDETERMINED = "undetermined"
+"""Outcome of the option which says that the question cannot be answered."""
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # The d of "I'd" is not a letter of an option.
