@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
+from biasboard.ground.progress import silent
 from builders.synthbias.checks import GENERATED, Sentence, first_finding
 from builders.synthbias.generation.generate_commands import design_cells
+from builders.synthbias.generation.generated import Checked, Limits, check
 from builders.synthbias.generation.instructions import (
     CONFIGS,
     answer_schema,
@@ -84,6 +86,58 @@ def test_good_examples_keep_the_rules_once_they_name_occupations_of_the_lexicon(
         slotted = Slotted("type1", f"{before} ", example.case, f" {example.after}", "nurse", "guard", None)  # type: ignore[arg-type]
         for gender in GENDERS:
             assert first_finding(Sentence(text=slotted.filled(gender), meant=("nurse", "guard")), GENERATED) is None
+
+
+def checked(after: str, before: str = "The cook met the nurse at the gate before") -> Checked:
+    """What becomes of one sentence of a model about a cook and a nurse."""
+    cell = next(cells_of([("cook", "nurse")]))
+    candidate = candidate_of({"before": before, "case": "nominative", "after": after}, "row", cell)
+    assert isinstance(candidate, Candidate)
+    return check([candidate], Limits(), report=silent, published=frozenset())
+
+
+@pytest.mark.parametrize(
+    ("after", "rule", "reason"),
+    [
+        ("left <script>alert</script> early.", "spelling", "has '<' (LESS-THAN SIGN) at character 51"),
+        ("left <b>early</b>.", "spelling", "LESS-THAN SIGN"),
+        ("left with [a ladder](https://example.org).", "spelling", "LEFT SQUARE BRACKET"),
+        ("read https://example.org aloud.", "spelling", "has ':' (COLON)"),
+        ("left | right after.", "spelling", "VERTICAL LINE"),
+        ("left with an \u0430pple.", "spelling", "CYRILLIC SMALL LETTER A"),
+        ("left with a \uff43up.", "spelling", "FULLWIDTH LATIN SMALL LETTER C"),
+        ("left the caf\u00e9.", "spelling", "LATIN SMALL LETTER E WITH ACUTE"),
+        ("had not found the keys, hadn't read them.", "spelling", "APOSTROPHE"),
+        ("left a well-known place.", "spelling", "HYPHEN-MINUS"),
+        ("left at 7.", "spelling", "DIGIT SEVEN"),
+        ("left \U0001f600.", "spelling", "GRINNING FACE"),
+        ("left =1+1.", "spelling", "EQUALS SIGN"),
+        ("left. It rained.", "one_sentence", "is not one sentence"),
+        ("left..", "one_sentence", "is not one sentence"),
+        ("left  early.", "spelling", "has a doubled, missing or wrong space"),
+        ("left,early.", "spelling", "has a doubled, missing or wrong space"),
+    ],
+)
+def test_a_sentence_with_anything_but_letters_commas_and_a_full_stop_is_rejected(
+    after: str, rule: str, reason: str
+) -> None:
+    outcome = checked(after)
+    assert outcome.items == ()
+    (reject,) = outcome.rejects
+    assert reject.rule == rule
+    assert reason in reject.reason
+
+
+def test_the_instruction_demands_what_the_check_of_signs_demands() -> None:
+    text = instruction(next(cells_of([("cook", "nurse")])), 0, 5)
+    assert "Only letters, commas and one full stop: no hyphens, apostrophes, digits, quotation marks" in text
+    assert checked("left, but came back.").rejects == ()
+
+
+@pytest.mark.parametrize("word", ["nobody", "anybody", "everybody", "somebody", "anyone", "everyone", "someone"])
+def test_a_word_for_nobody_in_particular_is_no_other_person(word: str) -> None:
+    assert checked(f"saw that {word} had left.").rejects == ()
+    assert [reject.rule for reject in checked("saw that a neighbor had left.").rejects] == ["listed_person"]
 
 
 def test_requests_ask_for_what_is_missing_and_never_for_a_number_again() -> None:

@@ -33,14 +33,14 @@ EMBEDDED: Profile = _profile(
 
 GENERATED: Profile = _profile(
     """
-    one_sentence spacing doubled_word length unknown_occupation two_occupations same_list gap_too_small
+    spelling one_sentence doubled_word length unknown_occupation two_occupations same_list gap_too_small
     wrong_referent articles one_pronoun wrong_pronoun wrong_gender pronoun_last other_pronoun gendered_noun
     listed_person name wrong_article pronoun_case_error pronoun_case_review
     """
 )
 """Sentences that a language model wrote; findings for review come last.
 
-Unlike in frames, apostrophes and hyphens are allowed: the crowd accepted 1,394 published sentences with them.
+What may stand in a sentence is what the instruction says: letters, commas and one full stop.
 """
 
 REFUSED: Profile = _profile(

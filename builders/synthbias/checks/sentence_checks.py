@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from functools import cache, partial
 from operator import eq
@@ -30,12 +31,15 @@ SOURCE_OTHER_PERSONS = word_list(
 
 OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
     """
-    adult anybody anyone applicant author baby buyer candidate colleague coworker defendant dentist director everybody
-    everyone friend guest homeowner intern kid neighbor nobody owner parent partner passenger patron player reader
-    relative resident somebody someone speaker stranger suspect tenant toddler tourist user victim worker
+    adult applicant author baby buyer candidate colleague coworker defendant dentist director friend guest homeowner
+    intern kid neighbor owner parent partner passenger patron player reader relative resident speaker stranger suspect
+    tenant toddler tourist user victim worker
     """
 )
-"""Words for a single person that sentences of this project must not contain."""
+"""Words for a single person that sentences of this project must not contain.
+
+Words such as *nobody*, *everyone* and *someone* name no person in particular, and so are none of these.
+"""
 
 PLURAL_PRONOUNS = word_list("they them their theirs themselves themself")
 
@@ -117,7 +121,8 @@ MIN_WORDS, MAX_WORDS = 8, 24
 
 _ONE_SENTENCE = re.compile(r"[A-Z][^.!?]*\.")
 _BREAK = re.compile(r"[.!?][\"\u201d\u2019']? [\"\u201c]?[A-Z]")
-_UNPLAIN = re.compile(r"[^A-Za-z ,.]|  | [,.]|,[^ ]")
+_SIGN = re.compile(r"[^A-Za-z ,.]")
+_UNPLAIN_SPACE = re.compile(r"  | [,.]|,[^ ]")
 _SPACING = re.compile(r"^ |[^\S ]| (?=[ ,.;:!?]|$)|[,;](?=[^\W\d_])")
 _DOUBLED = re.compile(r"\b([^\W\d_]+) \1\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"\b(an?) ([^\W\d_]+)", re.IGNORECASE)
@@ -141,11 +146,15 @@ def _multi_sentence(sentence: Sentence) -> str | None:
     return "has more than one sentence" if _BREAK.search(sentence.text) else None
 
 
-# For sentences from frames, which have no apostrophes or hyphens; ``_spacing`` is for all others.
+# For sentences of frames and of models, which are told so in texts/writing.toml; ``_spacing`` is for all others.
 @SentenceCheck
 def _spelling(sentence: Sentence) -> str | None:
-    if _UNPLAIN.search(sentence.text):
-        return "has a sign, a doubled or a missing space that a plain sentence does not have"
+    if (sign := _SIGN.search(sentence.text)) is not None:
+        # A letter of another alphabet may look like one of ours, so its name tells more.
+        name = unicodedata.name(sign[0], f"U+{ord(sign[0]):04X}")
+        return f"has '{sign[0]}' ({name}) at character {sign.start() + 1}, which is no letter, comma or full stop"
+    if _UNPLAIN_SPACE.search(sentence.text):
+        return "has a doubled, missing or wrong space"
     return None
 
 

@@ -33,7 +33,7 @@ from schemas.folders.run_folder import RECORDS
 from schemas.items.coreference import CoreferenceItem
 
 NAME = "synthbias-generated"
-BUILDER_VERSION = "1.0"
+BUILDER_VERSION = "1.1"
 DATASET_VERSION = "1.0.0"
 DEFAULT_PER_CELL = 5
 GENERATION_FOLDER = "generation"
