@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -357,7 +358,69 @@ def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_
     done = run(*arguments(tmp_path, server, "--dry-run"), status=0)
     assert "nothing was asked" in done.stdout + done.stderr
     assert len(server.answered()) == n_before
-    assert not (tmp_path / "dataset").exists()
+    assert [path.name for path in tmp_path.rglob("*")] == ["prices.toml"], "nothing is written"
+
+
+@pytest.mark.slow
+def test_a_finished_generation_repeated_is_complete_and_asks_nothing(server: Server, generated: Generated) -> None:
+    n_before, manifest = len(server.answered()), generated.manifest()
+    done = run(*arguments(generated.folder, server), status=0)
+    assert f"complete: each of the {6 * N_PAIRS} cells has {PER_CELL} minimal pairs" in done.stdout
+    assert (len(server.answered()), generated.manifest()) == (n_before, manifest)
+    # A dataset of other limits is another one, which is not replaced unasked.
+    other = run(*arguments(generated.folder, server, "--per-cell", "2"), status=1)
+    assert "is not empty" in other.stderr
+
+
+@pytest.mark.slow
+def test_a_top_up_keeps_the_pairs_and_the_limits_of_the_dataset(generated: Generated, tmp_path: Path) -> None:
+    chosen = ("-m", "builders.synthbias", "requests", "--top-up", generated.dataset, "--out", tmp_path / "more")
+    done = run(*chosen, status=1)
+    assert f"each of its {6 * N_PAIRS} cells has {PER_CELL} minimal pairs" in done.stderr
+    # Some cells may have a surplus already, which a higher limit keeps.
+    run(*chosen, "--per-cell", "40", status=0)
+    manifest = read_manifest(tmp_path / "more")
+    cells = {item.cell for entry in manifest.splits for item in read_split(tmp_path / "more", entry)}  # type: ignore[attr-defined]
+    assert cells == {cell.key for cell in design_cells(N_PAIRS)}
+
+
+@pytest.mark.slow
+def test_the_dataset_tells_the_calls_and_the_cost(generated: Generated) -> None:
+    parameters = generated.manifest().parameters
+    calls, cost = parameters["n_calls"], parameters["cost_usd"]
+    assert isinstance(calls, int)
+    assert isinstance(cost, float)
+    assert generated.n_distinct <= calls
+    assert PRICE * generated.n_distinct <= cost + 1e-9 <= MAX_COST
+    card = (generated.dataset / "README.md").read_text(encoding="utf-8")
+    assert f"It took {calls} calls of the model, with those repeated after errors, and {cost:.2f} US dollars" in card
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are listed in /proc")
+def test_the_model_is_asked_no_more_once_the_command_is_killed(server: Server, tmp_path: Path) -> None:
+    n_before = len(server.answered())
+    with started(*arguments(tmp_path, server, "--pilot", "0")) as command:
+        while len(server.answered()) == n_before and command.poll() is None:
+            time.sleep(0.005)
+        process = command.process.pid
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        assert children, "it asks in a process of its own"
+        command.send_signal(signal.SIGKILL)
+        command.wait()
+        deadline = time.monotonic() + 60
+        # A process that has ended may wait for whoever adopted it to ask for its status.
+        while any(is_running(child) for child in children):
+            assert time.monotonic() < deadline, "its child goes on"
+            time.sleep(0.01)
+
+
+def is_running(process: str) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.mark.slow

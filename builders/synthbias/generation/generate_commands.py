@@ -6,8 +6,9 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -21,7 +22,16 @@ from biasboard.ground.progress import silent, steps
 from builders.build_command import DatasetVersion, closing_lines
 from builders.dataset.output import check_target, write_dataset
 from builders.synthbias.embedded import occupation_pairs
-from builders.synthbias.generation.generated import CELL_FULL, DEFAULT_PER_CELL, NAME, Limits, check, draft
+from builders.synthbias.generation.generated import (
+    BUILDER_VERSION,
+    CELL_FULL,
+    DEFAULT_PER_CELL,
+    NAME,
+    Limits,
+    check,
+    draft,
+    limits_of,
+)
 from builders.synthbias.generation.instructions import (
     DATASET,
     Cell,
@@ -33,7 +43,7 @@ from builders.synthbias.generation.instructions import (
     wanted,
 )
 from builders.synthbias.generation.written_sentences import Answers, read_answers
-from schemas.folders.dataset_folder import read_manifest, read_split
+from schemas.folders.dataset_folder import MANIFEST, read_manifest, read_split
 from schemas.printed import with_format
 
 PER_CELL = typer.Option(min=1, help="Number of minimal pairs that each cell of the design needs.")
@@ -53,9 +63,23 @@ DEFAULT_OUT = Path("out/requests") / "synthbias"
 @one_line_errors()
 @with_format()
 def requests(
-    per_cell: Annotated[int, PER_CELL] = DEFAULT_PER_CELL,
+    per_cell: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of minimal pairs that each cell of the design needs. "
+            f"Default: {DEFAULT_PER_CELL}, or that of the dataset of --top-up.",
+        ),
+    ] = None,
     per_request: Annotated[int, PER_REQUEST] = DEFAULT_PER_REQUEST,
-    pairs: Annotated[int | None, PAIRS] = None,
+    pairs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of occupation pairs, spread over all of them. "
+            "Default: all 395, or those that --top-up was asked about.",
+        ),
+    ] = None,
     near: Annotated[float | None, NEAR] = None,
     top_up: Annotated[
         Path | None, typer.Option(help="Generated dataset, or folder of runs: asks only for what its cells lack.")
@@ -65,11 +89,15 @@ def requests(
 ) -> None:
     """Write the instructions that ask a model for the sentences of each cell."""
     check_target(out, overwrite=overwrite)
-    cells = design_cells(pairs)
-    limits = Limits(per_cell, near)
-    asked = _still_wanted(cells, None if top_up is None else _state_of(top_up, limits), limits, per_request)
+    limits = Limits(per_cell or DEFAULT_PER_CELL, near) if top_up is None else limits_of(top_up, per_cell, near)
+    state = None if top_up is None else _state_of(top_up, limits)
+    cells = design_cells(pairs) if state is None or pairs is not None else cells_of_pairs_in(state.answers.samples)
+    asked = _still_wanted(cells, state, limits, per_request)
     if not asked:
-        raise ConfigError(f"--top-up {top_up}: every cell has {per_cell} minimal pairs; raise --per-cell for more")
+        raise ConfigError(
+            f"--top-up {top_up}: each of its {len(cells):,} cells has {limits.per_cell} minimal pairs; raise "
+            "--per-cell or --pairs for more"
+        )
     manifest = write_dataset(requests_draft(asked, per_request=per_request), out, overwrite=overwrite)
     n_requests = sum(entry.n_items for entry in manifest.splits)
     typer.echo(f"{DATASET} {manifest.version}: {n_requests:,} instructions for {len(asked):,} of {len(cells):,} cells")
@@ -112,6 +140,12 @@ def design_cells(n_pairs: int | None) -> list[Cell]:
     if n_pairs > len(pairs):
         raise ConfigError(f"--pairs {n_pairs}: there are {len(pairs)} occupation pairs; leave it out for all")
     return list(cells_of([pairs[number * len(pairs) // n_pairs] for number in range(n_pairs)]))
+
+
+def cells_of_pairs_in(keys: Collection[str]) -> list[Cell]:
+    """Return all cells of the occupation pairs of which a cell is among some keys."""
+    pairs = (pair for pair in occupation_pairs().kept if any(cell.key in keys for cell in cells_of([pair])))
+    return list(cells_of(list(pairs)))
 
 
 def _state_of(path: Path, limits: Limits) -> _State:
@@ -192,9 +226,9 @@ class _Asking(NamedTuple):
         arguments += ["--out", str(self.work.runs), "--cache", str(self.work.folder / "answers.sqlite")]
         if self.max_cost is not None:
             arguments += ["--max-cost", f"{max(self.max_cost - spent, 0.0):.6f}"]
-        command = [sys.executable, "-m", "evaluators", *arguments, *more, *self.further]
-        typer.echo(f"$ python -m {shlex.join(command[2:])}")
-        status = _status_of(command)
+        arguments += [*more, *self.further]
+        typer.echo(f"$ python -m evaluators {shlex.join(arguments)}")
+        status = _status_of(arguments)
         # Status 3 also means that a run is finished, but none of its answers could be read.
         if status == 3 and self._is_finished(dataset, more):
             return
@@ -217,17 +251,34 @@ class _Asking(NamedTuple):
         return bool(asked & wanted_ids) if more else wanted_ids <= asked
 
 
-def _status_of(command: Sequence[str]) -> int:
-    """Run a command and return its exit status; it is terminated together with this process."""
+# Its standard input ends with the parent, also if that is killed: a signal handler of the parent would not run then.
+_EVALUATORS = """\
+import os, runpy, signal, threading
+
+def end_with_parent():
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=end_with_parent, daemon=True).start()
+runpy.run_module("evaluators", run_name="__main__", alter_sys=True)
+"""
+
+
+def _status_of(arguments: Sequence[str]) -> int:
+    """Run the evaluators and return their exit status; they are terminated together with this process."""
+    command = [sys.executable, "-c", _EVALUATORS, *arguments]
     # Its output passes through here, so that --format json keeps it from standard output.
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as process:
+        assert process.stdin is not None
         assert process.stdout is not None
         try:
             for line in process.stdout:
                 typer.echo(line, nl=False)
             return process.wait()
         except BaseException:
-            process.terminate()
+            process.stdin.close()
             raise
 
 
@@ -263,16 +314,22 @@ def generate(
     Options that are not listed go to run, such as --base-url.
     """
     target = out or Path("out/datasets") / NAME
-    check_target(target, overwrite=overwrite or dry_run)
     _check_further(context.args)
+    cells, limits = design_cells(pairs), Limits(per_cell, near)
+    next_step = f"next: biasboard build synthbias annotate plan {shlex.quote(str(target))} --state out/annotation"
+    if not overwrite and _is_complete(target, cells, limits, model, dataset_version):
+        typer.echo(f"complete: each of the {len(cells):,} cells has {per_cell} minimal pairs in {target}")
+        typer.echo(next_step)
+        return
+    check_target(target, overwrite=overwrite or dry_run)
     folders = _Work(work or default_folder(NAME), model)
     asking = _Asking(backend, model, max_cost, tuple(context.args), folders)
-    cells, limits = design_cells(pairs), Limits(per_cell, near)
-    with _locked(folders.folder):
-        if dry_run:
+    if dry_run:
+        with tempfile.TemporaryDirectory() as folder:
             asked = _still_wanted(cells, None, limits, per_request)
-            asking.ask(_written(asked, folders.requests(1), per_request), "--dry-run")
-            return
+            asking.ask(_written(asked, Path(folder) / "requests", per_request), "--dry-run")
+        return
+    with _locked(folders.folder):
         end = _rounds(asking, cells, limits, per_request=per_request, pilot=pilot, most=rounds)
         with steps() as report:
             made = draft(folders.runs, limits, limit=None, report=report)
@@ -287,7 +344,21 @@ def generate(
             f"{len(short):,} of {len(cells):,} cells have fewer than {per_cell} minimal pairs after {end.n_rounds} "
             f"rounds, such as {short[0].key}, and {why}; the dataset holds the rest: {remedy}"
         )
-    typer.echo(f"next: biasboard build synthbias annotate plan {shlex.quote(str(target))} --state out/annotation")
+    typer.echo(next_step)
+
+
+def _is_complete(target: Path, cells: Sequence[Cell], limits: Limits, model: str, dataset_version: str | None) -> bool:
+    """Return True if a folder holds the dataset that a generation would end with: a model's, with all cells full."""
+    if not (target / MANIFEST).is_file():
+        return False
+    manifest = read_manifest(target)
+    is_of_model = manifest.generator_model is not None and f"{manifest.generator_model}@".startswith(f"{model}@")
+    if (manifest.name, manifest.builder_version) != (NAME, BUILDER_VERSION) or not is_of_model:
+        return False
+    if dataset_version not in (None, manifest.version) or limits_of(target, None, None) != limits:
+        return False
+    have = pairs_by_cell(item for entry in manifest.splits for item in read_split(target, entry))  # type: ignore[misc]
+    return have == dict.fromkeys((cell.key for cell in cells), limits.per_cell)
 
 
 def _check_further(arguments: Sequence[str]) -> None:

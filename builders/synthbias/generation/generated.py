@@ -121,6 +121,8 @@ def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> D
             "near_duplicates": limits.near,
             "template_cap": limits.template_cap,
             "limit": limit,
+            "n_calls": answers.n_calls,
+            "cost_usd": answers.cost_usd,
         },
         seed=None,
         sources=_sources(answers),
@@ -258,13 +260,16 @@ and the place of the sentence in its answer."""
 def how_built(answers: Answers, per_cell: int, *, are_kept: bool) -> str:
     """Describe how the sentences were built."""
     n_answers = sum(answers.samples.values())
+    cost = "a cost that is unknown, because no prices were given"
+    if answers.cost_usd is not None:
+        cost = f"{answers.cost_usd:.2f} US dollars"
     return f"""\
 A cell of the design is an occupation pair, an order of mention and, for type 2, who is meant. The model was asked
 {n_answers} instructions (version {version()}) and wrote {len(answers.candidates)} sentences in the form that was asked
 for: a text before a gap, the grammatical case of the pronoun, and a text after it. Both pronouns come from a table by
 case; none is ever exchanged in a finished sentence. Of each cell, the first {per_cell} sentences are kept that no rule
 rejects and that repeat no other one of either type; every other sentence and answer stands in `rejects.parquet` with
-its rule.
+its rule. It took {answers.n_calls} calls of the model, with those repeated after errors, and {cost}.
 
 {_KEPT if are_kept else _LEFT_OUT}"""
 

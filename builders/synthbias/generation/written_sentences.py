@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,6 +59,8 @@ class Answers(NamedTuple):
     """Answers and sentences that could not be read as candidates."""
     samples: Mapping[str, int]
     """Number of instructions asked, by cell key; failed requests count."""
+    n_calls: int
+    """Number of requests that all runs sent, including retries."""
     cost_usd: float | None
     """Cost of all runs in US dollars; None if the cost of any run is unknown."""
     asked: frozenset[str]
@@ -101,7 +104,9 @@ def read_answers(path: Path, report: Report) -> Answers:
         candidates=tuple(candidates),
         rejects=tuple(rejects),
         samples=samples,
-        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+        n_calls=sum(run.result.usage.n_attempts for run in runs),
+        # Exact, so that the order of the runs does not change its last digit.
+        cost_usd=None if None in costs else math.fsum(cost or 0.0 for cost in costs),
         asked=frozenset(records),
     )
 
