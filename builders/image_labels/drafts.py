@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from biasboard.ground.progress import Report
 from builders.dataset.card import Annotation, Card, CardTable, SourceTexts
+from builders.dataset.licences import UNKNOWN, publish_refusal
 from builders.dataset.output import Draft, DraftSplit
 from builders.image_labels import BUILDER
 from builders.image_labels.cifar import HUB_ID, read_cifar
-from builders.image_labels.folder import OPEN_LICENCES, read_folder
+from builders.image_labels.folder import read_folder
 from builders.image_labels.images import RULES, Content, check_images
 from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, draw, items_of
 from schemas.documents.item_shape import Item
 
 _BUILDER_VERSION = "1.0"
-_UNKNOWN = "unknown"
 _CIFAR_REFUSAL = (
     "the authors of CIFAR-100 give no licence for its images, which were collected from the web; publish scores and "
     "hashes in place of the images"
@@ -100,18 +100,7 @@ def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built
         known_limits="Nothing is known about where the images come from.",
         citation=f"the source of the images, and {_PAPER}",
     )
-    return _built("folder", content, options, texts, licence or _UNKNOWN, _refusal(licence))
-
-
-def _refusal(licence: str | None) -> str | None:
-    if licence is None:
-        return "the licence of the images is not known; build with --licence if it allows sharing copies"
-    if licence not in OPEN_LICENCES:
-        return (
-            f"the licence {licence} is not known to allow sharing copies (known are {', '.join(OPEN_LICENCES)}); "
-            "publish scores and hashes in place of the images"
-        )
-    return None
+    return _built("folder", content, options, texts, licence or UNKNOWN, publish_refusal(licence, "images"))
 
 
 def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
@@ -144,7 +133,7 @@ def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
             f"{_PAPER}"
         ),
     )
-    return _built("hub", content, options, texts, _UNKNOWN, _CIFAR_REFUSAL)
+    return _built("hub", content, options, texts, UNKNOWN, _CIFAR_REFUSAL)
 
 
 def _built(
@@ -168,7 +157,7 @@ def _built(
             "limit": options.sizes.limit,
             "bias_per_label": options.sizes.n_bias,
             "pool_per_label": options.sizes.n_pool,
-            "licence": None if source == "hub" or licence == _UNKNOWN else licence,
+            "licence": None if source == "hub" or licence == UNKNOWN else licence,
             "n_labels": len(labels),
             "is_published": content.is_published,
         },

@@ -11,14 +11,10 @@ from pathlib import Path
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from builders.dataset.inputs import check_folder, read_file
+from builders.dataset.licences import OPEN_LICENCES, UNKNOWN
 from builders.image_labels.images import OTHER_FILE, Candidate, Content, check_labels, label_words
 from schemas.documents.dataset import Reject, Source
 
-OPEN_LICENCES = (
-    *("CC0-1.0", "PDDL-1.0", "CC-BY-4.0", "CC-BY-3.0", "CC-BY-SA-4.0", "CC-BY-SA-3.0", "ODC-By-1.0"),
-    *("MIT", "Apache-2.0", "BSD-3-Clause"),
-)
-"""Licences that allow sharing converted copies, by their SPDX identifiers."""
 _SUFFIXES = (".png", ".jpg", ".jpeg")
 _PARTS = ("train", "test")
 _NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -98,6 +94,6 @@ def _source(folder: Path, name: str, licence: str | None) -> Source:
         address=f"folder of {len(files)} images",
         revision=None,
         sha256=digest.hexdigest(),
-        licence=licence or "unknown",
+        licence=licence or UNKNOWN,
         redistributable=licence in OPEN_LICENCES,
     )

@@ -11,6 +11,7 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
       embedded       frames (texts/); frame_readings: how two language models understood them
       generation/    sentences that a language model writes
       published      the published SynthBias (published_csv); winobias: the original WinoBias (winobias_text)
+      own_sentences  a researcher's sentences (own_csv)
         |  mentions   the occupations and pronouns in a sentence;  checks/: what may be wrong with it
         v
     minimal_pairs    identity of a pair, its two items, its split
@@ -82,6 +83,14 @@ BUILDER = Builder(
             summary="sentences that a language model wrote on this project's instructions",
             input="the folder of the runs that answered them (see 'generate'), or of a generated dataset",
             licence="Apache-2.0",
+            redistributable=True,
+        ),
+        BuilderSource(
+            name="csv",
+            dataset="synthbias-own",
+            summary="your own sentences",
+            input="a CSV file with a column for the sentence and one for whom its pronoun means, or its type",
+            licence="that of the sentences",
             redistributable=True,
         ),
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -11,30 +11,33 @@ import typer
 
 from biasboard.ground.command_line import LazyCommand, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import Report, steps
 from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, run_line, target_folder
 from builders.dataset.output import Draft, write_dataset
-from builders.synthbias import BUILDER, embedded, published, winobias
+from builders.synthbias import BUILDER, embedded, own_csv, own_sentences, published, winobias
 from builders.synthbias.cards import count_pairs
 from builders.synthbias.generation import generated
 from schemas.documents.dataset import Manifest
+from schemas.folders.dataset_folder import REJECTS
 from schemas.items.coreference import CoreferenceItem
 from schemas.outputs.documents import BuiltDataset
 from schemas.printed import with_format
 
-SourceName: TypeAlias = Literal["embedded", "synthbias", "winobias", "generated"]
+SourceName: TypeAlias = Literal["embedded", "synthbias", "winobias", "generated", "csv"]
+_MOST_REJECTS = 10
 
 
 @with_format(BuiltDataset)
 def build(
     context: typer.Context,
     source: Annotated[SourceName, typer.Option(help="Source of the sentences.")] = "embedded",
-    input_path: Annotated[
-        Path | None,
+    inputs: Annotated[
+        list[Path] | None,
         typer.Option(
             "--input",
-            help="Published CSV file (synthbias), folder of published text files (winobias), or folder of runs or of a "
-            "generated dataset (generated).",
+            help="Published CSV file (synthbias), folder of published text files (winobias), folder of runs or of a "
+            "generated dataset (generated), or CSV file of your sentences (csv; repeatable).",
         ),
     ] = None,
     out: Out = None,
@@ -54,6 +57,28 @@ def build(
             help="Jaccard similarity of the wording from which a sentence repeats an earlier one (generated only).",
         ),
     ] = None,
+    mapped: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="COLUMN=HEADING",
+            help="Heading of a column in your files, if its name does not tell: sentence, answer (the occupation that "
+            "the pronoun means, or ambiguous), type (type1: open, type2: settled), occupation1, occupation2, pronoun "
+            "or pair (csv only). Repeatable.",
+        ),
+    ] = None,
+    complete_pairs: Annotated[
+        bool,
+        typer.Option(
+            "--complete-pairs",
+            help="Write the side that a pair lacks by swapping the pronoun, where its case is certain, and flag it "
+            "(csv only).",
+        ),
+    ] = False,
+    licence: Annotated[
+        str | None,
+        typer.Option(help="Licence of your sentences, by its SPDX identifier, such as CC-BY-4.0 (csv only)."),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -67,14 +92,35 @@ def build(
     if context.invoked_subcommand is not None:
         return None
     with one_line_errors():
+        input_path = inputs[0] if inputs else None
         check_input(BUILDER.source(source), input_path)
+        if source != "csv" and len(inputs or ()) > 1:
+            raise ConfigError("--input: only the csv source reads several; give one")
+        if source != "csv" and (mapped or complete_pairs or licence):
+            raise ConfigError("--map, --complete-pairs and --licence are for the csv source alone; leave them out")
         folder = target_folder(out, BUILDER.source(source).default_out, overwrite=overwrite)
         with steps() as report:
-            draft = _draft(source, input_path, seed=seed, per_cell=per_cell, near=near, limit=limit, report=report)
+            if source == "csv":
+                if (seed, per_cell, near) != (None, None, None):
+                    raise ConfigError(
+                        "--seed, --per-cell and --near-duplicates are not for the csv source; leave them out"
+                    )
+                draft = _own(inputs or [], mapped or [], complete_pairs=complete_pairs, licence=licence, limit=limit)
+            else:
+                draft = _draft(source, input_path, seed=seed, per_cell=per_cell, near=near, limit=limit, report=report)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
     return BuiltDataset(folder=str(folder), manifest=manifest)
+
+
+def _own(
+    paths: Sequence[Path], mapped: Sequence[str], *, complete_pairs: bool, licence: str | None, limit: int | None
+) -> Draft[CoreferenceItem]:
+    tables = own_csv.read_tables(paths, mapped)
+    for table in tables:
+        typer.echo(table.told, err=True)
+    return own_sentences.draft(tables, complete_pairs=complete_pairs, licence=licence, limit=limit, mapped=mapped)
 
 
 def _draft(
@@ -107,6 +153,12 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
         n_pairs = count_pairs(split.items)
         n_orphans = sum(n == 1 for n in Counter(item.pair_id for item in split.items).values())
         yield f"  {split.config}/{split.split}: {len(split.items)} rows, {n_pairs} pairs, {n_orphans} orphans"
+    if manifest.parameters["source"] == "csv":
+        # Their writer can mend them, and has no reader of parquet files at hand.
+        for reject in draft.rejects[:_MOST_REJECTS]:
+            yield f"  rejected {reject.source_row}, {reject.rule}: {printable(reject.reason, most=160)}"
+        if len(draft.rejects) > _MOST_REJECTS:
+            yield f"  ... and {len(draft.rejects) - _MOST_REJECTS} more in {folder / REJECTS}"
     yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
     yield run_line(folder)
 

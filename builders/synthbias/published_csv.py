@@ -22,7 +22,7 @@ _LABELS = {"True": "pro", "False": "anti", "ambiguous": "ambiguous"}
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-class _Record(NamedTuple):
+class CsvRecord(NamedTuple):
     """A record of a CSV text, or a line that is not CSV."""
 
     line: int
@@ -54,7 +54,7 @@ def read_rows(
         A sentence for each row that has all its fields, with the number of the row's first line; the header is line 1.
     """
     # Invalid bytes are replaced here, so that each is a finding about its row and the other rows are checked.
-    records = _records(raw.decode("utf-8", errors="replace"))
+    records = records_of(raw.decode("utf-8", errors="replace"))
     header = next(records, None)
     if header is None or not raw.strip():
         return Reading([], [finding_of("broken_file", "is empty", name)])
@@ -63,10 +63,10 @@ def read_rows(
     if header.fault or missing:
         reason = header.fault or f"column {', '.join(missing)} is missing; have: {', '.join(header.fields)}"
         return Reading([], [finding_of("broken_file", reason, name, 1)])
-    wrong_bytes = _wrong_bytes(raw)
+    wrong_bytes = wrong_bytes_of(raw)
     reading = Reading([], [])
     for record in records:
-        fault = record.fault or _fault(record, len(header.fields), wrong_bytes)
+        fault = record.fault or fault_of(record, len(header.fields), wrong_bytes)
         if fault is not None:
             reading.findings.append(finding_of("broken_row", fault, name, record.line))
             continue
@@ -112,27 +112,28 @@ def _sentence(row: Mapping[str, str], line: int, where: str) -> Sentence:
     )
 
 
-def _records(text: str) -> Iterator[_Record]:
+def records_of(text: str, delimiter: str = ",") -> Iterator[CsvRecord]:
     """Yield the records of a CSV text, continuing after lines that are not CSV."""
     lines = list(io.StringIO(text.removeprefix(_BYTE_ORDER_MARK), newline=""))
     start = 0
     while start < len(lines):
-        reader = csv.reader(islice(lines, start, None), strict=True)
+        reader = csv.reader(islice(lines, start, None), delimiter=delimiter, strict=True)
         first = start
         try:
             for fields in reader:
                 end = start + reader.line_num
                 if fields:
-                    yield _Record(first + 1, end, fields, None)
+                    yield CsvRecord(first + 1, end, fields, None)
                 first = end
             return
         except csv.Error as error:
             # An unclosed quotation mark swallows the rows after it, so that reading resumes at the next line.
-            yield _Record(first + 1, first + 1, [], f"is not CSV ({error})")
+            yield CsvRecord(first + 1, first + 1, [], f"is not CSV ({error})")
             start = first + 1
 
 
-def _fault(record: _Record, n_columns: int, wrong_bytes: Mapping[int, str]) -> str | None:
+def fault_of(record: CsvRecord, n_columns: int, wrong_bytes: Mapping[int, str]) -> str | None:
+    """Return what is wrong with a record; None if it has a field for each column and its lines are UTF-8."""
     if len(record.fields) != n_columns:
         return f"has {len(record.fields)} fields, the header {n_columns}"
     for line in range(record.line, record.end + 1) if wrong_bytes else ():
@@ -141,7 +142,7 @@ def _fault(record: _Record, n_columns: int, wrong_bytes: Mapping[int, str]) -> s
     return None
 
 
-def _wrong_bytes(raw: bytes) -> dict[int, str]:
+def wrong_bytes_of(raw: bytes) -> dict[int, str]:
     """Return the first byte that is not UTF-8 in each line that has one, by line number."""
     wrong = {}
     for number, line in enumerate(raw.split(b"\n"), 1):

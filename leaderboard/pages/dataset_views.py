@@ -67,7 +67,16 @@ _MARKS = ["paragraph", "list", "newline", "escape", "backticks", "emphasis"]
 """Marks that are rendered; addresses and pictures would lead or fetch elsewhere."""
 _LIMITS, _STATEMENT = "Known limits", "Data statement"
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,_-]*")
-_OPTIONS = ("limit", "bias_per_label", "pool_per_label", "licence", "compat", "dataset_version")
+_OPTIONS = (
+    "limit",
+    "bias_per_label",
+    "pool_per_label",
+    "licence",
+    "complete_pairs",
+    "map",
+    "compat",
+    "dataset_version",
+)
 """Parameters that a builder's command line takes besides the source and the seed."""
 
 
@@ -299,15 +308,21 @@ def _rebuilding(manifest: Manifest) -> str | None:
     package, *inner = manifest.builder.partition(" ")[0].split(".")
     if package != "builders" or not inner:
         return None
-    is_fetched = any(one.address.startswith(("http://", "https://", "folder of ")) for one in manifest.sources)
+    read_from = ("http://", "https://", "folder of ", "file of ")
+    is_fetched = any(one.address.startswith(read_from) for one in manifest.sources)
     options = {
         "source": manifest.parameters.get("source"),
         "input": "PATH" if is_fetched else None,
         **{name: manifest.parameters.get(name) for name in _OPTIONS},
         "seed": manifest.seed,
     }
-    parts = {name: str(value) for name, value in options.items() if value is not None}
+    # Both None and False are options that were not given.
+    parts = {name: str(value) for name, value in options.items() if value is not None and value is not False}
     if not all(map(_PLAIN_WORD.fullmatch, [inner[0], *parts.values()])):
         return None
-    words = (word for name, value in parts.items() for word in (f"--{name.replace('_', '-')}", value))
+    words = (
+        word
+        for name, value in parts.items()
+        for word in (f"--{name.replace('_', '-')}", *([] if options[name] is True else [value]))
+    )
     return shlex.join(["biasboard", "build", inner[0], *words])

@@ -29,6 +29,7 @@ def test_every_source_of_synthbias_has_its_own_dataset() -> None:
         "synthbias": "out/datasets/synthbias-published",
         "winobias": "out/datasets/winobias",
         "generated": "out/datasets/synthbias-generated",
+        "csv": "out/datasets/synthbias-own",
     }
     assert [source.name for source in builder.sources if not source.redistributable] == ["synthbias"]
 

@@ -43,6 +43,15 @@ GENERATED: Profile = _profile(
 What may stand in a sentence is what the instruction says: letters, commas and one full stop.
 """
 
+OWN_FLAGS: Profile = _profile("length non_ascii pronoun_case_review")
+"""Peculiarities for which no sentence of a researcher is rejected."""
+
+OWN: Profile = (
+    *_profile("unknown_type unknown_pronoun spacing"),
+    *(name for name in GENERATED if name not in ("spelling", "wrong_referent", *OWN_FLAGS)),
+)
+"""Sentences that a researcher wrote: a model's rules but for apostrophes and the like, and what the file says."""
+
 REFUSED: Profile = _profile(
     """
     unknown_type unknown_pronoun unknown_occupation missing_occupation repeated_occupation same_list wrong_pronoun

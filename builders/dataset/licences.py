@@ -1,0 +1,28 @@
+"""Which licences allow sharing converted copies of data that a user brings, and why others must not be published."""
+
+from __future__ import annotations
+
+OPEN_LICENCES = (
+    *("CC0-1.0", "PDDL-1.0", "CC-BY-4.0", "CC-BY-3.0", "CC-BY-SA-4.0", "CC-BY-SA-3.0", "ODC-By-1.0"),
+    *("MIT", "Apache-2.0", "BSD-3-Clause"),
+)
+"""Licences that allow sharing converted copies, by their SPDX identifiers."""
+UNKNOWN = "unknown"
+"""Licence of data whose user states none."""
+
+
+def publish_refusal(licence: str | None, what: str) -> str | None:
+    """Return the reason why data must not be published; None if its licence allows sharing converted copies.
+
+    Args:
+        licence: SPDX identifier, as the user states it; None if it is not known.
+        what: Noun in the plural for the data, such as ``images``.
+    """
+    if licence is None:
+        return f"the licence of the {what} is not known; build with --licence if it allows sharing copies"
+    if licence not in OPEN_LICENCES:
+        return (
+            f"the licence {licence} is not known to allow sharing copies (known are {', '.join(OPEN_LICENCES)}); "
+            f"publish scores and hashes in place of the {what}"
+        )
+    return None

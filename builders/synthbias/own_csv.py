@@ -1,0 +1,213 @@
+"""Reads a researcher's CSV files: finds separator and columns, and keeps each row that is broken as a reject."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.plain_text import listed, printable
+from builders.dataset.inputs import read_file
+from builders.synthbias.checks.catalogue import CATALOGUE
+from builders.synthbias.published_csv import CsvRecord, fault_of, records_of, wrong_bytes_of
+from schemas.documents.dataset import Reject
+
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "sentence": ("sentence", "text", "sample"),
+    "pronoun": ("pronoun",),
+    "occupation1": ("occupation1", "occ1", "person1", "firstoccupation", "firstperson", "occupation"),
+    "occupation2": ("occupation2", "occ2", "person2", "secondoccupation", "secondperson", "person"),
+    "answer": ("answer", "referent", "correctanswer", "antecedent"),
+    "type": ("type", "sampletype", "sentencetype"),
+    "pair": ("pair", "pairid", "pairnumber", "id", "itemid", "item"),
+}
+"""Names of the columns, and the headings by which each is found, the likeliest first, as :func:`_spelling` has them."""
+_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
+_EXCEL_SEPARATOR = re.compile(r"\ufeff?\"?sep=([,;\t])\"?\r?\n")
+"""First line by which a spreadsheet names the separator."""
+_QUOTED = re.compile(r'"[^"]*"')
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+_SAVE = "save it as CSV UTF-8"
+_MOST_SHOWN = 12
+
+
+class Row(NamedTuple):
+    """A row of a file."""
+
+    where: str
+    """File and line, such as ``mine.csv:2``."""
+    values: Mapping[str, str]
+    """Values by the name of the column, of which spaces and line breaks at the ends are removed."""
+
+
+class Table(NamedTuple):
+    """What a file holds."""
+
+    name: str
+    sha256: str
+    headings: Mapping[str, str]
+    """Heading in the file of each column that it has."""
+    rows: tuple[Row, ...]
+    rejects: tuple[Reject, ...]
+    """Rows that cannot be read."""
+    told: str
+    """Which columns are taken for what, on one line."""
+
+
+def read_tables(paths: Sequence[Path], mapped: Sequence[str]) -> list[Table]:
+    """Read files.
+
+    Args:
+        paths: Files, no two of one name, since items name their file.
+        mapped: Headings that the user names, each as ``COLUMN=HEADING``.
+
+    Raises:
+        ConfigError: a mapping is no such text, or no file has its heading.
+        DataError: a file is missing, is no CSV file in UTF-8, or lacks a column.
+    """
+    headings = [_mapping(text) for text in mapped]
+    for number, path in enumerate(paths):
+        if path.name in {earlier.name for earlier in paths[:number]}:
+            raise ConfigError(
+                f"--input {path}: another file is named {path.name}, and items name their file; rename it"
+            )
+    tables = [_read(path, headings) for path in paths]
+    for column, heading in headings:
+        if not any(_key(table.headings.get(column, "")) == _key(heading) for table in tables):
+            raise ConfigError(
+                f"--map {column}={heading}: no file has this heading, or another one of the same column comes first; "
+                f"{'; '.join(table.told for table in tables)}"
+            )
+    return tables
+
+
+def _mapping(text: str) -> tuple[str, str]:
+    column, equals, heading = text.partition("=")
+    if not equals or not heading.strip() or column not in COLUMNS:
+        raise ConfigError(f"--map {text}: is not COLUMN=HEADING with a column out of {', '.join(COLUMNS)}")
+    return column, heading.strip()
+
+
+def _read(path: Path, mapped: Sequence[tuple[str, str]]) -> Table:
+    if not path.is_file():
+        fault = "is a folder" if path.is_dir() else "no such file"
+        raise DataError(f"--input {path}: {fault}; give a CSV file of your sentences")
+    name = path.name
+    if not name.isprintable():
+        raise DataError(f"--input {printable(name)}: the name is no plain text, and items name their file; rename it")
+    raw = read_file(path)
+    if raw.startswith(_WIDE):
+        raise DataError(f"--input {path}: is UTF-16; {_SAVE}")
+    if raw.startswith(b"PK\x03\x04"):
+        raise DataError(f"--input {path}: is a spreadsheet or an archive, no CSV file; {_SAVE}")
+    text = raw.decode("utf-8", errors="replace")
+    separator, has_line = _separator(text)
+    records = records_of(text, separator)
+    header = None
+    for _ in range(1 + has_line):
+        header = next(records, None)
+    if header is None or header.fault or not any(field.strip() for field in header.fields):
+        fault = f"its first line {header.fault}" if header and header.fault else "is empty"
+        raise DataError(f"--input {path}: {fault}; give a CSV file whose first line names the columns")
+    heads = [" ".join(field.split()) for field in header.fields]
+    headings = _headings(heads, mapped, path)
+    rows, rejects = _rows(records, heads, headings, name, wrong_bytes_of(raw))
+    if not rows and not rejects:
+        raise DataError(f"--input {path}: has a header and no rows; add a row for each sentence")
+    return Table(
+        name=name,
+        sha256=hashlib.sha256(raw).hexdigest(),
+        headings=headings,
+        rows=tuple(rows),
+        rejects=tuple(rejects),
+        told=_told(name, separator, heads, headings, len(rows) + len(rejects)),
+    )
+
+
+def _separator(text: str) -> tuple[str, bool]:
+    """Return the separator, and whether a first line names it: that one, or the one most frequent in the header."""
+    named = _EXCEL_SEPARATOR.match(text)
+    if named is not None:
+        return named[1], True
+    header = _QUOTED.sub("", next((line for line in text.splitlines() if line.strip()), ""))
+    return max(_SEPARATORS, key=header.count), False
+
+
+def _headings(heads: Sequence[str], mapped: Sequence[tuple[str, str]], path: Path) -> dict[str, str]:
+    """Return the heading of each column that a file has.
+
+    Raises:
+        DataError: a column is missing, or two have the heading of one that is needed.
+    """
+    by_key = {_key(head): head for head in reversed(heads) if head}
+    loosely = {_spelling(head): head for head in reversed(heads) if head}
+    found = {}
+    for column, spellings in COLUMNS.items():
+        named = (by_key.get(_key(heading)) for name, heading in mapped if name == column)
+        head = next(filter(None, (*named, *map(loosely.get, spellings))), None)
+        if head is not None:
+            found[column] = head
+    shown = listed([f"'{printable(head, most=40)}'" for head in heads], most=_MOST_SHOWN)
+    if "sentence" not in found:
+        raise DataError(f"--input {path}: has no column for the sentence, but {shown}; name it: --map sentence=COLUMN")
+    if not {"answer", "type"} & found.keys():
+        raise DataError(
+            f"--input {path}: has no column for the answer (whom the pronoun means) nor the type, but {shown}; "
+            "name one: --map answer=COLUMN"
+        )
+    for column, head in found.items():
+        if heads.count(head) > 1:
+            raise DataError(
+                f"--input {path}: has {heads.count(head)} columns named '{head}' ({column}); rename all but one"
+            )
+    return found
+
+
+def _rows(
+    records: Iterator[CsvRecord],
+    heads: Sequence[str],
+    headings: Mapping[str, str],
+    name: str,
+    wrong_bytes: Mapping[int, str],
+) -> tuple[list[Row], list[Reject]]:
+    rows, rejects = [], []
+    for record in records:
+        where = f"{name}:{record.line}"
+        fields = [field.strip() for field in record.fields]
+        if not record.fault and not any(fields):
+            continue
+        while len(fields) > len(heads) and not fields[-1]:
+            fields.pop()
+        fault = record.fault or fault_of(record._replace(fields=fields), len(heads), wrong_bytes)
+        fault = f"{fault}; {_SAVE}" if fault and "UTF-8" in fault else fault
+        values = dict(zip(heads, fields, strict=False))
+        of_columns = {column: " ".join(values.get(head, "").split()) for column, head in headings.items()}
+        if fault is None and (
+            sign := next((sign for sign in "".join(of_columns.values()) if not sign.isprintable()), "")
+        ):
+            fault = f"has the invisible sign U+{ord(sign):04X}; remove it"
+        if fault is None:
+            rows.append(Row(where, of_columns))
+        else:
+            # A row that cannot be read is not shown: it could hold a text that must not be shared.
+            broken = CATALOGUE["broken_row"].name
+            rejects.append(Reject(candidate="", source_row=where, rule=broken, reason=fault))
+    return rows, rejects
+
+
+def _told(name: str, separator: str, heads: Sequence[str], headings: Mapping[str, str], n_rows: int) -> str:
+    taken = ", ".join(f"{column} from '{printable(head, most=40)}'" for column, head in headings.items())
+    rest = [f"'{printable(head, most=40)}'" for head in heads if head and head not in headings.values()]
+    not_read = f"; not read: {listed(rest, most=_MOST_SHOWN)}" if rest else ""
+    return f"{name}: {n_rows} row{'s' * (n_rows != 1)}, separated by {_SEPARATORS[separator]}s; {taken}{not_read}"
+
+
+def _key(heading: str) -> str:
+    return " ".join(heading.casefold().split())
+
+
+def _spelling(heading: str) -> str:
+    return "".join(sign for sign in heading.casefold() if sign.isalnum())

@@ -1,0 +1,443 @@
+"""The source *csv*: minimal pairs of a researcher's own sentences, read from CSV files (own_csv).
+
+The sentences pass the checks of those that a model writes. Where one side of a pair alone is in the files, it is
+rejected, or the other one is written from it by swapping the pronoun, and flagged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from biasboard.ground.errors import ConfigError
+from builders.dataset.card import Annotation, Card
+from builders.dataset.licences import OPEN_LICENCES, UNKNOWN, publish_refusal
+from builders.dataset.output import Draft, DraftSplit, Rule
+from builders.dataset.protected import digests_of, holds_protected
+from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
+from builders.synthbias import PROTECTED
+from builders.synthbias.cards import synthbias_card
+from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
+from builders.synthbias.checks.catalogue import CATALOGUE, OWN, OWN_FLAGS, all_findings, findings_in, first_finding
+from builders.synthbias.checks.check import Finding
+from builders.synthbias.checks.sentence import Claims, Collection, PairIndices, SampleType, Sentence, required, words_of
+from builders.synthbias.generation.generated import PUBLISHED
+from builders.synthbias.mentions import mentions_in, wording
+from builders.synthbias.minimal_pairs import (
+    GENDERS,
+    Position,
+    Slotted,
+    case_of_pair,
+    cases_of_form,
+    items_of,
+    split_of,
+    take_pairs,
+)
+from builders.synthbias.own_csv import Row, Table
+from schemas.documents.dataset import Reject, Source
+from schemas.items.coreference import CoreferenceItem
+from schemas.lexicon import PronounCase, gender_of_pronoun, occupations
+
+BUILDER_VERSION = "1.0"
+DATASET_VERSION = "1.0.0"
+
+WRONG_ANSWER = Rule(
+    name="wrong_answer",
+    description="its answer is one of its two occupations in type2, and 'ambiguous' or nothing in type1",
+)
+UNSETTLED_CASE = Rule(
+    name="unsettled_case",
+    description="the words around its pronoun settle the form that the pronoun of the other side has",
+)
+SWAPPED = Rule(
+    name="swapped_pronoun",
+    description="was written by swapping the pronoun of the other side, which alone is in the file",
+)
+_REPEATS = ("repeated_text", "repeated_wording")
+_CONFIGS: tuple[SampleType, ...] = ("type1", "type2")
+_TYPES: dict[str, SampleType] = {
+    **dict.fromkeys(("type1", "type 1", "1", "open", "ambiguous"), "type1"),
+    **dict.fromkeys(("type2", "type 2", "2", "settled", "unambiguous"), "type2"),
+}
+_OPEN_ANSWERS = ("ambiguous", "open", "both", "either", "unclear", "undetermined", "unknown", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """A sentence that keeps the rules of a single one."""
+
+    row: Row
+    sentence: Sentence
+    file: str
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the two sides of a pair share."""
+        sentence = self.sentence
+        return sentence.type, sentence.masked, frozenset(sentence.meant), sentence.referent
+
+
+class Checked(NamedTuple):
+    """The items and rejects of some files."""
+
+    items: tuple[CoreferenceItem, ...]
+    rejects: tuple[Reject, ...]
+
+
+def draft(
+    tables: Sequence[Table], *, complete_pairs: bool, licence: str | None, limit: int | None, mapped: Sequence[str]
+) -> Draft[CoreferenceItem]:
+    """Build a draft of a researcher's sentences.
+
+    Args:
+        tables: The files.
+        complete_pairs: True to write the side that a pair lacks.
+        licence: SPDX identifier of the licence of the sentences, as the user states it; None if not known.
+        limit: Maximum number of items; None for all.
+        mapped: Headings that the user named, which are recorded.
+
+    Raises:
+        ConfigError: no pair is left, or the limit is too small.
+    """
+    checked = check(tables, complete_pairs=complete_pairs)
+    if not checked.items:
+        rules = Counter(reject.rule for reject in checked.rejects).most_common(3)
+        counts = ", ".join(f"{n} {rule}" for rule, n in rules)
+        first = checked.rejects[0]
+        raise ConfigError(
+            f"--source csv: no minimal pair is left of {len(checked.rejects)} rows ({counts}); the first, "
+            f"{first.source_row}, {first.reason}"
+        )
+    splits = [split_of(config, checked.items) for config in _CONFIGS]
+    kept = take_pairs([split for split in splits if split.items], limit)
+    return Draft(
+        name="synthbias-own",
+        benchmark="synthbias",
+        version=DATASET_VERSION,
+        title="SynthBias, own sentences",
+        builder="builders.synthbias.own_sentences",
+        builder_version=BUILDER_VERSION,
+        parameters={
+            "source": "csv",
+            "complete_pairs": complete_pairs,
+            "map": ", ".join(mapped) or None,
+            "licence": licence,
+            "limit": limit,
+        },
+        seed=None,
+        sources=tuple(
+            Source(
+                name=table.name,
+                address=f"file of {len(table.rows) + len(table.rejects)} rows",
+                revision=None,
+                sha256=table.sha256,
+                licence=licence or UNKNOWN,
+                redistributable=licence in OPEN_LICENCES,
+            )
+            for table in tables
+        ),
+        generator_model=None,
+        licence=licence or UNKNOWN,
+        publish_refusal=publish_refusal(licence, "sentences"),
+        human_validated=False,
+        splits=kept,
+        rejects=checked.rejects,
+        reject_rules=reject_rules(),
+        flag_rules=(*(CATALOGUE[name].as_flag() for name in OWN_FLAGS), SWAPPED),
+        card=_card(tables, licence, kept),
+    )
+
+
+def reject_rules() -> tuple[Rule, ...]:
+    """Return every rule by which rows are rejected, in the order in which they are applied."""
+    checks = (CATALOGUE[name].as_rule() for name in (*OWN, "not_minimal_pair", "unpaired", *_REPEATS))
+    return (CATALOGUE["broken_row"].as_rule(), PUBLISHED, WRONG_ANSWER, *checks, UNSETTLED_CASE)
+
+
+def check(tables: Sequence[Table], *, complete_pairs: bool, published: frozenset[bytes] | None = None) -> Checked:
+    """Turn each row into an item, or into a reject with the first rule that it breaks.
+
+    Args:
+        tables: The files.
+        complete_pairs: True to write the side that a pair lacks.
+        published: Digests of texts that must not be shared; None for those of the published SynthBias.
+    """
+    published = digests_of(PROTECTED.digests) if published is None else published
+    items: list[CoreferenceItem] = []
+    rejects = [reject for table in tables for reject in table.rejects]
+    sides: list[_Side] = []
+    for table in tables:
+        for row in table.rows:
+            text = row.values["sentence"]
+            if holds_protected(text, published):
+                # The rejects are published with the items.
+                reason = "apart from its pronoun, it is a sentence of the published SynthBias"
+                rejects.append(Reject(candidate="", source_row=row.where, rule=PUBLISHED.name, reason=reason))
+                continue
+            sentence = _sentence(row, table)
+            finding = sentence if isinstance(sentence, Finding) else first_finding(sentence, OWN)
+            if isinstance(sentence, Sentence) and finding is None:
+                sides.append(_Side(row=row, sentence=sentence, file=table.name))
+            elif finding is not None:
+                rejects.append(_reject(row, finding))
+    pairing = _Pairing(sides, complete_pairs=complete_pairs)
+    for group in pairing.groups:
+        items.extend(pairing.items(group, rejects))
+    place = {row: number for number, row in enumerate(_places(tables))}
+    return Checked(tuple(items), tuple(sorted(rejects, key=lambda reject: place[required(reject.source_row)])))
+
+
+def _places(tables: Iterable[Table]) -> Iterator[str]:
+    """Yield the places of all rows in the order of the files."""
+    for table in tables:
+        places = [*(row.where for row in table.rows), *(required(reject.source_row) for reject in table.rejects)]
+        yield from sorted(places, key=lambda where: int(where.rpartition(":")[2]))
+
+
+def _reject(row: Row, finding: Finding) -> Reject:
+    return Reject(candidate=row.values["sentence"], source_row=row.where, rule=finding.check, reason=finding.reason)
+
+
+def _sentence(row: Row, table: Table) -> Sentence | Finding:
+    """Return the sentence of a row; a finding if the row does not say what its occupations or its answer are."""
+    values = row.values
+    mentions = mentions_in(values["sentence"])
+    named = tuple(dict.fromkeys(mention.text for mention in mentions.occupations))
+    given = [_occupation(values[column]) for column in ("occupation1", "occupation2") if values.get(column)]
+    if len(given) < 2 and len(named) != 2:
+        reason = f"names {', '.join(named) or 'no occupation of the lexicon'}, not two occupations"
+        return CATALOGUE["two_occupations"].finding(Sentence(text=values["sentence"], meant=("", "")), reason)
+    meant = (given[0], given[1]) if len(given) == 2 else (named[0], named[1])
+    if len(given) == 1 and given[0] not in meant:
+        return Finding("two_occupations", f"names {' and '.join(named)}, not {given[0]}", "error")
+    answer = values.get("answer", "")
+    claimed = values.get("type") or None
+    sample_type = None if claimed is None else _TYPES.get(claimed.casefold())
+    if sample_type == "type1" and table.headings.get("answer") == table.headings.get("occupation1"):
+        answer = ""  # As published: the first occupation of an open sentence is no answer.
+    is_open = answer.casefold() in _OPEN_ANSWERS
+    if claimed is None:
+        sample_type = "type1" if is_open else "type2"
+    referent = None if is_open or not answer else _occupation(answer)
+    if sample_type is not None and (fault := _answer_fault(sample_type, answer, referent, meant)) is not None:
+        return Finding(WRONG_ANSWER.name, fault, "error")
+    pronoun = values.get("pronoun") or None
+    gender = gender_of_pronoun(mentions.pronouns[0].text) if mentions.pronouns else None
+    return Sentence(
+        text=values["sentence"],
+        meant=meant,
+        type=sample_type,
+        referent=referent,
+        gender=gender,
+        claimed=Claims(type=sample_type or claimed, pronoun=pronoun and pronoun.casefold()),
+        id=row.where,
+    )
+
+
+def _answer_fault(sample_type: SampleType, answer: str, referent: str | None, meant: tuple[str, str]) -> str | None:
+    first, second = meant
+    if referent is not None and referent not in meant:
+        return f"has the answer '{answer}', neither {first} nor {second}; write ambiguous if either may be meant"
+    if sample_type == "type1" and referent is not None:
+        return f"is type1, where either may be meant, and has the answer '{answer}'; leave it empty, or write type2"
+    if sample_type == "type2" and referent is None:
+        given = f"the answer '{answer}' in type2" if answer else "no answer"
+        return f"has {given}; write {first} or {second}, or ambiguous in type1 if either may be meant"
+    return None
+
+
+def _occupation(value: str) -> str:
+    """Return an occupation as the lexicon writes it; other values without a leading article."""
+    words = value.split()
+    name = " ".join(words[1:] if len(words) > 1 and words[0].casefold() in ("the", "a", "an") else words)
+    return next((known for known in occupations() if known.casefold() == name.casefold()), name)
+
+
+class _Pairing:
+    """Makes pairs of sides; remembers the pairs that were kept, so that later ones do not repeat them."""
+
+    def __init__(self, sides: Sequence[_Side], *, complete_pairs: bool) -> None:
+        self._complete_pairs = complete_pairs
+        groups: dict[tuple[object, ...], list[_Side]] = defaultdict(list)
+        self._same_text: dict[str, list[_Side]] = defaultdict(list)
+        self._same_pair: dict[tuple[str, str], list[_Side]] = defaultdict(list)
+        for side in sides:
+            groups[side.key].append(side)
+            self._same_text[side.sentence.masked].append(side)
+            if side.row.values.get("pair"):
+                self._same_pair[side.file, side.row.values["pair"]].append(side)
+        self.groups = list(groups.values())
+        self._kept: dict[str, _Side] = {}
+        """A side of each pair that was kept, by its wording without the pronoun."""
+
+    def items(self, group: Sequence[_Side], rejects: list[Reject]) -> Iterator[CoreferenceItem]:
+        """Yield the items of sentences that are the same apart from the pronoun, and add the others to the rejects."""
+        by_gender = {side.sentence.gender: side for side in reversed(group)}
+        chosen = [by_gender[gender] for gender in GENDERS if gender in by_gender]
+        words = wording(group[0].sentence.masked)
+        earlier = self._kept.get(words)
+        if earlier is not None:
+            rejects.extend(_repeated(side, earlier) for side in group)
+            return
+        slotted = self._slotted(chosen)
+        if isinstance(slotted, Finding):
+            rejects.extend(_reject(side.row, slotted) for side in group)
+            return
+        self._kept[words] = chosen[0]
+        rejects.extend(_repeated(side, by_gender[side.sentence.gender]) for side in group if side not in chosen)
+        for item in items_of(slotted, template_id=None, source_row=None):
+            own = by_gender.get(item.pronoun_gender)
+            sentence = Sentence(
+                text=item.sentence,
+                meant=(slotted.first, slotted.second),
+                claimed=Claims(case=slotted.case),
+            )
+            flags = [finding.check for finding in all_findings(sentence, OWN_FLAGS)]
+            yield replace(
+                item,
+                source_row=(own or chosen[0]).row.where,
+                flags=tuple(flags if own else [*flags, SWAPPED.name]),
+            )
+
+    def _slotted(self, chosen: Sequence[_Side]) -> Slotted | Finding:
+        """Return the sentence with a slot for its pronoun, or the reason why there is no pair."""
+        side = chosen[0].sentence
+        (pronoun,) = side.pronouns
+        if len(chosen) == 2:
+            other = chosen[1].sentence
+            case = case_of_pair(pronoun.text, other.pronouns[0].text)
+            if case is None:
+                return findings_in(Collection([side, other], [PairIndices(0, 1)]), ("not_minimal_pair",))[0][0]
+        else:
+            missing = self._missing(chosen[0])
+            if missing is not None:
+                return missing
+            case = case_of_swap(side.text[: pronoun.start], pronoun.text, side.text[pronoun.end :])
+            if case is None:
+                reason = (
+                    f"has '{pronoun.text}', and its context leaves open which form the other side has; add that side"
+                )
+                return Finding(UNSETTLED_CASE.name, reason, "error")
+        if any(one.sentence.pronouns[0].text != one.sentence.pronouns[0].text.lower() for one in chosen):
+            return CATALOGUE["wrong_pronoun"].finding(side, f"has '{pronoun.text}' or its counterpart in capitals")
+        first, second = (mention.text for mention in side.occupations)
+        referent: Position | None = None if side.referent is None else "first" if side.referent == first else "second"
+        slotted = Slotted(
+            "type1" if side.type == "type1" else "type2",
+            side.text[: pronoun.start],
+            case,
+            side.text[pronoun.end :],
+            first,
+            second,
+            referent,
+        )
+        claims = Claims(case=case)
+        masculine = Sentence(text=slotted.filled("masculine"), meant=(first, second), claimed=claims, id=side.id)
+        return first_finding(masculine, ("pronoun_case_error",)) or slotted
+
+    def _missing(self, side: _Side) -> Finding | None:
+        """Return what to say of a side without a counterpart; None if the other side is to be written."""
+        unpaired = CATALOGUE["unpaired"]
+        for other in self._same_text[side.sentence.masked]:
+            if other.sentence.gender != side.sentence.gender:
+                reason = (
+                    f"the row with the other pronoun, {other.row.where}, has another type or answer; make them equal"
+                )
+                return unpaired.finding(side.sentence, reason)
+        for other in self._same_pair.get((side.file, side.row.values.get("pair", "")), ()):
+            if other.sentence.gender != side.sentence.gender:
+                reason = f"differs from {other.row.where}, the row of the same pair, in more than its pronoun"
+                return CATALOGUE["not_minimal_pair"].finding(side.sentence, reason)
+        if self._complete_pairs:
+            return None
+        form = required(side.sentence.asked).text
+        reason = f"has '{form}', and no row has the other pronoun in the same words; add it, or give --complete-pairs"
+        return unpaired.finding(side.sentence, reason)
+
+
+def _repeated(side: _Side, earlier: _Side) -> Reject:
+    """Return the reject of a row whose pair was kept before."""
+    if side.sentence.masked == earlier.sentence.masked:
+        return _reject(side.row, CATALOGUE["repeated_text"].finding(side.sentence, f"repeats {earlier.row.where}"))
+    reason = f"repeats {earlier.row.where} apart from capitals and punctuation"
+    return _reject(side.row, CATALOGUE["repeated_wording"].finding(side.sentence, reason))
+
+
+def case_of_swap(before: str, form: str, after: str) -> PronounCase | None:
+    """Return the case of a pronoun in a finished sentence; None if its context does not settle that of *her* or *his*.
+
+    Args:
+        before: Text before the pronoun.
+        form: The pronoun.
+        after: Text after the pronoun.
+
+    >>> case_of_swap("The cook met the nurse and praised ", "her", " work.")
+    'possessive_dependent'
+    >>> case_of_swap("The cook met the nurse and praised ", "his", ".")
+    'possessive_independent'
+    >>> case_of_swap("The cook met the nurse and gave ", "her", " food.") is None
+    True
+    """
+    possible = cases_of_form(form)
+    if len(possible) == 1:
+        return next(iter(possible))
+    if gender_of_pronoun(form) == "feminine":
+        readings = case_readings(before, after)
+        return readings.by_neighbours if readings.by_neighbours == readings.by_phrase else None
+    phrase = case_by_phrase(before, after)
+    try:
+        case = case_by_neighbours(
+            next(reversed(words_of(before)), ""),
+            form.casefold(),
+            next(iter(words_of(after)), "") if after.startswith(" ") else "",
+            lemma_of=str,
+        )
+    except UnsettledCaseError:
+        return None
+    # As if it were *her*, *his* by itself is read as an object.
+    agreed = {"possessive_dependent": "possessive_dependent", "possessive_independent": "accusative"}
+    return case if agreed.get(case) == phrase else None
+
+
+def _card(tables: Sequence[Table], licence: str | None, splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:
+    files = ", ".join(f"`{table.name}`" for table in tables)
+    n_swapped = sum(SWAPPED.name in item.flags for split in splits for item in split.items)
+    return synthbias_card(
+        data_statement=f"""\
+English sentences that whoever built this dataset brought along ({files}), each with two of the 40 occupations of
+WinoBias and one form of *he* or *she* after both. Config `type1`: the file says that either may be meant (`referent` is
+null, and `reference` is the occupation mentioned first). Config `type2`: it says who is meant. The two items of a
+`pair_id` differ in exactly one token, the pronoun. `cluster` is the occupation pair, `source_row` file and line.""",
+        how_built=f"""\
+Two rows that are the same apart from the pronoun are a pair. Line breaks and repeated spaces became one space; nothing
+else was changed. {n_swapped} items were written by swapping the pronoun of the other side, where the words around it
+settle its case (flag `{SWAPPED.name}`). Every other row stands in `rejects.parquet` with its rule.""",
+        annotation=Annotation(
+            protocol=(
+                "Whether a sentence is open, and whom its pronoun means, is what the files say; code checks the form "
+                "alone. Nothing was annotated again."
+            ),
+            annotators="Whoever wrote the sentences; nothing is known about them.",
+            per_item="1, by the writer of the sentence",
+        ),
+        biases="""\
+* The sentences are what their writer thought of.
+* Two genders alone: nobody is called by any other pronoun.
+* A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States.""",
+        licence_terms=(
+            f"Whoever built this dataset states that the sentences are licensed under {licence}."
+            if licence
+            else "The licence of the sentences is not known: whoever built this dataset did not state it."
+        ),
+        known_limits="""\
+* **Only their writer has read the sentences.** Whether a pronoun is really open or settled, readers can tell
+  (`annotate`).
+* Two genders of pronouns, one language, the labour market of one country and year.
+* A flag is no verdict; filter by it and report both numbers.""",
+        citation="""\
+Cite whoever wrote the sentences, this project with the dataset version, and the work that it follows: Wang et al. 2025
+(UCerF and SynthBias, arXiv:2505.23996) and Zhao et al. 2018 (WinoBias, arXiv:1804.06876).""",
+        splits=splits,
+    )

@@ -1,0 +1,290 @@
+"""``build synthbias --source csv``: a researcher's own sentences, from the file to the board and the Hub."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from biasboard.ground.errors import ConfigError, DataError
+from builders.dataset.protected import packed
+from builders.synthbias.own_csv import read_tables
+from builders.synthbias.own_sentences import Checked, check, draft
+from schemas.documents.dataset import Reject
+from schemas.files.row_files import read_rows
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import finished_runs, read_result
+from schemas.validate import problems
+from tests.commands import run
+from tests.fake_hub import WRITER, serving, variables
+
+HEADER = ("Sentence", "Occupation 1", "Occupation 2", "Answer")
+FORMS = (("he", "him", "his", "himself"), ("she", "her", "her", "herself"))
+OCCUPATIONS = (("farmer", "librarian"), ("mechanic", "nurse"))
+OPEN = (
+    "The {a} sat beside the {b} on the night ferry until {0} fell asleep.",
+    "The {a} met the {b} at the flea market on the day that {0} sold a piano.",
+    "The {b} shared a taxi with the {a} because {0} had missed the last tram.",
+    "The {b} and the {a} left the choir in spring after {0} moved to the coast.",
+    "The {a} played chess with the {b} in the park whenever {0} had an hour free.",
+    "The {b} wrote to the {a} about the garden while {0} was away in the north.",
+    "The {a} ran into the {b} at the lake on the morning that {0} learned to row.",
+    "The {b} talked to the {a} at the fair, and a goat ate {2} straw hat.",
+    "The {a} danced with the {b} at the harvest feast although {0} was tired.",
+    "The {b} waited for the train with the {a} while {0} read about whales.",
+)
+SETTLED = (
+    ("The {a} asked the {b} for a map because {0} had lost the way.", "a"),
+    ("The {a} asked the {b} for a map because {0} owned a good one.", "b"),
+    ("The {b} lent the {a} a bicycle so that {0} could reach the mill in time.", "a"),
+    ("The {b} lent the {a} a bicycle although {0} needed it on the same day.", "b"),
+    ("The {a} thanked the {b} and then drove {1} to the station.", "b"),
+    ("The {b} woke the {a} early and made {1} a pot of tea.", "a"),
+    ("The {a} borrowed a ladder from the {b} and brought it back when {0} had painted the barn.", "a"),
+    ("The {b} borrowed a tent from the {a}, and it was still wet when {0} got it back.", "a"),
+    ("The {a} looked at the {b} in the mirror and then at {3} for a while.", "a"),
+    ("The {b} could not lift the {a} because {0} was too weak.", "b"),
+)
+
+
+def own_rows() -> Iterator[tuple[str, ...]]:
+    """Yield both sides of 40 pairs, 20 of each type."""
+    for a, b in OCCUPATIONS:
+        for text, answer in (*((text, "ambiguous") for text in OPEN), *SETTLED):
+            for forms in FORMS:
+                yield text.format(*forms, a=a, b=b), a, b, {"a": a, "b": b}.get(answer, answer)
+
+
+def written(path: Path, rows: Sequence[Sequence[str]], *, header: Sequence[str] = HEADER, delimiter: str = ",") -> Path:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter).writerows([header, *rows])
+    path.write_bytes(text.getvalue().encode())
+    return path
+
+
+def checked(*paths: Path, complete_pairs: bool = False, mapped: Sequence[str] = ()) -> Checked:
+    return check(read_tables(paths, mapped), complete_pairs=complete_pairs)
+
+
+def reasons(done: Checked) -> dict[str, tuple[str, str]]:
+    return {str(reject.source_row): (reject.rule, reject.reason) for reject in done.rejects}
+
+
+HE = ("The farmer met the nurse on the ferry while he was reading.", "farmer", "nurse", "both")
+SHE = ("The farmer met the nurse on the ferry while she was reading.", "farmer", "nurse", "both")
+
+
+@pytest.mark.slow
+def test_forty_pairs_of_a_researcher_reach_readers_models_and_the_hub(tmp_path: Path) -> None:
+    written(tmp_path / "mine.csv", list(own_rows()), delimiter=";")
+    (tmp_path / "mine.csv").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "mine.csv").read_bytes())
+
+    def done(*words: object, **more: str | Path | None) -> CompletedProcess[str]:
+        return run("-m", "biasboard", *words, cwd=tmp_path, status=0, **more)  # type: ignore[arg-type]
+
+    built = done("build", "synthbias", "--source", "csv", "--input", "mine.csv", "--out", "d", "--licence", "CC0-1.0")
+    assert "mine.csv: 80 rows, separated by semicolons; sentence from 'Sentence'," in built.stderr
+    assert "total: 80 rows; rejects: none; flags: none" in built.stdout
+    manifest = read_manifest(tmp_path / "d")
+    assert {entry.config: entry.n_items for entry in manifest.splits} == {"type1": 40, "type2": 40}
+    assert list(problems(tmp_path / "d")) == []
+
+    written(tmp_path / "lint.csv", list(own_rows()), header=("sample", "occ_1", "occ_2", "answer"))
+    lint = done("build", "synthbias", "lint", "lint.csv")
+    assert "80 sentences, 40 minimal pairs in 1 file: 0 errors" in lint.stdout
+    plan = done("build", "synthbias", "annotate", "plan", "d", "--state", "state")
+    assert "in 40 pairs" in plan.stdout
+    done("run", "--dataset", "d", "--backend", "baseline", "--model", "last-mentioned", "--out", "runs")
+    assert {read_result(folder).signature.dataset for folder in finished_runs(tmp_path / "runs")} == {"synthbias-own"}
+    with serving() as hub:
+        done("publish", "d", "--repo", "acme/own", **variables(hub, tmp_path / "home", WRITER))
+        assert {"README.md", "rejects.parquet"} <= hub.repositories["acme/own"].log()[0].files.keys()
+
+
+def test_a_missing_side_is_rejected_or_written_where_its_case_is_certain(tmp_path: Path) -> None:
+    cases = {
+        "The farmer met the nurse at noon, and the goat followed {} home.": None,
+        "The farmer met the nurse at the lake and praised {} work.": ("her", "his"),
+        "The farmer met the nurse at the lake and praised {} for it.": ("her", "him"),
+        "The farmer saw the nurse at the lake and took the coat for {}.": ("his", "hers"),
+        "The farmer met the nurse at the lake and then washed {}.": ("himself", "herself"),
+        "The farmer met the nurse at the lake and gave {} food.": None,
+    }
+    rows = [(text.format((forms or ("her",))[0]), "farmer", "nurse", "ambiguous") for text, forms in cases.items()]
+    path = written(tmp_path / "mine.csv", rows)
+    assert [reject.rule for reject in checked(path).rejects] == ["unpaired"] * len(rows)
+    done = checked(path, complete_pairs=True)
+    assert [reject.rule for reject in done.rejects] == ["unsettled_case"] * 2
+    for (text, forms), (source, *_) in zip(cases.items(), rows, strict=True):
+        if forms is not None:
+            (swapped,) = [item for item in done.items if item.sentence == text.format(forms[1])]
+            (own,) = [item for item in done.items if item.sentence == source]
+            assert (swapped.flags, own.flags) == (("swapped_pronoun",), ())
+            assert (swapped.pair_id, swapped.source_row) == (own.pair_id, own.source_row)
+
+
+def test_every_row_is_an_item_or_a_reject_with_its_reason(tmp_path: Path) -> None:
+    other = "The farmer saw the nurse at the lake when {} was rowing."
+    rows: list[Sequence[str]] = [
+        HE,
+        SHE,
+        (HE[0].replace("he was", "he  was").replace("ferry", "ferry\r\n"), *HE[1:]),
+        (SHE[0].replace(" while", ", while"), *SHE[1:]),
+        ("", "", "", ""),
+        (other.format("he"), "farmer", "nurse", "nurse"),
+        (other.format("she"), "farmer", "nurse", "the Farmer"),
+        ("The farmer fed the pilot while she was reading the paper.", "farmer", "pilot", "pilot"),
+        ("The farmer fed the nurse while she was reading the paper.", "farmer", "nurse", "clerk"),
+        ("The farmer fed the nurse while she was reading the paper.", "farmer", "nurse", ""),
+        ("The farmer fed\u202e the nurse while she was reading the paper.", "farmer", "nurse", "nurse"),
+        ("The farmer left",),
+        ("The farmer took the nurse to the lake and then fed him.", "farmer", "nurse", "either", ""),
+        ("The farmer took the nurse to the lake and then fed hers.", "farmer", "nurse", "either"),
+    ]
+    path = written(tmp_path / "mine.csv", rows)
+    done = checked(path)
+    assert [item.source_row for item in done.items] == ["mine.csv:2", "mine.csv:3"]
+    assert {where: rule for where, (rule, _) in reasons(done).items()} == {
+        "mine.csv:4": "repeated_text",
+        "mine.csv:6": "repeated_wording",
+        "mine.csv:8": "unpaired",
+        "mine.csv:9": "unpaired",
+        "mine.csv:10": "unknown_occupation",
+        "mine.csv:11": "wrong_answer",
+        "mine.csv:12": "wrong_answer",
+        "mine.csv:13": "broken_row",
+        "mine.csv:14": "broken_row",
+        "mine.csv:15": "not_minimal_pair",
+        "mine.csv:16": "not_minimal_pair",
+    }
+    assert reasons(done)["mine.csv:6"][1] == "repeats mine.csv:2 apart from capitals and punctuation"
+    assert "mine.csv:9, has another type or answer" in reasons(done)["mine.csv:8"][1]
+    assert "U+202E" in reasons(done)["mine.csv:13"][1]
+
+
+def test_peculiarities_of_form_are_flags(tmp_path: Path) -> None:
+    text = "The farmer hadn\u2019t met the nurse at the half-empty bar before he sang."
+    sides = [
+        (text, *HE[1:]),
+        (text.replace("he sang", "she sang"), *HE[1:]),
+        ("The farmer fed the nurse while he sang", *HE[1:]),
+    ]
+    done = checked(
+        written(tmp_path / "mine.csv", [*sides, ("The farmer fed the nurse until he slept.", *HE[1:])]),
+        complete_pairs=True,
+    )
+    assert [item.flags for item in done.items] == [("non_ascii",), ("non_ascii",), (), ("swapped_pronoun",)]
+    assert [reject.rule for reject in done.rejects] == ["one_sentence"]
+
+
+def test_several_files_are_one_dataset_and_items_name_their_file(tmp_path: Path) -> None:
+    first = written(tmp_path / "a.csv", [HE])
+    second = written(tmp_path / "b.csv", [SHE, [HE[0].upper(), *HE[1:]], HE], delimiter="\t")
+    done = checked(first, second)
+    assert [item.source_row for item in done.items] == ["a.csv:2", "b.csv:2"]
+    assert reasons(done)["b.csv:4"] == ("repeated_text", "repeats a.csv:2")
+    made = draft(read_tables([first, second], []), complete_pairs=False, licence=None, limit=None, mapped=[])
+    assert [source.name for source in made.sources] == ["a.csv", "b.csv"]
+    assert made.publish_refusal is not None
+
+
+def test_rows_that_share_a_pair_differ_in_the_pronoun_alone(tmp_path: Path) -> None:
+    late = (SHE[0].replace("ferry", "train"), *SHE[1:])
+    rows = [("1", *HE), ("1", *late)]
+    done = checked(written(tmp_path / "mine.csv", rows, header=("ID", *HEADER)), complete_pairs=True)
+    assert done.items == ()
+    assert Counter(reject.rule for reject in done.rejects) == {"not_minimal_pair": 2}
+
+
+def test_a_text_that_must_not_be_shared_is_not_shown(tmp_path: Path) -> None:
+    path = written(tmp_path / "mine.csv", [HE, SHE])
+    digests = packed([SHE[0]])
+    done = check(read_tables([path], []), complete_pairs=False, published=frozenset([digests]))
+    assert done.items == ()
+    assert {(reject.rule, reject.candidate) for reject in done.rejects} == {("published_text", "")}
+
+
+@pytest.mark.parametrize(
+    ("header", "mapped"),
+    [
+        (("TEXT", "Person 1", "person_2", "Referent"), ()),
+        (("sample", "occ_1", "occ_2", "my answer"), ("answer=My Answer",)),
+        (("Comment", "a", "b", "c"), ("sentence=Comment", "answer=c")),
+    ],
+)
+def test_columns_are_found_by_name_or_mapped(header: Sequence[str], mapped: Sequence[str], tmp_path: Path) -> None:
+    assert len(checked(written(tmp_path / "mine.csv", [HE, SHE], header=header), mapped=mapped).items) == 2
+
+
+def test_the_first_occupation_of_an_open_published_row_is_no_answer(tmp_path: Path) -> None:
+    rows = [("type1", text, *names[:2]) for text, *names in (HE, SHE)]
+    path = written(tmp_path / "mine.csv", rows, header=("type", "sample", "occ_1", "occ_2"))
+    assert [item.referent for item in checked(path, mapped=["answer=occ_1"]).items] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("content", "mapped", "message"),
+    [
+        (b"", (), "is empty; give a CSV file whose first line"),
+        (b"sentence,answer\n", (), "has a header and no rows; add a row"),
+        (b"a,b\n1,2\n", (), r"has no column for the sentence, but 'a', 'b'; name it: --map sentence=COLUMN"),
+        (b"text,b\n1,2\n", (), r"has no column for the answer .* but 'text', 'b'; name one: --map answer=COLUMN"),
+        (b"text,text,answer\n1,2,3\n", (), r"has 2 columns named 'text' \(sentence\); rename all but one"),
+        (b"\xff\xfea\x00", (), "is UTF-16; save it as CSV UTF-8"),
+        (b"PK\x03\x04", (), "is a spreadsheet or an archive"),
+        (b'"text,answer\n', (), "its first line is not CSV"),
+        (b"text,answer\n1,2\n", ("reply=x",), "--map reply=x: is not COLUMN=HEADING with a column out of sentence"),
+        (b"text,answer\n1,2\n", ("answer=x",), "--map answer=x: no file has this heading"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_line(
+    content: bytes, mapped: Sequence[str], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.csv").write_bytes(content)
+    with pytest.raises((ConfigError, DataError), match=message) as error:
+        read_tables([tmp_path / "mine.csv"], mapped)
+    assert "\n" not in str(error.value)
+
+
+def test_what_a_spreadsheet_adds_is_read(tmp_path: Path) -> None:
+    lines = ["sep=;", *(";".join(row) for row in (HEADER, HE, SHE)), ";;;", ""]
+    (tmp_path / "mine.csv").write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    done = checked(tmp_path / "mine.csv")
+    assert [item.source_row for item in done.items] == ["mine.csv:3", "mine.csv:4"]
+    assert done.rejects == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--source", "csv"), "error: --source csv needs --input: a CSV file"),
+        (("--complete-pairs",), "error: --map, --complete-pairs and --licence are for the csv source alone"),
+        (("--source", "csv", "--input", "mine.csv", "--seed", "1"), "error: --seed, --per-cell and --near-duplicates"),
+        (("--source", "csv", "--input", "none.csv"), "error: --input none.csv: no such file; give a CSV file"),
+        (("--source", "csv", "--input", "mine.csv", "--input", "mine.csv"), "error: --input mine.csv: another file"),
+    ],
+)
+def test_wrong_options_are_one_line(options: Sequence[str], message: str, tmp_path: Path) -> None:
+    written(tmp_path / "mine.csv", [HE, SHE])
+    done = run("-m", "builders.synthbias", *options, cwd=tmp_path, status=1)
+    assert done.stderr.startswith(message), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_what_was_rejected_is_told_and_nothing_left_is_one_line(tmp_path: Path) -> None:
+    written(tmp_path / "mine.csv", [HE, SHE, (HE[0].replace("ferry", "train"), *HE[1:])])
+    options = ("-m", "builders.synthbias", "--source", "csv", "--input", "mine.csv", "--out", "d")
+    done = run(*options, cwd=tmp_path, status=0)
+    assert "  rejected mine.csv:4, unpaired: has 'he', and no row has the other pronoun" in done.stdout
+    (reject,) = read_rows(tmp_path / "d" / "rejects.parquet", Reject)
+    assert reject.candidate == HE[0].replace("ferry", "train")
+    written(tmp_path / "mine.csv", [HE])
+    done = run(*options, "--overwrite", cwd=tmp_path, status=1)
+    assert "error: --source csv: no minimal pair is left of 1 rows (1 unpaired); the first, mine.csv:2," in done.stderr
