@@ -44,9 +44,12 @@ def json_schema(document_type: type[Document]) -> dict[str, JsonValue]:
 
 
 def main() -> None:
-    """Write all files."""
+    """Write all files; a shape whose code has none yet gets its first."""
     for document_type, path in contract.schema_paths().items():
-        strict_json.write(Path(__file__).parents[1] / path, json_schema(document_type))
+        file = Path(__file__).parents[1] / path
+        strict_json.write(
+            file.with_suffix(".schema.json") if file.suffix == ".py" else file, json_schema(document_type)
+        )
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "tasks.labels": {".", "statistics", "tasks"},
         "tasks.images": {".", "tasks.labels"},
         "tasks.instructions": {".", "tasks"},
+        "tasks.own_questions": {".", "statistics", "tasks"},
         "models": {"."},
         "harnesses": {"."},
         "stores": {"."},

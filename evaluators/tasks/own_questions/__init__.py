@@ -1,0 +1,16 @@
+"""Questions with options of their own, such as a researcher's: is everybody answered alike, and what is preferred?
+
+From item to metrics::
+
+    question, options, right answer, stereotyped option, group
+        │  own_question_task: one request for each place of an option, or one with the whole options
+        v
+    mean distribution over the options            ordered_options, lettered_answers
+        │  own_question_table: the roles of the options (right, stereotyped, neutral)
+        v
+    own_question_metrics: accuracy by group, gap, worst group; stereotype rate, bias scores; places that are preferred
+"""
+
+from biasboard.ground.plugins import search_path
+
+__path__ = search_path(__name__, __path__)

@@ -1,0 +1,157 @@
+"""Asks a question with options of its own, or which of several texts is likelier.
+
+The prompts are our own. With letters, each option stands in each place once: k options take k requests, in which a
+preference for a place favours none. Without letters the options are whole continuations, which have no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.baseline import Facts
+from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.tasks.lettered_answers import read_answer
+from evaluators.tasks.ordered_options import read_orders
+from evaluators.tasks.own_questions.own_question_table import ROLES, OwnQuestionTable
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Normalisation
+from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
+
+_LETTERS = "ABCDEFGH"[:MOST_OPTIONS]
+_WHICH_TEXT = "Which of these is more likely?"
+"""Question about items without one, whose options are whole texts."""
+_LETTERED = "{context}{question}\n{options}\n"
+
+_PROMPTS = (
+    Prompt(
+        id="letters-v1",
+        template=_LETTERED + "Answer:",
+        options=(" {letter}",),
+        scoring="option_logprob",
+        requires="option_logprobs",
+        description="Lettered options, each of them in each place once.",
+    ),
+    Prompt(
+        id="letters-generate-v1",
+        template=_LETTERED + "Answer with the letter of one option.\nAnswer:",
+        options=("{letter}",),
+        scoring="generation",
+        requires="generation",
+        description="As letters-v1, answered in text; for models without log-probabilities.",
+        max_tokens=16,
+        temperature=0.0,
+        stop=("\nA.", "\nQuestion:"),
+    ),
+    Prompt(
+        id="whole-v1",
+        template="{context}{question}\nAnswer:",
+        options=(" {option}",),
+        scoring="option_logprob",
+        requires="option_logprobs",
+        description="The whole options as continuations of the question; without a question, each option as a text.",
+        chat=False,
+    ),
+)
+
+_read_once = lru_cache(maxsize=8192)(read_answer)
+
+
+class OwnQuestionTask(Task):
+    """A task that reads a distribution over the options of a question."""
+
+    name = "own_question"
+    version = "1.0"
+    item_shape = "own_question"
+    prompts: Mapping[str, Prompt] = {prompt.id: prompt for prompt in _PROMPTS}
+
+    def requests(self, item: OwnQuestion, prompt: Prompt) -> Sequence[Request]:
+        """Return the request with whole options, or one for each rotation of lettered options."""
+        facts = self.baseline_facts(self.facts(item))
+        context = "" if item.context is None else f"{item.context}\n"
+        if prompt.id == "whole-v1":
+            text = f"{context}{item.question}\nAnswer:" if item.question is not None else context.rstrip("\n")
+            lead = " " if text else ""
+            return [
+                ChoiceRequest(
+                    prompt=text,
+                    options=tuple(f"{lead}{option}" for option in item.options),
+                    outcomes=item.options,
+                    facts=facts,
+                )
+            ]
+        requests: list[Request] = []
+        for first in range(len(item.options)):
+            offered = (*item.options[first:], *item.options[:first])
+            # Not str.format on the whole: a context may hold braces.
+            lines = "\n".join(f"{letter}. {option}" for letter, option in zip(_LETTERS, offered, strict=False))
+            values = {"{context}": context, "{question}": item.question or _WHICH_TEXT, "{options}": lines}
+            text = _filled(prompt.template, values)
+            if prompt.max_tokens is None:
+                letters = tuple(f" {letter}" for letter in _LETTERS[: len(offered)])
+                requests.append(ChoiceRequest(prompt=text, options=letters, outcomes=offered, facts=facts))
+            else:
+                requests.append(
+                    GenerateRequest(
+                        prompt=text,
+                        max_tokens=prompt.max_tokens,
+                        temperature=prompt.temperature or 0.0,
+                        stop=prompt.stop or (),
+                        outcomes=offered,
+                        facts=facts,
+                    )
+                )
+        return requests
+
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the option of each role, as far as they are known, and the first option."""
+        roles = {role: facts.groups[role] for role in ROLES if role in facts.groups}
+        return {**roles, "first": facts.groups["first"], **({} if facts.target is None else {"answer": facts.target})}
+
+    def facts(self, item: OwnQuestion) -> ItemFacts:
+        """Return the right answer, the groups, and the options with a role."""
+        groups = {
+            "category": item.category,
+            "group": item.group,
+            "first": item.options[0],
+            **{role: getattr(item, role) for role in ROLES},
+        }
+        return ItemFacts(
+            cluster=item.cluster,
+            pair_id=None,
+            target=item.answer,
+            reference=item.answer,
+            groups={name: value for name, value in groups.items() if value is not None},
+        )
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Average the distributions over the places of the options, in the order of the first request."""
+        return read_orders(exchanges, exchanges[0].outcomes, normalisation, _read_once)
+
+    def table(self, records: Sequence[Record]) -> OwnQuestionTable:
+        """Return records as arrays."""
+        return OwnQuestionTable.of(records)
+
+    def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
+        """Return True where the right answer is the most probable option, False where it is not, None where it ties."""
+        table = self.table(records)
+        shares = table.share_of("answer")
+        return [
+            None if not scored or target is None or 0 < share < 1 else bool(share == 1)
+            for scored, target, share in zip(
+                table.scored.tolist(), (record.target for record in records), shares.tolist(), strict=True
+            )
+        ]
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    """Fill the slots of a template one after another from its beginning, so that no value is taken for a slot."""
+    parts, rest = [], template
+    for slot, value in values.items():
+        before, _, rest = rest.partition(slot)
+        parts += [before, value]
+    return "".join([*parts, rest])
+
+
+TASK = OwnQuestionTask()
