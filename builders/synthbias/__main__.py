@@ -15,7 +15,8 @@ from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import Report, steps
 from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, run_line, target_folder
 from builders.dataset.output import Draft, write_dataset
-from builders.synthbias import BUILDER, embedded, own_csv, own_sentences, published, winobias
+from builders.dataset.own_csv import read_tables
+from builders.synthbias import BUILDER, embedded, own_sentences, published, winobias
 from builders.synthbias.cards import count_pairs
 from builders.synthbias.generation import generated
 from schemas.documents.dataset import Manifest
@@ -117,7 +118,7 @@ def build(
 def _own(
     paths: Sequence[Path], mapped: Sequence[str], *, complete_pairs: bool, licence: str | None, limit: int | None
 ) -> Draft[CoreferenceItem]:
-    tables = own_csv.read_tables(paths, mapped)
+    tables = read_tables(own_sentences.FORM, paths, mapped)
     for table in tables:
         typer.echo(table.told, err=True)
     return own_sentences.draft(tables, complete_pairs=complete_pairs, licence=licence, limit=limit, mapped=mapped)

@@ -15,6 +15,7 @@ from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card
 from builders.dataset.licences import OPEN_LICENCES, UNKNOWN, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
+from builders.dataset.own_csv import Form, Row, Table
 from builders.dataset.protected import digests_of, holds_protected
 from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
 from builders.synthbias import PROTECTED
@@ -35,13 +36,29 @@ from builders.synthbias.minimal_pairs import (
     split_of,
     take_pairs,
 )
-from builders.synthbias.own_csv import Row, Table
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, gender_of_pronoun, occupations
 
 BUILDER_VERSION = "1.0"
 DATASET_VERSION = "1.0.0"
+
+FORM = Form(
+    columns={
+        "sentence": ("sentence", "text", "sample"),
+        "pronoun": ("pronoun",),
+        "occupation1": ("occupation1", "occ1", "person1", "firstoccupation", "firstperson", "occupation"),
+        "occupation2": ("occupation2", "occ2", "person2", "secondoccupation", "secondperson", "person"),
+        "answer": ("answer", "referent", "correctanswer", "antecedent"),
+        "type": ("type", "sampletype", "sentencetype"),
+        "pair": ("pair", "pairid", "pairnumber", "id", "itemid", "item"),
+    },
+    needed=(
+        (("sentence",), "the sentence"),
+        (("answer", "type"), "the answer (whom the pronoun means) nor the type"),
+    ),
+    what="sentences",
+)
 
 WRONG_ANSWER = Rule(
     name="wrong_answer",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import cast
 
+from builders.dataset.csv_records import fault_of, records_of, wrong_bytes_of
 from builders.synthbias.checks.catalogue import REFUSED, Reading, finding_of, sentences_to_build
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
 from builders.synthbias.mentions import mentions_in
@@ -19,17 +17,6 @@ NEEDED_COLUMNS = ("sample", "occ_1", "occ_2")
 REMEDY = "use data/synthbias_data.csv of https://github.com/apple/ml-synthbias as it was published"
 
 _LABELS = {"True": "pro", "False": "anti", "ambiguous": "ambiguous"}
-_BYTE_ORDER_MARK = "\ufeff"
-
-
-class CsvRecord(NamedTuple):
-    """A record of a CSV text, or a line that is not CSV."""
-
-    line: int
-    end: int
-    """Last line of the record."""
-    fields: list[str]
-    fault: str | None
 
 
 def read_rows(
@@ -110,44 +97,3 @@ def _sentence(row: Mapping[str, str], line: int, where: str) -> Sentence:
         line=line,
         id=where,
     )
-
-
-def records_of(text: str, delimiter: str = ",") -> Iterator[CsvRecord]:
-    """Yield the records of a CSV text, continuing after lines that are not CSV."""
-    lines = list(io.StringIO(text.removeprefix(_BYTE_ORDER_MARK), newline=""))
-    start = 0
-    while start < len(lines):
-        reader = csv.reader(islice(lines, start, None), delimiter=delimiter, strict=True)
-        first = start
-        try:
-            for fields in reader:
-                end = start + reader.line_num
-                if fields:
-                    yield CsvRecord(first + 1, end, fields, None)
-                first = end
-            return
-        except csv.Error as error:
-            # An unclosed quotation mark swallows the rows after it, so that reading resumes at the next line.
-            yield CsvRecord(first + 1, first + 1, [], f"is not CSV ({error})")
-            start = first + 1
-
-
-def fault_of(record: CsvRecord, n_columns: int, wrong_bytes: Mapping[int, str]) -> str | None:
-    """Return what is wrong with a record; None if it has a field for each column and its lines are UTF-8."""
-    if len(record.fields) != n_columns:
-        return f"has {len(record.fields)} fields, the header {n_columns}"
-    for line in range(record.line, record.end + 1) if wrong_bytes else ():
-        if line in wrong_bytes:
-            return f"byte {wrong_bytes[line]} is not UTF-8"
-    return None
-
-
-def wrong_bytes_of(raw: bytes) -> dict[int, str]:
-    """Return the first byte that is not UTF-8 in each line that has one, by line number."""
-    wrong = {}
-    for number, line in enumerate(raw.split(b"\n"), 1):
-        try:
-            line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            wrong[number] = f"{line[error.start]:#04x}"
-    return wrong

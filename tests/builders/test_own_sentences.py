@@ -12,9 +12,9 @@ from subprocess import CompletedProcess
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
+from builders.dataset.own_csv import read_tables
 from builders.dataset.protected import packed
-from builders.synthbias.own_csv import read_tables
-from builders.synthbias.own_sentences import Checked, check, draft
+from builders.synthbias.own_sentences import FORM, Checked, check, draft
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
@@ -68,7 +68,7 @@ def written(path: Path, rows: Sequence[Sequence[str]], *, header: Sequence[str] 
 
 
 def checked(*paths: Path, complete_pairs: bool = False, mapped: Sequence[str] = ()) -> Checked:
-    return check(read_tables(paths, mapped), complete_pairs=complete_pairs)
+    return check(read_tables(FORM, paths, mapped), complete_pairs=complete_pairs)
 
 
 def reasons(done: Checked) -> dict[str, tuple[str, str]]:
@@ -188,7 +188,7 @@ def test_several_files_are_one_dataset_and_items_name_their_file(tmp_path: Path)
     done = checked(first, second)
     assert [item.source_row for item in done.items] == ["a.csv:2", "b.csv:2"]
     assert reasons(done)["b.csv:4"] == ("repeated_text", "repeats a.csv:2")
-    made = draft(read_tables([first, second], []), complete_pairs=False, licence=None, limit=None, mapped=[])
+    made = draft(read_tables(FORM, [first, second], []), complete_pairs=False, licence=None, limit=None, mapped=[])
     assert [source.name for source in made.sources] == ["a.csv", "b.csv"]
     assert made.publish_refusal is not None
 
@@ -204,7 +204,7 @@ def test_rows_that_share_a_pair_differ_in_the_pronoun_alone(tmp_path: Path) -> N
 def test_a_text_that_must_not_be_shared_is_not_shown(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.csv", [HE, SHE])
     digests = packed([SHE[0]])
-    done = check(read_tables([path], []), complete_pairs=False, published=frozenset([digests]))
+    done = check(read_tables(FORM, [path], []), complete_pairs=False, published=frozenset([digests]))
     assert done.items == ()
     assert {(reject.rule, reject.candidate) for reject in done.rejects} == {("published_text", "")}
 
@@ -247,7 +247,7 @@ def test_a_file_that_cannot_be_read_is_one_line(
 ) -> None:
     (tmp_path / "mine.csv").write_bytes(content)
     with pytest.raises((ConfigError, DataError), match=message) as error:
-        read_tables([tmp_path / "mine.csv"], mapped)
+        read_tables(FORM, [tmp_path / "mine.csv"], mapped)
     assert "\n" not in str(error.value)
 
 

@@ -10,21 +10,26 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed, printable
+from builders.dataset.csv_records import CsvRecord, fault_of, records_of, wrong_bytes_of
 from builders.dataset.inputs import read_file
-from builders.synthbias.checks.catalogue import CATALOGUE
-from builders.synthbias.published_csv import CsvRecord, fault_of, records_of, wrong_bytes_of
+from builders.dataset.output import Rule
 from schemas.documents.dataset import Reject
 
-COLUMNS: Mapping[str, Sequence[str]] = {
-    "sentence": ("sentence", "text", "sample"),
-    "pronoun": ("pronoun",),
-    "occupation1": ("occupation1", "occ1", "person1", "firstoccupation", "firstperson", "occupation"),
-    "occupation2": ("occupation2", "occ2", "person2", "secondoccupation", "secondperson", "person"),
-    "answer": ("answer", "referent", "correctanswer", "antecedent"),
-    "type": ("type", "sampletype", "sentencetype"),
-    "pair": ("pair", "pairid", "pairnumber", "id", "itemid", "item"),
-}
-"""Names of the columns, and the headings by which each is found, the likeliest first, as :func:`_spelling` has them."""
+BROKEN_ROW = Rule(name="broken_row", description="can be read: as many fields as the header, and UTF-8")
+
+
+class Form(NamedTuple):
+    """The columns that a kind of file has."""
+
+    columns: Mapping[str, Sequence[str]]
+    """Names of the columns, and the headings by which each is found, the likeliest first, without case, spaces and
+    signs."""
+    needed: Sequence[tuple[Sequence[str], str]]
+    """Columns of which one is needed, with a phrase for them."""
+    what: str
+    """Noun in the plural for what a file holds, such as ``sentences``."""
+
+
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 _EXCEL_SEPARATOR = re.compile(r"\ufeff?\"?sep=([,;\t])\"?\r?\n")
 """First line by which a spreadsheet names the separator."""
@@ -57,10 +62,11 @@ class Table(NamedTuple):
     """Which columns are taken for what, on one line."""
 
 
-def read_tables(paths: Sequence[Path], mapped: Sequence[str]) -> list[Table]:
+def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> list[Table]:
     """Read files.
 
     Args:
+        form: Their columns.
         paths: Files, no two of one name, since items name their file.
         mapped: Headings that the user names, each as ``COLUMN=HEADING``.
 
@@ -68,13 +74,13 @@ def read_tables(paths: Sequence[Path], mapped: Sequence[str]) -> list[Table]:
         ConfigError: a mapping is no such text, or no file has its heading.
         DataError: a file is missing, is no CSV file in UTF-8, or lacks a column.
     """
-    headings = [_mapping(text) for text in mapped]
+    headings = [_mapping(form, text) for text in mapped]
     for number, path in enumerate(paths):
         if path.name in {earlier.name for earlier in paths[:number]}:
             raise ConfigError(
                 f"--input {path}: another file is named {path.name}, and items name their file; rename it"
             )
-    tables = [_read(path, headings) for path in paths]
+    tables = [_read(form, path, headings) for path in paths]
     for column, heading in headings:
         if not any(_key(table.headings.get(column, "")) == _key(heading) for table in tables):
             raise ConfigError(
@@ -84,17 +90,17 @@ def read_tables(paths: Sequence[Path], mapped: Sequence[str]) -> list[Table]:
     return tables
 
 
-def _mapping(text: str) -> tuple[str, str]:
+def _mapping(form: Form, text: str) -> tuple[str, str]:
     column, equals, heading = text.partition("=")
-    if not equals or not heading.strip() or column not in COLUMNS:
-        raise ConfigError(f"--map {text}: is not COLUMN=HEADING with a column out of {', '.join(COLUMNS)}")
+    if not equals or not heading.strip() or column not in form.columns:
+        raise ConfigError(f"--map {text}: is not COLUMN=HEADING with a column out of {', '.join(form.columns)}")
     return column, heading.strip()
 
 
-def _read(path: Path, mapped: Sequence[tuple[str, str]]) -> Table:
+def _read(form: Form, path: Path, mapped: Sequence[tuple[str, str]]) -> Table:
     if not path.is_file():
         fault = "is a folder" if path.is_dir() else "no such file"
-        raise DataError(f"--input {path}: {fault}; give a CSV file of your sentences")
+        raise DataError(f"--input {path}: {fault}; give a CSV file of your {form.what}")
     name = path.name
     if not name.isprintable():
         raise DataError(f"--input {printable(name)}: the name is no plain text, and items name their file; rename it")
@@ -113,10 +119,10 @@ def _read(path: Path, mapped: Sequence[tuple[str, str]]) -> Table:
         fault = f"its first line {header.fault}" if header and header.fault else "is empty"
         raise DataError(f"--input {path}: {fault}; give a CSV file whose first line names the columns")
     heads = [" ".join(field.split()) for field in header.fields]
-    headings = _headings(heads, mapped, path)
+    headings = _headings(form, heads, mapped, path)
     rows, rejects = _rows(records, heads, headings, name, wrong_bytes_of(raw))
     if not rows and not rejects:
-        raise DataError(f"--input {path}: has a header and no rows; add a row for each sentence")
+        raise DataError(f"--input {path}: has a header and no rows; add a row for each of your {form.what}")
     return Table(
         name=name,
         sha256=hashlib.sha256(raw).hexdigest(),
@@ -136,7 +142,7 @@ def _separator(text: str) -> tuple[str, bool]:
     return max(_SEPARATORS, key=header.count), False
 
 
-def _headings(heads: Sequence[str], mapped: Sequence[tuple[str, str]], path: Path) -> dict[str, str]:
+def _headings(form: Form, heads: Sequence[str], mapped: Sequence[tuple[str, str]], path: Path) -> dict[str, str]:
     """Return the heading of each column that a file has.
 
     Raises:
@@ -145,19 +151,18 @@ def _headings(heads: Sequence[str], mapped: Sequence[tuple[str, str]], path: Pat
     by_key = {_key(head): head for head in reversed(heads) if head}
     loosely = {_spelling(head): head for head in reversed(heads) if head}
     found = {}
-    for column, spellings in COLUMNS.items():
+    for column, spellings in form.columns.items():
         named = (by_key.get(_key(heading)) for name, heading in mapped if name == column)
         head = next(filter(None, (*named, *map(loosely.get, spellings))), None)
         if head is not None:
             found[column] = head
     shown = listed([f"'{printable(head, most=40)}'" for head in heads], most=_MOST_SHOWN)
-    if "sentence" not in found:
-        raise DataError(f"--input {path}: has no column for the sentence, but {shown}; name it: --map sentence=COLUMN")
-    if not {"answer", "type"} & found.keys():
-        raise DataError(
-            f"--input {path}: has no column for the answer (whom the pronoun means) nor the type, but {shown}; "
-            "name one: --map answer=COLUMN"
-        )
+    for columns, phrase in form.needed:
+        if not found.keys() & {*columns}:
+            one = "it" if len(columns) == 1 else "one"
+            raise DataError(
+                f"--input {path}: has no column for {phrase}, but {shown}; name {one}: --map {columns[0]}=COLUMN"
+            )
     for column, head in found.items():
         if heads.count(head) > 1:
             raise DataError(
@@ -193,8 +198,7 @@ def _rows(
             rows.append(Row(where, of_columns))
         else:
             # A row that cannot be read is not shown: it could hold a text that must not be shared.
-            broken = CATALOGUE["broken_row"].name
-            rejects.append(Reject(candidate="", source_row=where, rule=broken, reason=fault))
+            rejects.append(Reject(candidate="", source_row=where, rule=BROKEN_ROW.name, reason=fault))
     return rows, rejects
 
 
