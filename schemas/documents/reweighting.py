@@ -70,6 +70,8 @@ class Reweighting(Document):
                 yield f"{name}: has {len(getattr(self, name))} entries, and there are {n} classes; fit the rules again"
         if len(set(self.classes)) < n:
             yield f"classes: {n} columns have {len(set(self.classes))} names; give each column its own"
+        if self.weights and all(weight == 0 for weight in self.weights):
+            yield "weights: all are 0, which leaves no class; fit the rules again"
         if self.has_integer_classes:
             for index, name in enumerate(self.classes):
                 if not re.fullmatch(r"-?[0-9]+", name):

@@ -35,7 +35,7 @@ def checked_probabilities(probabilities: npt.ArrayLike, n_classes: int | None = 
 
     Raises:
         ValueError: it is not a table of numbers, has no rows or the wrong number of columns, a value is missing,
-            infinite or negative, or a row is all zeros.
+            infinite or negative, or a row is all zeros or has an infinite sum.
     """
     try:
         values = np.asarray(probabilities, dtype=np.float64)
@@ -83,6 +83,10 @@ def first_fault(values: FloatArray) -> Fault | None:
     if len(empty):
         problem, remedy = "has nothing but zeros", "leave it out, since it says nothing about any class"
         return Fault(int(empty[0]), None, problem, remedy)
+    with np.errstate(over="ignore"):
+        too_large = np.flatnonzero(np.isinf(values.sum(axis=1)))
+    if len(too_large):
+        return Fault(int(too_large[0]), None, "has a sum that is too large for a number", "give probabilities")
     return None
 
 

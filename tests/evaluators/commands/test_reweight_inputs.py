@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -130,6 +132,102 @@ def test_a_fault_of_arrays_is_told(tmp_path: Path, arrays: Mapping[str, Any], me
     made_arrays: dict[str, Any] = {name: np.array(values) for name, values in arrays.items()}
     np.savez(path, **made_arrays)
     assert error("evaluate", path).startswith(f"{path}: {message}")
+
+
+def npy(values: Any) -> bytes:
+    content = io.BytesIO()
+    np.lib.format.write_array(content, np.array(values), allow_pickle=False)
+    return content.getvalue()
+
+
+def header(*shape: int, descr: str = "<f8") -> bytes:
+    content = io.BytesIO()
+    np.lib.format.write_array_header_1_0(content, {"descr": descr, "fortran_order": False, "shape": shape})
+    return content.getvalue()
+
+
+SHARES = [[0.5, 0.25], [0.25, 0.75]]
+P, L, X = "probabilities.npy", "labels.npy", "x.npy"
+MEMBERS: dict[str, tuple[dict[str, bytes], str]] = {
+    "a huge shape": ({P: header(10**9, 1000)}, "array 'probabilities.npy' should have the shape (1000000000, 1000)"),
+    "more than an index": ({P: header(10**18, 10**9)}, "array 'probabilities.npy' should have the shape"),
+    "a negative shape": ({P: header(-2, -2) + bytes(32)}, "array 'probabilities.npy' should have the shape (-2, -2)"),
+    "cut data": ({P: npy(SHARES)[:-8]}, "array 'probabilities.npy' should have the shape (2, 2), and its data has 24"),
+    "data after the end": ({P: npy(SHARES) + b"x"}, "array 'probabilities.npy' should have the shape (2, 2)"),
+    "a shape beside the rows": ({P: npy(SHARES), X: header(10**12)}, "array 'x.npy' should have the shape"),
+    "a text": ({P: npy(SHARES), "readme.txt": b"hello"}, "holds 'readme.txt', which is no array"),
+    "no ending": ({P: npy(SHARES), "probabilities": npy(SHARES)}, "holds 'probabilities', which is no array"),
+    "a path upwards": ({P: npy(SHARES), "../../x.npy": npy([1, 2])}, "holds '../../x.npy', which is no array"),
+    "an absolute path": ({P: npy(SHARES), "/x.npy": npy([1, 2])}, "holds '/x.npy', which is no array"),
+    "a folder": ({P: npy(SHARES), "folder/": b""}, "holds 'folder/', which is no array"),
+    "control characters": ({P: npy(SHARES), "a\x1b[31m": b""}, "holds 'a\\x1b[31m', which is no array"),
+    "complex numbers": ({P: npy([[0.5j, 0.5], [1, 0]])}, "array 'probabilities.npy' holds values of type complex128"),
+    "complex labels": ({P: npy(SHARES), L: npy([1j, 2])}, "array 'labels.npy' holds values of type complex128"),
+    "dates": ({P: npy(np.ones((2, 2), "M8[D]"))}, "array 'probabilities.npy' holds values of type datetime64[D]"),
+    "date labels": (
+        {P: npy(SHARES), L: npy(np.ones(2, "M8[D]"))},
+        "array 'labels.npy' holds values of type datetime64",
+    ),
+    "durations": ({P: npy(np.ones((2, 2), "m8[s]"))}, "array 'probabilities.npy' holds values of type timedelta64[s]"),
+    "fields": ({P: npy(np.ones(2, "f8,f8"))}, "array 'probabilities.npy' holds values of type [('f0', '<f8'), ('f1'"),
+    "raw bytes": ({P: npy(SHARES), X: npy(np.zeros(2, "V8"))}, "array 'x.npy' holds values of type |V8"),
+    "nothing": ({P: b""}, "not a readable NPZ file of plain arrays"),
+    "no header": ({P: b"\x93NUMPY\x01\x00\x10\x00" + b"{" * 16}, "not a readable NPZ file of plain arrays"),
+    "nested brackets": (
+        {P: b"\x93NUMPY\x01\x00\x88\x13" + b"(" * 5000},
+        "not a readable NPZ file of plain arrays",
+    ),
+    "a long header": (
+        {P: b"\x93NUMPY\x02\x00\x20\x4e\x00\x00" + b" " * 20000},
+        "not a readable NPZ file of plain arrays",
+    ),
+    "another version": ({P: b"\x93NUMPY\x09\x00"}, "array 'probabilities.npy' has format version (9, 0)"),
+    "no member": ({}, "has no array 'probabilities'; have: none"),
+    "1e308": ({P: npy([[1e308, 1e308], [1, 0]]), L: npy([0, 1])}, "row 1 (the first row is row 1): the row has a sum"),
+    "zeros": ({P: npy(np.zeros((2, 2))), L: npy([0, 1])}, "row 1 (the first row is row 1): the row has nothing but"),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_strange_member_of_an_npz_file_is_one_line(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "shares.npz"
+    members, message = MEMBERS[name]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for member, content in members.items():
+            file.writestr(member, content)
+    assert error("evaluate", path, "--file-format", "npz").startswith(f"{path}: {message}")
+
+
+def test_a_file_that_unpacks_to_more_than_may_be_read_is_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "shares.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        file.writestr(P, npy(SHARES))
+    # The directory at the end says what is unpacked; this one says 4 GB of 160 bytes.
+    content = path.read_bytes()
+    place = content.rindex(b"PK\x01\x02") + 24
+    path.write_bytes(content[:place] + b"\xf0\xff\xff\xff" + content[place + 4 :])
+    said_so = f"{path}: its arrays have 4,294,967,280 bytes, and 1,073,741,824 may be read; give fewer rows"
+    assert error("evaluate", path).startswith(said_so)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_array_that_stands_twice_in_an_npz_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "shares.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        for _ in range(2):
+            file.writestr(P, npy(SHARES))
+    assert error("evaluate", path) == f"{path}: '{P}' stands in it several times; keep one"
+
+
+def test_weights_that_are_all_zero_are_no_rules(tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "a.csv", made())
+    said("fit", rows, "--out", tmp_path / "rules.json")
+    rules = json.loads((tmp_path / "rules.json").read_text(encoding="utf-8"))
+    rules["weights"] = [0.0 for _ in rules["weights"]]
+    (tmp_path / "rules.json").write_text(json.dumps(rules), encoding="utf-8")
+    message = error("apply", rows, "--rules", tmp_path / "rules.json", "--out", tmp_path / "b.csv")
+    assert "weights: all are 0, which leaves no class; fit the rules again" in message
+    assert not (tmp_path / "b.csv").exists()
 
 
 def test_arrays_of_objects_are_never_unpickled(tmp_path: Path) -> None:

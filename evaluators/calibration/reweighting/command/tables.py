@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import csv
 import io
+import lzma
+import math
+import re
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground import plain_text
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.calibration.reweighting.array_checks import LEAST_CLASSES
@@ -32,6 +38,16 @@ from evaluators.calibration.reweighting.command.rows import (
 from schemas.files import arrow_files
 
 _N_SHOWN = 60
+# 134 million numbers: a small file can be unpacked to more than any memory holds.
+_MOST_BYTES = 2**30
+_MEMBER = re.compile(r"[^/\\:\0]+\.npy")
+# The kinds of NumPy's types: whether, integers, and floats.
+_NUMBERS = "biuf"
+_NPZ_ERRORS = (
+    *(ValueError, OSError, EOFError, KeyError, RuntimeError, SyntaxError, TypeError, MemoryError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
+"""What zipfile and NumPy raise for a broken file; the headers of arrays are parsed as Python."""
 _DELIMITERS = ",;\t"
 # Names of columns that number the rows; "Unnamed: 0" is how pandas reads back an unnamed index.
 _NO_CLASS = {"", "id", "idx", "index", "row", "unnamed: 0"}
@@ -143,17 +159,18 @@ def _read_npz(choice: InputChoice) -> Table:
     if not zipfile.is_zipfile(path):
         raise DataError(f"{path}: is no NPZ file, or a part of one; write it again")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        reason = (str(error).splitlines() or ["no message"])[0]
+        with zipfile.ZipFile(path) as file:
+            _check_members(path, file)
+        with np.load(path, allow_pickle=False) as loaded:
+            arrays = {name: loaded[name] for name in loaded.files}
+    except _NPZ_ERRORS as error:
+        reason = plain_text.one_line(error)
         raise DataError(f"{path}: not a readable NPZ file of plain arrays: {reason}; write it again") from error
     if PROBABILITIES not in arrays:
         raise DataError(f"{path}: has no array '{PROBABILITIES}'; have: {listed(list(arrays)) or 'none'}")
-    try:
-        probabilities = np.asarray(arrays.pop(PROBABILITIES), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{path}: array '{PROBABILITIES}' holds no numbers ({error}); give floats") from error
+    if (kind := arrays[PROBABILITIES].dtype).kind not in _NUMBERS:
+        raise DataError(f"{path}: array '{PROBABILITIES}' holds no numbers ({kind}); give floats")
+    probabilities = np.asarray(arrays.pop(PROBABILITIES), dtype=np.float64)
     if probabilities.ndim != 2:
         raise DataError(
             f"{path}: array '{PROBABILITIES}' has the shape {probabilities.shape}; give one row per item and one "
@@ -173,6 +190,49 @@ def _read_npz(choice: InputChoice) -> Table:
     columns |= {LABELS: named[LABELS]} if LABELS in named else {}
     classes = tuple(named[CLASSES]) if CLASSES in named else None
     return Table(columns, LABELS, _row_from_1, probabilities, classes, are_sorted=True)
+
+
+def _check_members(path: Path, file: zipfile.ZipFile) -> None:
+    """Check what an NPZ file says that it holds, before any array is read: names, sizes, and kinds of values.
+
+    Raises:
+        DataError: a member is no plain array of numbers or texts, or has not the size that its header says.
+        ValueError: the header of a member cannot be read, as one of ``_NPZ_ERRORS``.
+    """
+    members = file.infolist()
+    if (twice := first_twice([member.filename for member in members])) is not None:
+        raise DataError(f"{path}: '{plain_text.printable(twice)}' stands in it several times; keep one")
+    n_bytes = sum(member.file_size for member in members)
+    if n_bytes > _MOST_BYTES:
+        raise DataError(
+            f"{path}: its arrays have {n_bytes:,} bytes, and {_MOST_BYTES:,} may be read; give fewer rows or columns"
+        )
+    for member in members:
+        name = plain_text.printable(member.filename)
+        if not _MEMBER.fullmatch(member.filename):
+            raise DataError(f"{path}: holds '{name}', which is no array; write it again with numpy.savez")
+        with file.open(member) as opened:
+            version = np.lib.format.read_magic(opened)
+            # The third version differs in names of fields alone, which no plain array has.
+            read = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }.get(version)
+            if read is None:
+                raise DataError(f"{path}: array '{name}' has format version {version}; write it again with numpy.savez")
+            shape, _, dtype = read(opened)
+            n_stored = member.file_size - opened.tell()
+        if dtype.hasobject:
+            raise ValueError(f"array '{name}' holds objects")
+        if dtype.kind not in f"{_NUMBERS}SU":
+            raise DataError(
+                f"{path}: array '{name}' holds values of type {dtype}; give numbers or texts, dates as texts"
+            )
+        if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != n_stored:
+            raise DataError(
+                f"{path}: array '{name}' should have the shape {plain_text.printable(str(shape))}, and its data has "
+                f"{n_stored:,} bytes; write it again"
+            )
 
 
 def _row_from_1(row: int) -> str:
