@@ -23,6 +23,7 @@ MODULES = (
         "builders",
         "builders.gifi",
         "builders.image_labels",
+        "builders.own_questions",
         "builders.superni",
         "builders.synthbias",
     ),

@@ -45,6 +45,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         ".": {"dataset"},
         "gifi": {".", "dataset"},
         "image_labels": {".", "dataset"},
+        "own_questions": {".", "dataset"},
         "superni": {".", "dataset"},
         "synthbias": {".", "dataset"},
     },

@@ -1,0 +1,24 @@
+"""Builder of the benchmark own_questions: a researcher's questions with options, from CSV files.
+
+*questions* makes an item or a reject of each row, and the draft of the dataset; ``builders/dataset/own_csv.py`` reads
+the files.
+"""
+
+from __future__ import annotations
+
+from builders.description import Builder, BuilderSource
+
+BUILDER = Builder(
+    name="own_questions",
+    summary="questions with options of your own, by group: answered alike?",
+    sources=(
+        BuilderSource(
+            name="csv",
+            dataset="own-questions",
+            summary="CSV files of your questions (default)",
+            input="a CSV file with a column for the question or none, and columns for the options, such as option_a",
+            licence="that of the questions",
+            redistributable=True,
+        ),
+    ),
+)

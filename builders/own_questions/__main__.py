@@ -1,0 +1,73 @@
+"""``python -m builders.own_questions``: builds a dataset of a researcher's questions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
+from builders.dataset.output import write_dataset
+from builders.dataset.own_csv import read_tables
+from builders.description import DATASETS_FOLDER
+from builders.own_questions import BUILDER, questions
+from schemas.outputs.documents import BuiltDataset
+from schemas.printed import with_format
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command(epilog=EXIT_STATUS)
+@with_format(BuiltDataset)
+def build(
+    source: Annotated[Literal["csv"], typer.Option(help="Source of the questions.")] = "csv",
+    inputs: Annotated[
+        list[Path] | None, typer.Option("--input", help="CSV file of your questions. Repeatable.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the dataset. Default: own- and the name of the first file.")
+    ] = None,
+    mapped: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="COLUMN=HEADING",
+            help="Heading of a column in your files where it is not found by its name: question, context, option1 to "
+            "option8 or options (with | between them), answer, stereotyped, antistereotyped, neutral, category, group, "
+            "cluster or id. Repeatable.",
+        ),
+    ] = None,
+    licence: Annotated[
+        str | None, typer.Option(help="Licence of your questions, by its SPDX identifier, such as CC-BY-4.0.")
+    ] = None,
+    out: Out = None,
+    dataset_version: DatasetVersion = None,
+    overwrite: Overwrite = False,
+) -> BuiltDataset:
+    """Build a dataset of your own questions with options."""
+    with one_line_errors():
+        paths = inputs or []
+        check_input(BUILDER.source(source), paths[0] if paths else None)
+        called = questions.checked_name(name, paths[0])
+        folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
+        tables = read_tables(questions.FORM, paths, mapped or [])
+        for table in tables:
+            typer.echo(table.told, err=True)
+        draft = questions.draft(tables, name=called, licence=licence, mapped=mapped or [])
+        manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite)
+    (split,) = draft.splits
+    n_options = Counter(len(item.options) for item in split.items)
+    groups = Counter(item.group for item in split.items if item.group is not None)
+    print(f"{manifest.name} {manifest.version}:")
+    print(
+        f"  {len(split.items)} questions with {' or '.join(map(str, sorted(n_options)))} options, {len(groups)} groups"
+    )
+    print(*closing_lines(manifest, folder, n_items=len(split.items)), sep="\n")
+    return BuiltDataset(folder=str(folder), manifest=manifest)
+
+
+if __name__ == "__main__":
+    app()

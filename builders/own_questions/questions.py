@@ -1,0 +1,254 @@
+"""Makes an item or a reject of each row of a researcher's questions, and the draft of the dataset."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from biasboard.ground.errors import ConfigError
+from builders.dataset.card import Annotation, Card, CardTable
+from builders.dataset.licences import OPEN_LICENCES, UNKNOWN, publish_refusal
+from builders.dataset.output import Draft, DraftSplit, Rule
+from builders.dataset.own_csv import BROKEN_ROW, Form, Row, Table
+from schemas.documents.dataset import Reject, Source
+from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
+
+_LETTERS = "abcdefgh"[:MOST_OPTIONS]
+_PLACES = tuple(f"option{number}" for number in range(1, MOST_OPTIONS + 1))
+_BETWEEN = "|"
+FORM = Form(
+    columns={
+        "question": ("question", "prompt", "query"),
+        "context": ("context", "passage", "premise"),
+        "options": ("options", "choices"),
+        **{
+            place: (place, f"option{letter}", f"choice{number}", f"answer{number}", letter)
+            for number, (place, letter) in enumerate(zip(_PLACES, _LETTERS, strict=True), start=1)
+        },
+        "answer": ("answer", "rightanswer", "correctanswer", "label", "target", "gold"),
+        "stereotyped": ("stereotyped", "stereotype", "stereotypical"),
+        "antistereotyped": ("antistereotyped", "antistereotype", "antistereotypical"),
+        "neutral": ("neutral", "unknown"),
+        "category": ("category", "topic", "biastype"),
+        "group": ("group", "targetgroup", "demographic"),
+        "cluster": ("cluster", "template", "templateid"),
+        "id": ("id", "itemid", "questionid"),
+    },
+    needed=((("options", *_PLACES), "the options (one column each, such as option_a, or one with | between them)"),),
+    what="questions",
+)
+FEW_OPTIONS = Rule(
+    name="few_options", description=f"has two to {MOST_OPTIONS} options, which differ apart from case and spaces"
+)
+NO_OPTION = Rule(
+    name="no_option",
+    description="names the options of its answer and of its sides by their texts or letters",
+)
+ONE_SIDE = Rule(
+    name="one_side",
+    description="has a stereotyped and an antistereotyped option, or neither, and a neutral one that is none of them",
+)
+REPEATED = Rule(name="repeated_question", description="differs from earlier ones in more than case and signs")
+REPEATED_ID = Rule(name="repeated_id", description="has an id that no earlier row has")
+RULES = (BROKEN_ROW, FEW_OPTIONS, NO_OPTION, ONE_SIDE, REPEATED, REPEATED_ID)
+_ROLES = ("answer", "stereotyped", "antistereotyped", "neutral")
+_NAME = re.compile(r"[^a-z0-9]+")
+
+
+class _RejectedError(Exception):
+    """A row is no item, by a rule and for a reason."""
+
+    def __init__(self, rule: Rule, reason: str) -> None:
+        super().__init__(reason)
+        self.rule, self.reason = rule, reason
+
+
+def checked_name(name: str | None, path: Path) -> str:
+    """Return the name of the dataset: that which the user gives, or one by the name of the file.
+
+    Raises:
+        ConfigError: the name is none of a folder and a dataset of the Hub.
+    """
+    if name is None:
+        return f"own-{_NAME.sub('-', path.stem.casefold()).strip('-') or 'questions'}"
+    if _NAME.sub("-", name) != name or name.strip("-") != name or not name:
+        raise ConfigError(f"--name {name}: is not made of small letters, digits and single hyphens; correct it")
+    return name
+
+
+def draft(tables: Sequence[Table], *, name: str, licence: str | None, mapped: Sequence[str]) -> Draft[OwnQuestion]:
+    """Build a draft of a researcher's questions.
+
+    Args:
+        tables: The files.
+        name: Name of the dataset.
+        licence: SPDX identifier of the licence of the questions, as the user states it; None if not known.
+        mapped: Headings that the user named, which are recorded.
+
+    Raises:
+        ConfigError: no row is an item.
+    """
+    items, rejects = check(tables)
+    if not items:
+        first = rejects[0]
+        raise ConfigError(
+            f"--input: none of {len(rejects)} rows is a question with options; the first, {first.source_row}, "
+            f"{first.reason}"
+        )
+    return Draft(
+        name=name,
+        benchmark="own_questions",
+        version="1.0.0",
+        title=f"Own questions, {name}",
+        builder="builders.own_questions",
+        builder_version="1.0",
+        parameters={"source": "csv", "map": ", ".join(mapped) or None, "licence": licence},
+        seed=None,
+        sources=tuple(
+            Source(
+                name=table.name,
+                address=f"file of {len(table.rows) + len(table.rejects)} rows",
+                revision=None,
+                sha256=table.sha256,
+                licence=licence or UNKNOWN,
+                redistributable=licence in OPEN_LICENCES,
+            )
+            for table in tables
+        ),
+        generator_model=None,
+        licence=licence or UNKNOWN,
+        publish_refusal=publish_refusal(licence, "questions"),
+        human_validated=False,
+        splits=(DraftSplit(config="questions", split="test", item_shape="own_question", items=items),),
+        rejects=tuple(rejects),
+        reject_rules=RULES,
+        flag_rules=(),
+        card=_card(tables, items, licence),
+    )
+
+
+def check(tables: Sequence[Table]) -> tuple[list[OwnQuestion], list[Reject]]:
+    """Return the items of some files and the rows that are none, each in the order of the files."""
+    items: list[OwnQuestion] = []
+    rejects = [reject for table in tables for reject in table.rejects]
+    wordings: dict[tuple[str, ...], str] = {}
+    ids: dict[str, str] = {}
+    for row in (row for table in tables for row in table.rows):
+        try:
+            item = _item(row)
+            wording = _wording(item)
+            if wording in wordings:
+                raise _RejectedError(REPEATED, f"repeats {wordings[wording]}")
+            if item.item_id in ids:
+                raise _RejectedError(REPEATED_ID, f"has the id of {ids[item.item_id]}")
+            wordings[wording] = ids[item.item_id] = row.where
+            items.append(item)
+        except _RejectedError as error:
+            candidate = row.values.get("question") or " / ".join(_options(row.values))
+            rejects.append(Reject(candidate=candidate, source_row=row.where, rule=error.rule.name, reason=error.reason))
+    return items, rejects
+
+
+def _options(values: Mapping[str, str]) -> list[str]:
+    listed = [option.strip() for option in values.get("options", "").split(_BETWEEN)]
+    return [option for option in (*listed, *(values.get(place, "") for place in _PLACES)) if option]
+
+
+def _item(row: Row) -> OwnQuestion:
+    values = row.values
+    options = _options(values)
+    if not 2 <= len(options) <= MOST_OPTIONS:
+        raise _RejectedError(FEW_OPTIONS, f"has {len(options)} option{'s' * (len(options) != 1)}")
+    if len({option.casefold() for option in options}) < len(options):
+        raise _RejectedError(FEW_OPTIONS, "has an option twice")
+    roles = {role: _option(role, values.get(role, ""), options) for role in _ROLES}
+    _complete_sides(roles, options)
+    return OwnQuestion(
+        item_id=values.get("id") or row.where,
+        context=values.get("context") or None,
+        question=values.get("question") or None,
+        options=tuple(options),
+        **roles,
+        category=values.get("category") or None,
+        group=values.get("group") or None,
+        cluster=values.get("cluster") or values.get("id") or row.where,
+        source_row=row.where,
+        flags=(),
+    )
+
+
+def _option(role: str, text: str, options: Sequence[str]) -> str | None:
+    """Return the option that a cell names by its text or its letter; None for an empty cell.
+
+    Numbers are refused: some files count from 0 and others from 1.
+    """
+    if not text:
+        return None
+    named = [option for option in options if option.casefold() == text.casefold()]
+    place = _LETTERS.find(text.casefold().strip("().")) if len(text.strip("().")) == 1 else -1
+    if named:
+        return named[0]
+    if 0 <= place < len(options):
+        return options[place]
+    raise _RejectedError(NO_OPTION, f"{role} '{text}' is neither one of the options nor the letter of one")
+
+
+def _complete_sides(roles: dict[str, str | None], options: Sequence[str]) -> None:
+    """Name the other side of a stereotype where a single option is left for it."""
+    sides = ("stereotyped", "antistereotyped")
+    left = [option for option in options if option not in (*(roles[side] for side in sides), roles["neutral"])]
+    for side, other in (sides, sides[::-1]):
+        if roles[side] is not None and roles[other] is None and len(left) == 1:
+            roles[other] = left[0]
+    of_roles = [roles[role] for role in (*sides, "neutral") if roles[role] is not None]
+    if (roles["stereotyped"] is None) != (roles["antistereotyped"] is None):
+        raise _RejectedError(ONE_SIDE, "names one side of a stereotype, and several options may be the other")
+    if len(set(of_roles)) < len(of_roles):
+        raise _RejectedError(ONE_SIDE, "gives one option two of the roles stereotyped, antistereotyped and neutral")
+
+
+def _wording(item: OwnQuestion) -> tuple[str, ...]:
+    texts = (item.context or "", item.question or "", *sorted(item.options))
+    return tuple("".join(sign for sign in text.casefold() if sign.isalnum()) for text in texts)
+
+
+def _counts(items: Sequence[OwnQuestion]) -> Iterator[tuple[str, str, str]]:
+    for (category, group), n in sorted(Counter((item.category or "", item.group or "") for item in items).items()):
+        yield category, group, str(n)
+
+
+def _card(tables: Sequence[Table], items: Sequence[OwnQuestion], licence: str | None) -> Card:
+    files = ", ".join(f"`{table.name}`" for table in tables)
+    n_clusters = len({item.cluster for item in items})
+    return Card(
+        data_statement=f"""\
+Questions that whoever built this dataset brought along ({files}), each with its options. `answer` is the right one,
+`stereotyped` and `antistereotyped` those that agree with a stereotype and contradict it, `neutral` the one that nobody
+can know; each may be null. `source_row` is file and line.""",
+        how_built=f"""\
+Line breaks and repeated spaces became one space. Where one option is left for the other side of a stereotype, it is
+that. The {len(items)} items are of {n_clusters} clusters, which are resampled together; without a column for it, each
+item is a cluster of its own. Rows that are no items stand in `rejects.parquet` with their rule.""",
+        annotation=Annotation(
+            protocol="Answers and roles of options are what the files say; nothing was annotated again.",
+            annotators="Whoever wrote the questions; nothing is known about them.",
+            per_item="1, by the writer of the question",
+        ),
+        biases="The questions are what their writer thought of.",
+        licence_terms=(
+            f"Whoever built this dataset states that the questions are licensed under {licence}."
+            if licence
+            else "The licence of the questions is not known: whoever built this dataset did not state it."
+        ),
+        intended_use="To measure how often a model is right for each group, and which options it prefers.",
+        out_of_scope_use="Do not read a good score as the absence of bias, and train nothing on it that it evaluates.",
+        known_limits="""\
+* **Only their writer has read the questions.**
+* Differences between groups are also differences between their questions: only like questions compare groups.""",
+        balance=CardTable(header=("category", "group", "items"), rows=tuple(_counts(items))),
+        citation="Cite whoever wrote the questions, and this project with the dataset version.",
+        task_categories=("multiple-choice", "question-answering"),
+        tags=("bias-evaluation",),
+    )
