@@ -1,4 +1,4 @@
-"""Makes untrusted texts safe to print, and invisible characters in names visible.
+"""Makes untrusted texts safe to print and to open in a spreadsheet, and invisible characters in names visible.
 
 ``str.isprintable`` decides what is escaped: it is False for control characters, for those that reverse the direction of
 writing, for line breaks, and for every space except U+0020.
@@ -6,8 +6,29 @@ writing, for line breaks, and for every space except U+0020.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_PROTECTED = re.compile(r"'+[=+\-@\t\r]")
+
+
+def protected(cell: str) -> str:
+    """Return a cell of a CSV file as it is written, so that no spreadsheet takes it for a formula.
+
+    An apostrophe goes before a cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return;
+    :func:`unprotected` removes exactly that one.
+
+    >>> protected("=1+1"), protected("'=1+1"), protected("the nurse")
+    ("'=1+1", "''=1+1", 'the nurse')
+    """
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def unprotected(cell: str) -> str:
+    """Return a cell as it was before :func:`protected`."""
+    return cell[1:] if _PROTECTED.match(cell) else cell
 
 
 def escaped(text: str) -> str:

@@ -1,14 +1,9 @@
-"""Reads and writes CSV files whose cells no spreadsheet interprets as formulas.
-
-A cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return is written with an apostrophe in front,
-and exactly that apostrophe is removed on reading.
-"""
+"""Reads and writes CSV files whose cells no spreadsheet interprets as formulas."""
 
 from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -16,10 +11,8 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
+from biasboard.ground.plain_text import protected, unprotected
 from schemas.documents.base import Text
-
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_PROTECTED = re.compile(r"'+[=+\-@\t\r]")
 
 CORRECT_LINE = "correct the line, or take the file from a backup"
 
@@ -33,20 +26,6 @@ class Row(NamedTuple):
     """File, and line on which the row ends, for messages."""
     cells: dict[str, str]
     """Cells by column."""
-
-
-def protected(cell: str) -> str:
-    """Return a cell as it is written.
-
-    >>> protected("=1+1"), protected("'=1+1"), protected("the nurse")
-    ("'=1+1", "''=1+1", 'the nurse')
-    """
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def unprotected(cell: str) -> str:
-    """Return a cell as it was before :func:`protected`."""
-    return cell[1:] if _PROTECTED.match(cell) else cell
 
 
 def render(columns: Sequence[str], rows: Iterable[Sequence[str]], *, heading: bool = True) -> str:

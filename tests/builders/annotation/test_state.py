@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.plain_text import protected, unprotected
 from builders.synthbias.annotation.annotated import AnnotatedDataset
-from builders.synthbias.annotation.safe_csv import protected, read_rows, render, unprotected
+from builders.synthbias.annotation.safe_csv import read_rows, render
 from builders.synthbias.annotation.state import State, pseudonyms, read_state, write_state
 from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Answer, Question, Vote, standing_votes
 from tests.builders.annotation.made_votes import BALLOTS, active, votes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import zipfile
@@ -217,6 +218,21 @@ def test_an_array_that_stands_twice_in_an_npz_file_is_refused(tmp_path: Path) ->
         for _ in range(2):
             file.writestr(P, npy(SHARES))
     assert error("evaluate", path) == f"{path}: '{P}' stands in it several times; keep one"
+
+
+def test_no_written_cell_is_a_formula_and_each_is_read_as_it_was(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.csv", tmp_path / "b.csv"
+    ids = ("=cmd|' /C calc'!A0", "@SUM(A1)", "+x", "-x", "\tx", "-3", "7" * 5000, "plain")
+    rows = [f'"{name}",{"=a" if place % 2 else "-1"},0.7,{place / 10}\n' for place, name in enumerate(ids)]
+    path.write_text(f"id,label,p_=a,p_-1\n{''.join(rows)}", encoding="utf-8")
+    said("fit", path, "--out", tmp_path / "rules.json")
+    said("apply", path, "--rules", tmp_path / "rules.json", "--out", out)
+    with out.open(encoding="utf-8", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [row["id"] for row in written] == [f"'{name}" for name in ids[:5]] + ["-3", "7" * 5000, "plain"]
+    assert {row["label"] for row in written} == {"'=a", "-1"}, "a number is no formula"
+    before, after = (figures(name)["classes"] for name in (path, out))
+    assert [(one["label"], one["n_rows"]) for one in after] == [(one["label"], one["n_rows"]) for one in before]
 
 
 def test_weights_that_are_all_zero_are_no_rules(tmp_path: Path) -> None:

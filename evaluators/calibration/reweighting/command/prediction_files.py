@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from biasboard.ground.columns import FloatArray
+from biasboard.ground.plain_text import protected
 from evaluators.calibration.reweighting.command.rows import (
     CLASSES,
     LABELS,
@@ -20,13 +22,21 @@ from evaluators.calibration.reweighting.command.rows import (
     share_names,
 )
 
+_WHOLE = re.compile(r"-?[0-9]+")
+
 
 def _write_csv(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*rows.columns, PREDICTED, *share_names(rows.classes)])
-    writer.writerows(zip(*rows.columns.values(), predicted, *shares.T.tolist(), strict=True))
+    heading = (*rows.columns, PREDICTED, *share_names(rows.classes))
+    for row in (heading, *zip(*rows.columns.values(), predicted, *shares.T.tolist(), strict=True)):
+        writer.writerow([_cell(value) for value in row])
     path.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+def _cell(value: object) -> object:
+    """Return a value as a cell that is no formula; classes are often called -1 and 1, which are none."""
+    return protected(value) if isinstance(value, str) and not _WHOLE.fullmatch(value) else value
 
 
 def _write_parquet(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:

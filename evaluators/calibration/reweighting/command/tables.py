@@ -108,7 +108,7 @@ def _read_csv(choice: InputChoice) -> Table:
     lines: list[int] = []
     cells: list[list[str]] = []
     try:
-        names = [name.strip() for name in next(reader, [])]
+        names = [plain_text.unprotected(name.strip()) for name in next(reader, [])]
         _check_names(path, names)
         for row in reader:
             if row and len(row) != len(names):
@@ -118,7 +118,7 @@ def _read_csv(choice: InputChoice) -> Table:
                 )
             if row:  # Many programs leave an empty line at the end.
                 lines.append(reader.line_num)
-                cells.append(row)
+                cells.append(list(map(plain_text.unprotected, row)))
     except csv.Error as error:
         raise DataError(f"{path}: line {reader.line_num}: {error}; correct the line") from error
     columns: dict[str, Sequence[object]] = {name: [row[index] for row in cells] for index, name in enumerate(names)}
