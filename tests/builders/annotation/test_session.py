@@ -258,6 +258,7 @@ def test_nonsense_is_refused_in_words(body: Any, client: Client, tmp_path: Path)
 @pytest.mark.slow
 def test_a_flood_is_not_read(client: Client) -> None:
     assert client.post("vote", b"x" * (MOST_BYTES + 1))[0] == 413
+    assert client.post("vote", b"x", Content_Length="9" * 5000)[0] == 413
 
 
 @pytest.mark.slow
