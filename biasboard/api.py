@@ -63,10 +63,10 @@ def build(
     *,
     out: PathLike | None = None,
     source: str | None = None,
-    input: PathLike | None = None,
+    input: PathLike | Sequence[PathLike] | None = None,
     limit: int | None = None,
     overwrite: bool = False,
-    **more: str | int | bool | PathLike | None,
+    **more: str | int | bool | PathLike | Sequence[str] | None,
 ) -> Path:
     """Build a dataset, as the command ``biasboard build`` does.
 
@@ -74,10 +74,10 @@ def build(
         benchmark: Name of the builder.
         out: Dataset folder; None for ``out/datasets/NAME``.
         source: Source of the texts; None for the embedded one.
-        input: File or folder to read the source from.
+        input: File or folder to read the source from; several if the source reads several.
         limit: Largest number of items; None for all.
         overwrite: True to replace a dataset that is already in the folder.
-        **more: Other options of the builder by name, such as ``seed``.
+        **more: Other options of the builder by name, such as ``seed``; a list repeats an option.
 
     Returns:
         The dataset folder.
@@ -94,9 +94,10 @@ def build(
     options = {"out": out, "source": source, "input": input, "limit": limit, "overwrite": overwrite, **more}
     arguments = []
     for name, value in options.items():
-        if value is not None and value is not False:
-            # Joined by an equals sign, because a value may begin with a dash.
-            arguments.append(f"--{name.replace('_', '-')}" + ("" if value is True else f"={value!s}"))
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            if one is not None and one is not False:
+                # Joined by an equals sign, because a value may begin with a dash.
+                arguments.append(f"--{name.replace('_', '-')}" + ("" if one is True else f"={one!s}"))
     built = call(builder_application(benchmark), arguments)
     if not isinstance(built, BuiltDataset):
         raise ConfigError(f"builder '{benchmark}' returns no dataset; return a BuiltDataset from its command")

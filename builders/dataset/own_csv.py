@@ -36,6 +36,8 @@ _EXCEL_SEPARATOR = re.compile(r"\ufeff?\"?sep=([,;\t])\"?\r?\n")
 _QUOTED = re.compile(r'"[^"]*"')
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 _SAVE = "save it as CSV UTF-8"
+_QUOTE = "put quotation marks around a value that holds the separator"
+_COMPLETE = "write a separator for each empty value too"
 _MOST_SHOWN = 12
 
 
@@ -83,10 +85,8 @@ def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> lis
     tables = [_read(form, path, headings) for path in paths]
     for column, heading in headings:
         if not any(_key(table.headings.get(column, "")) == _key(heading) for table in tables):
-            raise ConfigError(
-                f"--map {column}={heading}: no file has this heading, or another one of the same column comes first; "
-                f"{'; '.join(table.told for table in tables)}"
-            )
+            told = "; ".join(table.told for table in tables)
+            raise ConfigError(f"--map {column}={heading}: no file has this heading to be read as {column}; {told}")
     return tables
 
 
@@ -156,7 +156,9 @@ def _headings(form: Form, heads: Sequence[str], mapped: Sequence[tuple[str, str]
         head = next(filter(None, (*named, *map(loosely.get, spellings))), None)
         if head is not None:
             found[column] = head
-    shown = listed([f"'{printable(head, most=40)}'" for head in heads], most=_MOST_SHOWN)
+    shown = listed([f"'{printable(head, most=40)}'" for head in heads if head], most=_MOST_SHOWN)
+    if len(heads) == 1:
+        shown += f" alone (values are separated by {listed([f'{name}s' for name in _SEPARATORS.values()], most=3)})"
     for columns, phrase in form.needed:
         if not found.keys() & {*columns}:
             one = "it" if len(columns) == 1 else "one"
@@ -187,7 +189,8 @@ def _rows(
         while len(fields) > len(heads) and not fields[-1]:
             fields.pop()
         fault = record.fault or fault_of(record._replace(fields=fields), len(heads), wrong_bytes)
-        fault = f"{fault}; {_SAVE}" if fault and "UTF-8" in fault else fault
+        if fault is not None and not record.fault:
+            fault += f"; {_QUOTE if len(fields) > len(heads) else _COMPLETE if len(fields) < len(heads) else _SAVE}"
         values = dict(zip(heads, fields, strict=False))
         of_columns = {column: " ".join(values.get(head, "").split()) for column, head in headings.items()}
         if fault is None and (

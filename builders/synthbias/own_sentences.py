@@ -124,8 +124,8 @@ def draft(
         counts = ", ".join(f"{n} {rule}" for rule, n in rules)
         first = checked.rejects[0]
         raise ConfigError(
-            f"--source csv: no minimal pair is left of {len(checked.rejects)} rows ({counts}); the first, "
-            f"{first.source_row}, {first.reason}"
+            f"--source csv: no minimal pair is left; rows rejected: {counts}; the first, {first.source_row}, "
+            f"{first.reason}"
         )
     splits = [split_of(config, checked.items) for config in _CONFIGS]
     kept = take_pairs([split for split in splits if split.items], limit)
@@ -224,7 +224,8 @@ def _sentence(row: Row, table: Table) -> Sentence | Finding:
     named = tuple(dict.fromkeys(mention.text for mention in mentions.occupations))
     given = [_occupation(values[column]) for column in ("occupation1", "occupation2") if values.get(column)]
     if len(given) < 2 and len(named) != 2:
-        reason = f"names {', '.join(named) or 'no occupation of the lexicon'}, not two occupations"
+        have = ", ".join(named) or "none"
+        reason = f"names {have} of the {len(occupations())} occupations, not two; CEO apart, write them in lower case"
         return CATALOGUE["two_occupations"].finding(Sentence(text=values["sentence"], meant=("", "")), reason)
     meant = (given[0], given[1]) if len(given) == 2 else (named[0], named[1])
     if len(given) == 1 and given[0] not in meant:

@@ -11,6 +11,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from biasboard.api import build
 from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.own_csv import read_tables
 from builders.dataset.protected import packed
@@ -143,6 +144,7 @@ def test_every_row_is_an_item_or_a_reject_with_its_reason(tmp_path: Path) -> Non
         ("The farmer fed the nurse while she was reading the paper.", "farmer", "nurse", ""),
         ("The farmer fed\u202e the nurse while she was reading the paper.", "farmer", "nurse", "nurse"),
         ("The farmer left",),
+        (HE[0], " and a goat", *HE[1:]),
         ("The farmer took the nurse to the lake and then fed him.", "farmer", "nurse", "either", ""),
         ("The farmer took the nurse to the lake and then fed hers.", "farmer", "nurse", "either"),
     ]
@@ -159,11 +161,13 @@ def test_every_row_is_an_item_or_a_reject_with_its_reason(tmp_path: Path) -> Non
         "mine.csv:12": "wrong_answer",
         "mine.csv:13": "broken_row",
         "mine.csv:14": "broken_row",
-        "mine.csv:15": "not_minimal_pair",
+        "mine.csv:15": "broken_row",
         "mine.csv:16": "not_minimal_pair",
+        "mine.csv:17": "not_minimal_pair",
     }
     assert reasons(done)["mine.csv:6"][1] == "repeats mine.csv:2 apart from capitals and punctuation"
     assert "mine.csv:9, has another type or answer" in reasons(done)["mine.csv:8"][1]
+    assert "has 1 fields, the header 4; write a separator for each" in reasons(done)["mine.csv:14"][1]
     assert "U+202E" in reasons(done)["mine.csv:13"][1]
 
 
@@ -239,7 +243,12 @@ def test_the_first_occupation_of_an_open_published_row_is_no_answer(tmp_path: Pa
         (b"PK\x03\x04", (), "is a spreadsheet or an archive"),
         (b'"text,answer\n', (), "its first line is not CSV"),
         (b"text,answer\n1,2\n", ("reply=x",), "--map reply=x: is not COLUMN=HEADING with a column out of sentence"),
-        (b"text,answer\n1,2\n", ("answer=x",), "--map answer=x: no file has this heading"),
+        (
+            b"text,answer\n1,2\n",
+            ("answer=x",),
+            "--map answer=x: no file has this heading to be read as answer; mine.csv: 1 ",
+        ),
+        (b"text|answer\n1|2\n", (), r"but 'text\|answer' alone \(values are separated by commas, semicolons, tabs\)"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_line(
@@ -287,4 +296,16 @@ def test_what_was_rejected_is_told_and_nothing_left_is_one_line(tmp_path: Path) 
     assert reject.candidate == HE[0].replace("ferry", "train")
     written(tmp_path / "mine.csv", [HE])
     done = run(*options, "--overwrite", cwd=tmp_path, status=1)
-    assert "error: --source csv: no minimal pair is left of 1 rows (1 unpaired); the first, mine.csv:2," in done.stderr
+    assert (
+        "error: --source csv: no minimal pair is left; rows rejected: 1 unpaired; the first, mine.csv:2," in done.stderr
+    )
+
+
+@pytest.mark.slow
+def test_python_takes_several_files_and_headings(tmp_path: Path) -> None:
+    files = [
+        written(tmp_path / name, [side], header=("Text", "A", "B", "C"))
+        for name, side in (("a.csv", HE), ("b.csv", SHE))
+    ]
+    built = build("synthbias", source="csv", input=files, out=tmp_path / "d", map=["answer=C", "occupation1=A"])
+    assert [source.name for source in read_manifest(built).sources] == ["a.csv", "b.csv"]
