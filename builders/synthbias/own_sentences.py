@@ -23,7 +23,16 @@ from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
 from builders.synthbias.checks.catalogue import CATALOGUE, OWN, OWN_FLAGS, all_findings, findings_in, first_finding
 from builders.synthbias.checks.check import Finding
-from builders.synthbias.checks.sentence import Claims, Collection, PairIndices, SampleType, Sentence, required, words_of
+from builders.synthbias.checks.sentence import (
+    Claims,
+    Collection,
+    PairIndices,
+    SampleType,
+    Sentence,
+    required,
+    word_list,
+    words_of,
+)
 from builders.synthbias.generation.generated import PUBLISHED
 from builders.synthbias.mentions import mentions_in, wording
 from builders.synthbias.minimal_pairs import (
@@ -78,6 +87,9 @@ _TYPES: dict[str, SampleType] = {
     **dict.fromkeys(("type1", "type 1", "1", "open", "ambiguous"), "type1"),
     **dict.fromkeys(("type2", "type 2", "2", "settled", "unambiguous"), "type2"),
 }
+_BEFORE_CLAUSES = word_list(
+    "and but or so as than that because since while when where whereas although if until before after"
+)
 _OPEN_ANSWERS = ("ambiguous", "open", "both", "either", "unclear", "undetermined", "unknown", "none")
 
 
@@ -414,6 +426,8 @@ def case_of_swap(before: str, form: str, after: str) -> PronounCase | None:
         )
     except UnsettledCaseError:
         return None
+    if case == "possessive_dependent" and words_of(before)[-1:] and words_of(before)[-1] in _BEFORE_CLAUSES:
+        return None  # The next word can be the verb: "and his shrank", beside "and his dog barked".
     # As if it were *her*, *his* by itself is read as an object.
     agreed = {"possessive_dependent": "possessive_dependent", "possessive_independent": "accusative"}
     return case if agreed.get(case) == phrase else None
