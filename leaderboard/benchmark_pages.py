@@ -189,6 +189,8 @@ class BenchmarkPages:
     """The task of the Hugging Face Hub to which a model that is asked belongs."""
     command: str = ""
     """Command that scores a model on it, as readers may copy it; empty if that is ``biasboard run`` as for any text."""
+    is_of_own_data: bool = False
+    """True if its questions are those of whoever builds a board, so that a board without results does not miss it."""
     config_names: Mapping[str, str] = field(default_factory=dict)
     """What each config asks, in a few words for laymen, by name of the config; empty if its prompts say all."""
     prompt_names: Mapping[str, str] = field(default_factory=dict)

@@ -53,7 +53,8 @@ PAGES = BenchmarkPages(
             "difference of two shares",
         ),
     ),
-    command="biasboard run --dataset out/datasets/my-questions --backend transformers --model ORG/NAME",
+    command="biasboard run --dataset out/datasets/own-mine --backend transformers --model ORG/NAME",
+    is_of_own_data=True,
     prompt_names={
         "letters-v1": "letters",
         "letters-generate-v1": "letters, answered in text",

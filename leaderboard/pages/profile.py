@@ -136,7 +136,7 @@ def front_table(board: Board, parts: Sequence[Part], explored: frozenset[str] = 
         explored: Permanent links of the results whose answers the site shows; values of others lead to their model.
     """
     shown = {part.profile.benchmark for part in parts}
-    names = {*board.benchmarks, *(pages.name for pages in pages_of_benchmarks())}
+    names = {*board.benchmarks, *(pages.name for pages in pages_of_benchmarks() if not pages.is_of_own_data)}
     return FrontTable(
         groups=tuple(part.group() for part in parts),
         rows=_rows(board, parts, explored),

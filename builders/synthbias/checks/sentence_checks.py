@@ -32,13 +32,13 @@ SOURCE_OTHER_PERSONS = word_list(
 OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
     """
     adult applicant author baby buyer candidate colleague coworker defendant dentist director friend guest homeowner
-    intern kid neighbor owner parent partner passenger patron player reader relative resident speaker stranger suspect
-    tenant toddler tourist user victim worker
+    intern kid neighbor owner parent partner passenger patron player reader relative resident somebody someone speaker
+    stranger suspect tenant toddler tourist user victim worker
     """
 )
 """Words for a single person that sentences of this project must not contain.
 
-Words such as *nobody*, *everyone* and *someone* name no person in particular, and so are none of these.
+A pronoun may mean *someone*, but hardly *nobody* or *everyone*, which are none of these.
 """
 
 PLURAL_PRONOUNS = word_list("they them their theirs themselves themself")
