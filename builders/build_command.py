@@ -10,9 +10,13 @@ from typing import Annotated, TypeAlias
 import typer
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import printable
 from builders.dataset.output import VERSION_FORM, check_target, version_key
 from builders.description import BuilderSource
-from schemas.documents.dataset import Manifest
+from schemas.documents.dataset import Manifest, Reject
+from schemas.folders.dataset_folder import REJECTS
+
+_MOST_REJECTS = 10
 
 Out: TypeAlias = Annotated[
     Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
@@ -90,6 +94,14 @@ def closing_lines(manifest: Manifest, folder: Path, *, n_items: int) -> Iterator
     if manifest.publish_refusal is not None:
         yield f"not for publishing: {manifest.publish_refusal}"
     yield f"written to {folder}"
+
+
+def reject_lines(rejects: Sequence[Reject], folder: Path) -> Iterator[str]:
+    """Yield a line for each of the first rejects of a user's own file: its writer can mend them."""
+    for reject in rejects[:_MOST_REJECTS]:
+        yield f"  rejected {reject.source_row}, {reject.rule}: {printable(reject.reason, most=160)}"
+    if len(rejects) > _MOST_REJECTS:
+        yield f"  ... and {len(rejects) - _MOST_REJECTS} more in {folder / REJECTS}"
 
 
 def run_line(folder: Path) -> str:

@@ -9,7 +9,16 @@ from typing import Annotated, Literal
 import typer
 
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
-from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
+from builders.build_command import (
+    DatasetVersion,
+    Out,
+    Overwrite,
+    check_input,
+    closing_lines,
+    reject_lines,
+    run_line,
+    target_folder,
+)
 from builders.dataset.output import write_dataset
 from builders.dataset.own_csv import read_tables
 from builders.description import DATASETS_FOLDER
@@ -65,7 +74,8 @@ def build(
     print(
         f"  {len(split.items)} questions with {' or '.join(map(str, sorted(n_options)))} options, {len(groups)} groups"
     )
-    print(*closing_lines(manifest, folder, n_items=len(split.items)), sep="\n")
+    print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder, n_items=len(split.items)), sep="\n")
+    print(run_line(folder))
     return BuiltDataset(folder=str(folder), manifest=manifest)
 
 

@@ -11,22 +11,28 @@ import typer
 
 from biasboard.ground.command_line import LazyCommand, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import Report, steps
-from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, run_line, target_folder
+from builders.build_command import (
+    DatasetVersion,
+    Out,
+    Overwrite,
+    check_input,
+    closing_lines,
+    reject_lines,
+    run_line,
+    target_folder,
+)
 from builders.dataset.output import Draft, write_dataset
 from builders.dataset.own_csv import read_tables
 from builders.synthbias import BUILDER, embedded, own_sentences, published, winobias
 from builders.synthbias.cards import count_pairs
 from builders.synthbias.generation import generated
 from schemas.documents.dataset import Manifest
-from schemas.folders.dataset_folder import REJECTS
 from schemas.items.coreference import CoreferenceItem
 from schemas.outputs.documents import BuiltDataset
 from schemas.printed import with_format
 
 SourceName: TypeAlias = Literal["embedded", "synthbias", "winobias", "generated", "csv"]
-_MOST_REJECTS = 10
 
 
 @with_format(BuiltDataset)
@@ -155,11 +161,7 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
         n_orphans = sum(n == 1 for n in Counter(item.pair_id for item in split.items).values())
         yield f"  {split.config}/{split.split}: {len(split.items)} rows, {n_pairs} pairs, {n_orphans} orphans"
     if manifest.parameters["source"] == "csv":
-        # Their writer can mend them, and has no reader of parquet files at hand.
-        for reject in draft.rejects[:_MOST_REJECTS]:
-            yield f"  rejected {reject.source_row}, {reject.rule}: {printable(reject.reason, most=160)}"
-        if len(draft.rejects) > _MOST_REJECTS:
-            yield f"  ... and {len(draft.rejects) - _MOST_REJECTS} more in {folder / REJECTS}"
+        yield from reject_lines(draft.rejects, folder)
     yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
     yield run_line(folder)
 
