@@ -20,5 +20,21 @@ BUILDER = Builder(
             licence="that of the questions",
             redistributable=True,
         ),
+        BuilderSource(
+            name="crows-pairs",
+            dataset="crows-pairs",
+            summary="CrowS-Pairs, as it was published",
+            input="crows_pairs_anonymized.csv of https://github.com/nyu-mll/crows-pairs",
+            licence="CC-BY-SA-4.0",
+            redistributable=True,
+        ),
+        BuilderSource(
+            name="winoqueer",
+            dataset="winoqueer",
+            summary="WinoQueer, or a file of its columns",
+            input="a CSV file with the columns Gender_ID_x, sent_x and sent_y",
+            licence="unknown",
+            redistributable=False,
+        ),
     ),
 )

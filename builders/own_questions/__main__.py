@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -26,18 +26,20 @@ from builders.own_questions import BUILDER, questions
 from schemas.outputs.documents import BuiltDataset
 from schemas.printed import with_format
 
+SourceName: TypeAlias = Literal["csv", "crows-pairs", "winoqueer"]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command(epilog=EXIT_STATUS)
 @with_format(BuiltDataset)
 def build(
-    source: Annotated[Literal["csv"], typer.Option(help="Source of the questions.")] = "csv",
+    source: Annotated[SourceName, typer.Option(help="Source of the questions.")] = "csv",
     inputs: Annotated[
         list[Path] | None, typer.Option("--input", help="CSV file of your questions. Repeatable.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of the dataset. Default: own- and the name of the first file.")
+        str | None,
+        typer.Option(help="Name of the dataset. Default: own- and the name of the first file, or the source."),
     ] = None,
     mapped: Annotated[
         list[str] | None,
@@ -50,7 +52,11 @@ def build(
         ),
     ] = None,
     licence: Annotated[
-        str | None, typer.Option(help="Licence of your questions, by its SPDX identifier, such as CC-BY-4.0.")
+        str | None,
+        typer.Option(
+            help="Licence of the questions, by its SPDX identifier, such as CC-BY-4.0. Default: that of the source, if "
+            "it is known."
+        ),
     ] = None,
     out: Out = None,
     dataset_version: DatasetVersion = None,
@@ -60,12 +66,15 @@ def build(
     with one_line_errors():
         paths = inputs or []
         check_input(BUILDER.source(source), paths[0] if paths else None)
-        called = questions.checked_name(name, paths[0])
+        known = BUILDER.source(source)
+        is_own = source == "csv"
+        called = questions.checked_name(name or (None if is_own else known.dataset), paths[0])
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
-        tables = read_tables(questions.FORM, paths, mapped or [])
+        tables = read_tables(questions.KINDS[source].form, paths, mapped or [])
         for table in tables:
             typer.echo(table.told, err=True)
-        draft = questions.draft(tables, name=called, licence=licence, mapped=mapped or [])
+        stated = licence or (known.licence if known.redistributable and not is_own else None)
+        draft = questions.draft(tables, source=source, name=called, licence=stated, mapped=mapped or [])
         manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite)
     (split,) = draft.splits
     n_options = Counter(len(item.options) for item in split.items)

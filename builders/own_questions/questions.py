@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card, CardTable
@@ -39,6 +40,39 @@ FORM = Form(
     needed=((("options", *_PLACES), "the options (one column each, such as option_a, or one with | between them)"),),
     what="questions",
 )
+
+
+class Kind(NamedTuple):
+    """A kind of file: a user's own, or one that was published."""
+
+    form: Form
+    given: Mapping[str, str]
+    """Values of columns that no file of the kind has, because they are the same for each row."""
+    citation: str
+
+
+def _pairs_of_texts(likelier: str, other: str, category: Sequence[str], group: Sequence[str]) -> Form:
+    """Return the columns of a file of two texts, of which the first agrees with a stereotype."""
+    columns = {"option1": (likelier,), "option2": (other,), "category": category, "group": group}
+    needed = ((("option1",), "the stereotyping text"), (("option2",), "the other text"))
+    return Form({name: headings for name, headings in columns.items() if headings}, needed, "pairs of texts")
+
+
+KINDS: Mapping[str, Kind] = {
+    "csv": Kind(FORM, {}, "Cite whoever wrote the questions, and this project with the dataset version."),
+    "crows-pairs": Kind(
+        # Also of pairs that contradict a stereotype, sent_more is what the metric of the paper calls stereotyping.
+        _pairs_of_texts("sentmore", "sentless", category=("biastype",), group=()),
+        {"stereotyped": "a"},
+        "Cite Nangia et al. 2020, *CrowS-Pairs* (arXiv:2010.00133), and this project with the dataset version. "
+        "Blodgett et al. 2021, *Stereotyping Norwegian Salmon*, found many of its pairs unclear.",
+    ),
+    "winoqueer": Kind(
+        _pairs_of_texts("sentx", "senty", category=(), group=("genderidx",)),
+        {"stereotyped": "a"},
+        "Cite Felkner et al. 2023, *WinoQueer* (arXiv:2306.15087), and this project with the dataset version.",
+    ),
+}
 FEW_OPTIONS = Rule(
     name="few_options", description=f"has two to {MOST_OPTIONS} options, which differ apart from case and spaces"
 )
@@ -78,11 +112,14 @@ def checked_name(name: str | None, path: Path) -> str:
     return name
 
 
-def draft(tables: Sequence[Table], *, name: str, licence: str | None, mapped: Sequence[str]) -> Draft[OwnQuestion]:
+def draft(
+    tables: Sequence[Table], *, source: str, name: str, licence: str | None, mapped: Sequence[str]
+) -> Draft[OwnQuestion]:
     """Build a draft of a researcher's questions.
 
     Args:
         tables: The files.
+        source: Name of their kind.
         name: Name of the dataset.
         licence: SPDX identifier of the licence of the questions, as the user states it; None if not known.
         mapped: Headings that the user named, which are recorded.
@@ -90,7 +127,7 @@ def draft(tables: Sequence[Table], *, name: str, licence: str | None, mapped: Se
     Raises:
         ConfigError: no row is an item.
     """
-    items, rejects = check(tables)
+    items, rejects = check(tables, KINDS[source].given)
     if not items:
         first = rejects[0]
         raise ConfigError(
@@ -104,7 +141,7 @@ def draft(tables: Sequence[Table], *, name: str, licence: str | None, mapped: Se
         title=f"Own questions, {name}",
         builder="builders.own_questions",
         builder_version="1.0",
-        parameters={"source": "csv", "map": ", ".join(mapped) or None, "licence": licence},
+        parameters={"source": source, "map": ", ".join(mapped) or None, "licence": licence},
         seed=None,
         sources=tuple(
             Source(
@@ -125,19 +162,24 @@ def draft(tables: Sequence[Table], *, name: str, licence: str | None, mapped: Se
         rejects=tuple(rejects),
         reject_rules=RULES,
         flag_rules=(),
-        card=_card(tables, items, licence),
+        card=_card(tables, items, licence, KINDS[source].citation),
     )
 
 
-def check(tables: Sequence[Table]) -> tuple[list[OwnQuestion], list[Reject]]:
-    """Return the items of some files and the rows that are none, each in the order of the files."""
+def check(tables: Sequence[Table], given: Mapping[str, str] | None = None) -> tuple[list[OwnQuestion], list[Reject]]:
+    """Return the items of some files and the rows that are none, each in the order of the files.
+
+    Args:
+        tables: The files.
+        given: Values of columns that they do not have.
+    """
     items: list[OwnQuestion] = []
     rejects = [reject for table in tables for reject in table.rejects]
     wordings: dict[tuple[str, ...], str] = {}
     ids: dict[str, str] = {}
     for row in (row for table in tables for row in table.rows):
         try:
-            item = _item(row)
+            item = _item(row._replace(values={**(given or {}), **row.values}))
             wording = _wording(item)
             if wording in wordings:
                 raise _RejectedError(REPEATED, f"repeats {wordings[wording]}")
@@ -219,7 +261,7 @@ def _counts(items: Sequence[OwnQuestion]) -> Iterator[tuple[str, str, str]]:
         yield category, group, str(n)
 
 
-def _card(tables: Sequence[Table], items: Sequence[OwnQuestion], licence: str | None) -> Card:
+def _card(tables: Sequence[Table], items: Sequence[OwnQuestion], licence: str | None, citation: str) -> Card:
     files = ", ".join(f"`{table.name}`" for table in tables)
     n_clusters = len({item.cluster for item in items})
     return Card(
@@ -248,7 +290,7 @@ item is a cluster of its own. Rows that are no items stand in `rejects.parquet` 
 * **Only their writer has read the questions.**
 * Differences between groups are also differences between their questions: only like questions compare groups.""",
         balance=CardTable(header=("category", "group", "items"), rows=tuple(_counts(items))),
-        citation="Cite whoever wrote the questions, and this project with the dataset version.",
+        citation=citation,
         task_categories=("multiple-choice", "question-answering"),
         tags=("bias-evaluation",),
     )

@@ -11,6 +11,7 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.own_csv import read_tables
 from builders.own_questions.questions import FORM, check, checked_name
+from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.own_question import OwnQuestion
 from tests import commands
@@ -69,6 +70,43 @@ def test_a_file_without_options_and_a_wrong_name_are_one_line(tmp_path: Path) ->
     assert checked_name(None, Path("My Questions (2).csv")) == "own-my-questions-2"
     with pytest.raises(ConfigError, match="--name A/B: is not made of small letters"):
         checked_name("A/B", Path("x.csv"))
+
+
+@pytest.mark.parametrize(
+    ("source", "header", "row", "category", "group", "licence"),
+    [
+        (
+            "crows-pairs",
+            ",sent_more,sent_less,stereo_antistereo,bias_type,annotations",
+            '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]',
+            "profession",
+            None,
+            "CC-BY-SA-4.0",
+        ),
+        (
+            "winoqueer",
+            ",Gender_ID_x,Gender_ID_y,sent_x,sent_y",
+            "0,Nurses,Pilots,Nurses are kind.,Pilots are kind.",
+            None,
+            "Nurses",
+            "unknown",
+        ),
+    ],
+)
+def test_published_pairs_of_texts_need_no_mapping(
+    tmp_path: Path, source: str, header: str, row: str, category: str | None, group: str | None, licence: str
+) -> None:
+    path, dataset = tmp_path / "published.csv", tmp_path / "dataset"
+    path.write_text(f"{header}\n{row}\n", encoding="utf-8")
+    given = ("--source", source, "--input", path, "--out", dataset)
+    commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
+    manifest = read_manifest(dataset)
+    assert (manifest.name, manifest.licence) == (source, licence)
+    assert (manifest.publish_refusal is None) == (licence != "unknown")
+    (item,) = read_rows(dataset / "data/questions/test-00000-of-00001.parquet", OwnQuestion)
+    assert (item.question, item.category, item.group) == (None, category, group)
+    assert (item.stereotyped, item.antistereotyped) == item.options
+    assert item.options[0].startswith("Nurses")
 
 
 @pytest.mark.slow
