@@ -15,7 +15,7 @@ from leaderboard.pages.profile import best_useless_of
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.duplicates import renamed_identity
 from leaderboard.ranking.placings import placing, ranked_row
-from leaderboard.ranking.profiles import Profile, ProfileCell, ProfileColumn, entries_of, profiles_of
+from leaderboard.ranking.profiles import Profile, ProfileCell, ProfileColumn, entries_of, profiles_of, scope_of
 from leaderboard.ranking.verdicts import DeviationsOf, Verdict, verdicts
 from leaderboard.ranking.verdicts import Outcome as Judged
 from leaderboard.verify.entries import Entry
@@ -117,6 +117,14 @@ def _entries(profile: Profile, identity: str) -> list[Entry]:
     return list({id(entry): entry for row in rows for entry in entries_of(row)}.values())
 
 
+def _of_scope(board: Board, profile: Profile, identity: str, shown: Sequence[Entry]) -> list[Entry]:
+    """Return all results of a model under the conditions of a profile: its rank can need more than are shown."""
+    rows = (row for table in board.tables if scope_of(table) == profile.scope for row in table.rows)
+    own = (row.entry for row in rows if row.entry.result.model.identity_sha256 == identity)
+    extents = {entry.match.extent for entry in shown}
+    return list({id(entry): entry for entry in (*shown, *own) if entry.match.extent in extents}.values())
+
+
 def _ordered(pair: _Pair) -> tuple[str, str]:
     first, second = sorted((pair.model, pair.against or ""))
     return first, second
@@ -134,8 +142,7 @@ def _of_benchmark(
     model_id = shown[0].result.model.id
     row = ranked_row(board, profile, pair.model, model_id)
     rank = None if row is None else row.rank
-    # An index, and so the rank, can come from more results than the values that are shown.
-    entries = list({id(entry): entry for entry in [*shown, *(() if row is None else entries_of(row))]}.values())
+    entries = _of_scope(board, profile, pair.model, shown)
     counts = [entry.result.counts for entry in entries]
     return BenchmarkSummary(
         benchmark=profile.benchmark,

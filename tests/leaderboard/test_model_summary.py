@@ -179,6 +179,18 @@ def test_all_forms_hold_the_same_numbers(board: Board, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_items_of_a_benchmark_are_all_that_were_asked(tmp_path: Path) -> None:
+    write_gifi_model(tmp_path, "acme/part", 0.5, n_templates=8)
+    # Without one of its parts there is no index, which would name the results that have no value on the front page.
+    shutil.rmtree(tmp_path / "acme__part" / "assignment")
+    results = [read_result(path.parent) for path in tmp_path.rglob("result.json")]
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    (of_benchmark,) = summary(board, "acme/part").benchmarks
+    assert {measure.config for measure in of_benchmark.measures} < {result.signature.config for result in results}
+    assert of_benchmark.n_items == sum(result.counts.items for result in results)
+
+
+@pytest.mark.slow
 def test_a_missing_rank_has_its_reason(board: Board) -> None:
     (of_benchmark, *_) = summary(board, "acme/stereotyped").benchmarks
     assert of_benchmark.rank is None
