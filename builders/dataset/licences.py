@@ -11,6 +11,18 @@ UNKNOWN = "unknown"
 """Licence of data whose user states none."""
 
 
+def licence_terms(licence: str | None, what: str) -> str:
+    """Return what a card says of the licence that the user states; None if it is not known.
+
+    Args:
+        licence: Its SPDX identifier.
+        what: Noun in the plural for the data.
+    """
+    if licence is None:
+        return f"The licence of the {what} is not known: whoever built this dataset did not state it."
+    return f"Whoever built this dataset states that the {what} are licensed under {licence}."
+
+
 def publish_refusal(licence: str | None, what: str) -> str | None:
     """Return the reason why data must not be published; None if its licence allows sharing converted copies.
 

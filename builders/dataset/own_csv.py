@@ -12,8 +12,9 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed, printable
 from builders.dataset.csv_records import CsvRecord, fault_of, records_of, wrong_bytes_of
 from builders.dataset.inputs import read_file
+from builders.dataset.licences import OPEN_LICENCES, UNKNOWN
 from builders.dataset.output import Rule
-from schemas.documents.dataset import Reject
+from schemas.documents.dataset import Reject, Source
 
 BROKEN_ROW = Rule(name="broken_row", description="can be read: as many fields as the header, and UTF-8")
 
@@ -62,6 +63,17 @@ class Table(NamedTuple):
     """Rows that cannot be read."""
     told: str
     """Which columns are taken for what, on one line."""
+
+    def source(self, licence: str | None) -> Source:
+        """Return the file as a source of a dataset, under a licence that the user states; None if not known."""
+        return Source(
+            name=self.name,
+            address=f"file of {len(self.rows) + len(self.rejects)} rows",
+            revision=None,
+            sha256=self.sha256,
+            licence=licence or UNKNOWN,
+            redistributable=licence in OPEN_LICENCES,
+        )
 
 
 def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> list[Table]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from biasboard.ground.progress import Report
 from builders.dataset.card import Annotation, Card, CardTable, SourceTexts
-from builders.dataset.licences import UNKNOWN, publish_refusal
+from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit
 from builders.image_labels import BUILDER
 from builders.image_labels.cifar import HUB_ID, read_cifar
@@ -92,11 +92,7 @@ def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built
     texts = SourceTexts(
         title=f"Images of {content.name}",
         how_built="Taken from a folder of images with one folder for each label.",
-        licence_terms=(
-            f"Whoever built this dataset states that the images are licensed under {licence}."
-            if licence
-            else "The licence of the images is not known: whoever built this dataset did not state it."
-        ),
+        licence_terms=licence_terms(licence, "images"),
         known_limits="Nothing is known about where the images come from.",
         citation=f"the source of the images, and {_PAPER}",
     )

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card, CardTable
-from builders.dataset.licences import OPEN_LICENCES, UNKNOWN, publish_refusal
+from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.dataset.own_csv import BROKEN_ROW, Form, Row, Table
-from schemas.documents.dataset import Reject, Source
+from schemas.documents.dataset import Reject
 from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
 
 _LETTERS = "abcdefgh"[:MOST_OPTIONS]
@@ -143,17 +143,7 @@ def draft(
         builder_version="1.0",
         parameters={"source": source, "map": ", ".join(mapped) or None, "licence": licence},
         seed=None,
-        sources=tuple(
-            Source(
-                name=table.name,
-                address=f"file of {len(table.rows) + len(table.rejects)} rows",
-                revision=None,
-                sha256=table.sha256,
-                licence=licence or UNKNOWN,
-                redistributable=licence in OPEN_LICENCES,
-            )
-            for table in tables
-        ),
+        sources=tuple(table.source(licence) for table in tables),
         generator_model=None,
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "questions"),
@@ -279,11 +269,7 @@ item is a cluster of its own. Rows that are no items stand in `rejects.parquet` 
             per_item="1, by the writer of the question",
         ),
         biases="The questions are what their writer thought of.",
-        licence_terms=(
-            f"Whoever built this dataset states that the questions are licensed under {licence}."
-            if licence
-            else "The licence of the questions is not known: whoever built this dataset did not state it."
-        ),
+        licence_terms=licence_terms(licence, "questions"),
         intended_use="To measure how often a model is right for each group, and which options it prefers.",
         out_of_scope_use="Do not read a good score as the absence of bias, and train nothing on it that it evaluates.",
         known_limits="""\

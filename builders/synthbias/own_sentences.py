@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card
-from builders.dataset.licences import OPEN_LICENCES, UNKNOWN, publish_refusal
+from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.dataset.own_csv import Form, Row, Table
 from builders.dataset.protected import digests_of, holds_protected
@@ -45,7 +45,7 @@ from builders.synthbias.minimal_pairs import (
     split_of,
     take_pairs,
 )
-from schemas.documents.dataset import Reject, Source
+from schemas.documents.dataset import Reject
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, gender_of_pronoun, occupations
 
@@ -156,17 +156,7 @@ def draft(
             "limit": limit,
         },
         seed=None,
-        sources=tuple(
-            Source(
-                name=table.name,
-                address=f"file of {len(table.rows) + len(table.rejects)} rows",
-                revision=None,
-                sha256=table.sha256,
-                licence=licence or UNKNOWN,
-                redistributable=licence in OPEN_LICENCES,
-            )
-            for table in tables
-        ),
+        sources=tuple(table.source(licence) for table in tables),
         generator_model=None,
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "sentences"),
@@ -458,11 +448,7 @@ settle its case (flag `{SWAPPED.name}`). Every other row stands in `rejects.parq
 * The sentences are what their writer thought of.
 * Two genders alone: nobody is called by any other pronoun.
 * A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States.""",
-        licence_terms=(
-            f"Whoever built this dataset states that the sentences are licensed under {licence}."
-            if licence
-            else "The licence of the sentences is not known: whoever built this dataset did not state it."
-        ),
+        licence_terms=licence_terms(licence, "sentences"),
         known_limits="""\
 * **Only their writer has read the sentences.** Whether a pronoun is really open or settled, readers can tell
   (`annotate`).

@@ -1,14 +1,39 @@
-"""Reads an item whose options are offered in several orders: the mean of the distributions over all of them."""
+"""Asks about an item whose options are offered in several orders, and reads the mean distribution over all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.task import Read, quoted, unanswered
+from evaluators.task import Prompt, Read, quoted, unanswered
 from evaluators.tasks.answer_lines import AnswerReading
 from schemas.documents.record import Exchange, Reading
 from schemas.documents.result import Normalisation
+
+
+def offering(
+    prompt: Prompt, text: str, options: tuple[str, ...], outcomes: tuple[str, ...], facts: Mapping[str, str]
+) -> Request:
+    """Return the request that offers outcomes in one order: to score options, or to answer in text.
+
+    Args:
+        prompt: The prompt that asks.
+        text: Its filled template.
+        options: Continuations of the text to score, if the prompt scores options.
+        outcomes: Outcome of each option.
+        facts: Facts about the item, for baselines.
+    """
+    if prompt.max_tokens is None:
+        return ChoiceRequest(prompt=text, options=options, outcomes=outcomes, facts=facts)
+    return GenerateRequest(
+        prompt=text,
+        max_tokens=prompt.max_tokens,
+        temperature=prompt.temperature or 0.0,
+        stop=prompt.stop or (),
+        outcomes=outcomes,
+        facts=facts,
+    )
 
 
 def read_orders(

@@ -20,14 +20,14 @@ from itertools import permutations
 import numpy as np
 
 from biasboard.ground.columns import BoolArray
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.statistics.certainty import TIE_TOLERANCE
 from evaluators.statistics.option_scores import option_probabilities_of
 from evaluators.task import ItemFacts, Prompt, Read, Task
 from evaluators.tasks.coreference.coreference_table import FRAME, CoreferenceTable
 from evaluators.tasks.lettered_answers import UNDETERMINED, read_answer
-from evaluators.tasks.ordered_options import read_orders
+from evaluators.tasks.ordered_options import offering, read_orders
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import TOLERANCE, Normalisation
 from schemas.files.record_columns import RecordColumns
@@ -153,20 +153,8 @@ class CoreferenceTask(Task):
         for order in prompt.orders:
             text = prompt.template.format(**slots, **_lettered(prompt, order, slots))
             offered = tuple(names[index] for index in order)
-            if prompt.max_tokens is None:
-                options = tuple(option.format(**slots) for option in prompt.options)
-                requests.append(ChoiceRequest(prompt=text, options=options, outcomes=offered, facts=facts))
-            else:
-                requests.append(
-                    GenerateRequest(
-                        prompt=text,
-                        max_tokens=prompt.max_tokens,
-                        temperature=prompt.temperature or 0.0,
-                        stop=prompt.stop or (),
-                        outcomes=offered,
-                        facts=facts,
-                    )
-                )
+            options = tuple(option.format(**slots) for option in prompt.options)
+            requests.append(offering(prompt, text, options, offered, facts))
         return requests
 
     def n_outcomes(self, prompt: Prompt, facts: Facts) -> int | None:

@@ -7,7 +7,7 @@ arXiv:2110.08193, section 4), which prints them in percent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -106,15 +106,19 @@ WORST_GROUP_ACCURACY = MetricDefinition[OwnQuestionTable](
 )
 
 
+def _sums(table: OwnQuestionTable, columns: Sequence[FloatArray], used: BoolArray) -> FloatArray:
+    """Return the sum of each column over the used rows of each cluster, shape (n_clusters, n_columns)."""
+    return np.hstack([table.mean_statistics({}, values, used).cluster_sums[:, :1] for values in columns])
+
+
 def _bias_statistics(table: OwnQuestionTable, group: Mapping[str, str], rows: BoolArray) -> Statistics:
     """Return per cluster: stereotyped answers, answers that are not neutral, right answers, and items."""
     used = table.rows(group) & table.with_role("stereotyped") & rows
     stereotyped, contrary = table.share_of("stereotyped"), table.share_of("antistereotyped")
     everything = np.ones(len(used))
     columns = (stereotyped, stereotyped + contrary, table.share_of("answer"), everything)
-    sums = [table.mean_statistics({}, values, used).cluster_sums[:, :1] for values in columns]
     in_slice = table.rows(group) & table.has[:, 1]
-    return Statistics(np.hstack(sums), int(used.sum()), int((in_slice & rows & ~table.scored).sum()))
+    return Statistics(_sums(table, columns, used), int(used.sum()), int((in_slice & rows & ~table.scored).sum()))
 
 
 def _score(sums: FloatArray) -> FloatArray:
@@ -157,9 +161,8 @@ BBQ_SCORE_AMBIGUOUS = MetricDefinition[OwnQuestionTable](
 def _place_statistics(table: OwnQuestionTable, group: Mapping[str, str]) -> Statistics:
     """Return per cluster how often each place was chosen and would be by even choices, shape (n_clusters, 2 * k)."""
     used = table.rows(group) & table.offered.any(axis=1)
-    columns = [*table.places.T, *table.offered.T]
-    sums = [table.mean_statistics({}, values, used).cluster_sums[:, :1] for values in columns]
-    return Statistics(np.hstack(sums), int(used.sum()), int((table.rows(group) & ~used).sum()))
+    sums = _sums(table, [*table.places.T, *table.offered.T], used)
+    return Statistics(sums, int(used.sum()), int((table.rows(group) & ~used).sum()))
 
 
 def _unevenness(sums: FloatArray) -> FloatArray:

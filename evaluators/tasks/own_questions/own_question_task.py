@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.backend import ChoiceRequest, Request
 from evaluators.baseline import Facts
 from evaluators.task import ItemFacts, Prompt, Read, Task
 from evaluators.tasks.lettered_answers import read_answer
-from evaluators.tasks.ordered_options import read_orders
+from evaluators.tasks.ordered_options import offering, read_orders
 from evaluators.tasks.own_questions.own_question_table import ROLES, OwnQuestionTable
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
@@ -88,20 +88,8 @@ class OwnQuestionTask(Task):
             lines = "\n".join(f"{letter}. {option}" for letter, option in zip(_LETTERS, offered, strict=False))
             values = {"{context}": context, "{question}": item.question or _WHICH_TEXT, "{options}": lines}
             text = _filled(prompt.template, values)
-            if prompt.max_tokens is None:
-                letters = tuple(f" {letter}" for letter in _LETTERS[: len(offered)])
-                requests.append(ChoiceRequest(prompt=text, options=letters, outcomes=offered, facts=facts))
-            else:
-                requests.append(
-                    GenerateRequest(
-                        prompt=text,
-                        max_tokens=prompt.max_tokens,
-                        temperature=prompt.temperature or 0.0,
-                        stop=prompt.stop or (),
-                        outcomes=offered,
-                        facts=facts,
-                    )
-                )
+            letters = tuple(f" {letter}" for letter in _LETTERS[: len(offered)])
+            requests.append(offering(prompt, text, letters, offered, facts))
         return requests
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
