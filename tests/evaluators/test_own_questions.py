@@ -136,6 +136,17 @@ def test_all_measures_agree_with_plain_loops() -> None:
         assert found[name, None].value == pytest.approx(score * (wrong if is_ambiguous else 1))
 
 
+def test_groups_are_compared_that_have_a_right_answer() -> None:
+    known = [record(PRO, answer=answer, group=group) for group, answer in (("a", "pro"), ("b", "pro"), ("b", "anti"))]
+    found = measured([*known, record(PRO, answer=None, group="c")])
+    assert found["worst_group_accuracy", None].value == 0.5
+    unread = replace(record(PRO, answer="pro", group="d"), status="refused", reading=None, reason="declines")
+    unknown = measured([*known, unread])["accuracy_gap", None]
+    assert (unknown.value, unknown.reason) == (None, "nothing about one of the groups could be read")
+    alone = measured([known[0], record(PRO, answer=None, group="c")])["accuracy_gap", None]
+    assert alone.reason == "the items with a right answer are not about two groups or more"
+
+
 def test_each_option_stands_in_each_place_and_no_text_is_a_slot() -> None:
     requests = [
         request for request in TASK.requests(ITEM, TASK.prompts["letters-v1"]) if isinstance(request, ChoiceRequest)

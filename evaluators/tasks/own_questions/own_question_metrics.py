@@ -34,7 +34,12 @@ def _needs_sides(table: OwnQuestionTable) -> str | None:
 def _needs_groups(table: OwnQuestionTable) -> str | None:
     if (reason := _needs_answer(table)) is not None:
         return reason
-    return None if len(table.group_values("group")) > 1 else "the items are not about two groups or more"
+    return None if len(_groups(table)) > 1 else "the items with a right answer are not about two groups or more"
+
+
+def _groups(table: OwnQuestionTable) -> list[str]:
+    """Return the groups about which there are questions with a right answer; others have no accuracy."""
+    return [name for name in table.group_values("group") if table.has[table.rows({"group": name}), 0].any()]
 
 
 ACCURACY = mean_metric(
@@ -63,7 +68,7 @@ STEREOTYPE_RATE = mean_metric(
 def _group_statistics(table: OwnQuestionTable, group: Mapping[str, str]) -> Statistics:
     """Return the sum and the number of right answers per cluster for each group, shape (n_clusters, 2 * n_groups)."""
     right, used = table.share_of("answer"), table.with_role("answer")
-    parts = [table.mean_statistics({"group": name}, right, used) for name in table.group_values("group")]
+    parts = [table.mean_statistics({"group": name}, right, used) for name in _groups(table)]
     sums = np.hstack([part.cluster_sums for part in parts])
     return Statistics(sums, sum(part.n for part in parts), sum(part.n_excluded for part in parts))
 
@@ -83,6 +88,10 @@ def _worst(sums: FloatArray) -> FloatArray:
     return worst
 
 
+def _why_unknown(sums: FloatArray) -> str | None:
+    return "nothing about one of the groups could be read" if np.isnan(_accuracies(sums)).any() else None
+
+
 ACCURACY_GAP = MetricDefinition[OwnQuestionTable](
     name="accuracy_gap",
     task=_TASK,
@@ -90,6 +99,7 @@ ACCURACY_GAP = MetricDefinition[OwnQuestionTable](
     undefined=_needs_groups,
     statistics=_group_statistics,
     aggregate=_gap,
+    why_nan=_why_unknown,
     interval_method=STUDENT,
     description="Largest minus smallest accuracy of a group. Chance alone makes it positive, the more so the smaller "
     "the groups are.",
@@ -101,6 +111,7 @@ WORST_GROUP_ACCURACY = MetricDefinition[OwnQuestionTable](
     undefined=_needs_groups,
     statistics=_group_statistics,
     aggregate=_worst,
+    why_nan=_why_unknown,
     interval_method=STUDENT,
     description="Smallest accuracy of a group (Sagawa et al. 2020, arXiv:1911.08731).",
 )
