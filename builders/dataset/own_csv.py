@@ -89,17 +89,45 @@ def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> lis
         DataError: a file is missing, is no CSV file in UTF-8, or lacks a column.
     """
     headings = [_mapping(form, text) for text in mapped]
-    for number, path in enumerate(paths):
-        if path.name in {earlier.name for earlier in paths[:number]}:
-            raise ConfigError(
-                f"--input {path}: another file is named {path.name}, and items name their file; rename it"
-            )
-    tables = [_read(form, path, headings) for path in paths]
+    tables = [_read(form, path, raw, headings) for path, raw in read_inputs(paths, f"a CSV file of your {form.what}")]
     for column, heading in headings:
         if not any(_key(table.headings.get(column, "")) == _key(heading) for table in tables):
             told = "; ".join(table.told for table in tables)
             raise ConfigError(f"--map {column}={heading}: no file has this heading to be read as {column}; {told}")
     return tables
+
+
+def read_inputs(paths: Sequence[Path], what: str) -> Iterator[tuple[Path, bytes]]:
+    """Yield each file of a user's rows with its content.
+
+    Args:
+        paths: Files, no two of one name, since items name their file.
+        what: Description of the right file, used in error messages.
+
+    Raises:
+        ConfigError: two files have one name.
+        DataError: a file is missing, or its name is no plain text.
+    """
+    for number, path in enumerate(paths):
+        if path.name in {earlier.name for earlier in paths[:number]}:
+            raise ConfigError(
+                f"--input {path}: another file is named {path.name}, and items name their file; rename it"
+            )
+        if not path.is_file():
+            fault = "is a folder" if path.is_dir() else "no such file"
+            raise DataError(f"--input {path}: {fault}; give {what}")
+        if not path.name.isprintable():
+            raise DataError(
+                f"--input {printable(path.name)}: the name is no plain text, and items name their file; rename it"
+            )
+        yield path, read_file(path)
+
+
+def plain_values(values: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
+    """Return the values of a row with single spaces, and their fault if they hold a sign that nobody sees."""
+    plain = {column: " ".join(value.split()) for column, value in values.items()}
+    sign = next((sign for sign in "".join(plain.values()) if not sign.isprintable()), None)
+    return plain, None if sign is None else f"has the invisible sign U+{ord(sign):04X}; remove it"
 
 
 def _mapping(form: Form, text: str) -> tuple[str, str]:
@@ -109,14 +137,8 @@ def _mapping(form: Form, text: str) -> tuple[str, str]:
     return column, heading.strip()
 
 
-def _read(form: Form, path: Path, mapped: Sequence[tuple[str, str]]) -> Table:
-    if not path.is_file():
-        fault = "is a folder" if path.is_dir() else "no such file"
-        raise DataError(f"--input {path}: {fault}; give a CSV file of your {form.what}")
+def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]]) -> Table:
     name = path.name
-    if not name.isprintable():
-        raise DataError(f"--input {printable(name)}: the name is no plain text, and items name their file; rename it")
-    raw = read_file(path)
     if raw.startswith(_WIDE):
         raise DataError(f"--input {path}: is UTF-16; {_SAVE}")
     if raw.startswith(b"PK\x03\x04"):
@@ -204,11 +226,8 @@ def _rows(
         if fault is not None and not record.fault:
             fault += f"; {_QUOTE if len(fields) > len(heads) else _COMPLETE if len(fields) < len(heads) else _SAVE}"
         values = dict(zip(heads, fields, strict=False))
-        of_columns = {column: " ".join(values.get(head, "").split()) for column, head in headings.items()}
-        if fault is None and (
-            sign := next((sign for sign in "".join(of_columns.values()) if not sign.isprintable()), "")
-        ):
-            fault = f"has the invisible sign U+{ord(sign):04X}; remove it"
+        of_columns, invisible = plain_values({column: values.get(head, "") for column, head in headings.items()})
+        fault = fault or invisible
         if fault is None:
             rows.append(Row(where, of_columns))
         else:

@@ -1,7 +1,7 @@
 """Builder of the benchmark own_questions: a researcher's questions with options, from CSV files.
 
-*questions* makes an item or a reject of each row, and the draft of the dataset; ``builders/dataset/own_csv.py`` reads
-the files.
+``builders/dataset/own_csv.py`` reads CSV files and *published_json* those of benchmarks that are published as JSON,
+into rows alike; *questions* makes an item or a reject of each, and the draft of the dataset.
 """
 
 from __future__ import annotations
@@ -35,6 +35,22 @@ BUILDER = Builder(
             input="a CSV file with the columns Gender_ID_x, sent_x and sent_y",
             licence="unknown",
             redistributable=False,
+        ),
+        BuilderSource(
+            name="bbq",
+            dataset="bbq",
+            summary="BBQ, as it was published",
+            input="JSONL files of https://github.com/nyu-mll/BBQ/tree/main/data",
+            licence="CC-BY-4.0",
+            redistributable=True,
+        ),
+        BuilderSource(
+            name="stereoset",
+            dataset="stereoset",
+            summary="StereoSet, as it was published",
+            input="data/dev.json of https://github.com/moinnadeem/StereoSet",
+            licence="CC-BY-SA-4.0",
+            redistributable=True,
         ),
     ),
 )

@@ -20,13 +20,12 @@ from builders.build_command import (
     target_folder,
 )
 from builders.dataset.output import write_dataset
-from builders.dataset.own_csv import read_tables
 from builders.description import DATASETS_FOLDER
 from builders.own_questions import BUILDER, questions
 from schemas.outputs.documents import BuiltDataset
 from schemas.printed import with_format
 
-SourceName: TypeAlias = Literal["csv", "crows-pairs", "winoqueer"]
+SourceName: TypeAlias = Literal["csv", "crows-pairs", "winoqueer", "bbq", "stereoset"]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -34,9 +33,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @with_format(BuiltDataset)
 def build(
     source: Annotated[SourceName, typer.Option(help="Source of the questions.")] = "csv",
-    inputs: Annotated[
-        list[Path] | None, typer.Option("--input", help="CSV file of your questions. Repeatable.")
-    ] = None,
+    inputs: Annotated[list[Path] | None, typer.Option("--input", help="File of the questions. Repeatable.")] = None,
     name: Annotated[
         str | None,
         typer.Option(help="Name of the dataset. Default: own- and the name of the first file, or the source."),
@@ -70,7 +67,7 @@ def build(
         is_own = source == "csv"
         called = questions.checked_name(name or (None if is_own else known.dataset), paths[0])
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
-        tables = read_tables(questions.KINDS[source].form, paths, mapped or [])
+        tables = questions.KINDS[source].read(paths, mapped or [])
         for table in tables:
             typer.echo(table.told, err=True)
         stated = licence or (known.licence if known.redistributable and not is_own else None)

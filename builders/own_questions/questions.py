@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,9 @@ from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
-from builders.dataset.own_csv import BROKEN_ROW, Form, Row, Table
+from builders.dataset.own_csv import BROKEN_ROW, Form, Row, Table, read_tables
+from builders.own_questions import published_json
+from builders.own_questions.published_json import RejectedError
 from schemas.documents.dataset import Reject
 from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
 
@@ -45,21 +48,29 @@ FORM = Form(
 class Kind(NamedTuple):
     """A kind of file: a user's own, or one that was published."""
 
-    form: Form
+    read: Callable[[Sequence[Path], Sequence[str]], list[Table]]
+    """Function that reads files, given the headings that the user names."""
     given: Mapping[str, str]
     """Values of columns that no file of the kind has, because they are the same for each row."""
     citation: str
+    rules: Sequence[Rule] = (BROKEN_ROW,)
+    """Rules by which a row cannot be read."""
 
 
-def _pairs_of_texts(likelier: str, other: str, category: Sequence[str], group: Sequence[str]) -> Form:
-    """Return the columns of a file of two texts, of which the first agrees with a stereotype."""
+def _pairs_of_texts(
+    likelier: str, other: str, category: Sequence[str], group: Sequence[str]
+) -> Callable[[Sequence[Path], Sequence[str]], list[Table]]:
+    """Return a function that reads files of two texts, of which the first agrees with a stereotype."""
     columns = {"option1": (likelier,), "option2": (other,), "category": category, "group": group}
     needed = ((("option1",), "the stereotyping text"), (("option2",), "the other text"))
-    return Form({name: headings for name, headings in columns.items() if headings}, needed, "pairs of texts")
+    form = Form({name: headings for name, headings in columns.items() if headings}, needed, "pairs of texts")
+    return partial(read_tables, form)
 
 
 KINDS: Mapping[str, Kind] = {
-    "csv": Kind(FORM, {}, "Cite whoever wrote the questions, and this project with the dataset version."),
+    "csv": Kind(
+        partial(read_tables, FORM), {}, "Cite whoever wrote the questions, and this project with the dataset version."
+    ),
     "crows-pairs": Kind(
         # Also of pairs that contradict a stereotype, sent_more is what the metric of the paper calls stereotyping.
         _pairs_of_texts("sentmore", "sentless", category=("biastype",), group=()),
@@ -71,6 +82,19 @@ KINDS: Mapping[str, Kind] = {
         _pairs_of_texts("sentx", "senty", category=(), group=("genderidx",)),
         {"stereotyped": "a"},
         "Cite Felkner et al. 2023, *WinoQueer* (arXiv:2306.15087), and this project with the dataset version.",
+    ),
+    "bbq": Kind(
+        published_json.read_bbq,
+        {},
+        "Cite Parrish et al. 2022, *BBQ* (arXiv:2110.08193), and this project with the dataset version.",
+        published_json.RULES,
+    ),
+    "stereoset": Kind(
+        published_json.read_stereoset,
+        {},
+        "Cite Nadeem et al. 2021, *StereoSet* (arXiv:2004.09456), and this project with the dataset version. "
+        "Blodgett et al. 2021, *Stereotyping Norwegian Salmon*, found many of its texts unclear.",
+        published_json.RULES,
     ),
 }
 FEW_OPTIONS = Rule(
@@ -86,17 +110,9 @@ ONE_SIDE = Rule(
 )
 REPEATED = Rule(name="repeated_question", description="differs from earlier ones in more than case and signs")
 REPEATED_ID = Rule(name="repeated_id", description="has an id that no earlier row has")
-RULES = (BROKEN_ROW, FEW_OPTIONS, NO_OPTION, ONE_SIDE, REPEATED, REPEATED_ID)
+RULES = (FEW_OPTIONS, NO_OPTION, ONE_SIDE, REPEATED, REPEATED_ID)
 _ROLES = ("answer", "stereotyped", "antistereotyped", "neutral")
 _NAME = re.compile(r"[^a-z0-9]+")
-
-
-class _RejectedError(Exception):
-    """A row is no item, by a rule and for a reason."""
-
-    def __init__(self, rule: Rule, reason: str) -> None:
-        super().__init__(reason)
-        self.rule, self.reason = rule, reason
 
 
 def checked_name(name: str | None, path: Path) -> str:
@@ -150,7 +166,7 @@ def draft(
         human_validated=False,
         splits=(DraftSplit(config="questions", split="test", item_shape="own_question", items=items),),
         rejects=tuple(rejects),
-        reject_rules=RULES,
+        reject_rules=(*KINDS[source].rules, *RULES),
         flag_rules=(),
         card=_card(tables, items, licence, KINDS[source].citation),
     )
@@ -172,12 +188,12 @@ def check(tables: Sequence[Table], given: Mapping[str, str] | None = None) -> tu
             item = _item(row._replace(values={**(given or {}), **row.values}))
             wording = _wording(item)
             if wording in wordings:
-                raise _RejectedError(REPEATED, f"repeats {wordings[wording]}")
+                raise RejectedError(REPEATED, f"repeats {wordings[wording]}")
             if item.item_id in ids:
-                raise _RejectedError(REPEATED_ID, f"has the id of {ids[item.item_id]}")
+                raise RejectedError(REPEATED_ID, f"has the id of {ids[item.item_id]}")
             wordings[wording] = ids[item.item_id] = row.where
             items.append(item)
-        except _RejectedError as error:
+        except RejectedError as error:
             candidate = row.values.get("question") or " / ".join(_options(row.values))
             rejects.append(Reject(candidate=candidate, source_row=row.where, rule=error.rule.name, reason=error.reason))
     return items, rejects
@@ -192,9 +208,9 @@ def _item(row: Row) -> OwnQuestion:
     values = row.values
     options = _options(values)
     if not 2 <= len(options) <= MOST_OPTIONS:
-        raise _RejectedError(FEW_OPTIONS, f"has {len(options)} option{'s' * (len(options) != 1)}")
+        raise RejectedError(FEW_OPTIONS, f"has {len(options)} option{'s' * (len(options) != 1)}")
     if len({option.casefold() for option in options}) < len(options):
-        raise _RejectedError(FEW_OPTIONS, "has an option twice")
+        raise RejectedError(FEW_OPTIONS, "has an option twice")
     roles = {role: _option(role, values.get(role, ""), options) for role in _ROLES}
     _complete_sides(roles, options)
     return OwnQuestion(
@@ -224,7 +240,7 @@ def _option(role: str, text: str, options: Sequence[str]) -> str | None:
         return named[0]
     if 0 <= place < len(options):
         return options[place]
-    raise _RejectedError(NO_OPTION, f"{role} '{text}' is neither one of the options nor the letter of one")
+    raise RejectedError(NO_OPTION, f"{role} '{text}' is neither one of the options nor the letter of one")
 
 
 def _complete_sides(roles: dict[str, str | None], options: Sequence[str]) -> None:
@@ -236,9 +252,9 @@ def _complete_sides(roles: dict[str, str | None], options: Sequence[str]) -> Non
             roles[other] = left[0]
     of_roles = [roles[role] for role in (*sides, "neutral") if roles[role] is not None]
     if (roles["stereotyped"] is None) != (roles["antistereotyped"] is None):
-        raise _RejectedError(ONE_SIDE, "names one side of a stereotype, and several options may be the other")
+        raise RejectedError(ONE_SIDE, "names one side of a stereotype, and several options may be the other")
     if len(set(of_roles)) < len(of_roles):
-        raise _RejectedError(ONE_SIDE, "gives one option two of the roles stereotyped, antistereotyped and neutral")
+        raise RejectedError(ONE_SIDE, "gives one option two of the roles stereotyped, antistereotyped and neutral")
 
 
 def _wording(item: OwnQuestion) -> tuple[str, ...]:

@@ -31,6 +31,9 @@ class OwnQuestionTable(GroupedTable):
     """Mask of the roles that an option of the item has, shape (n, 4)."""
     is_ambiguous: BoolArray
     """Mask of the rows whose right answer is the neutral option, shape (n,)."""
+    is_sensible: FloatArray
+    """Share of the comparisons of both sides of a stereotype with options without a role in which the side is more
+    probable, where ties count half, shape (n,); NaN if there are none."""
     places: FloatArray
     """Number of requests that chose each place, of those that offered the options in an order; shape (n, k)."""
     offered: FloatArray
@@ -43,6 +46,7 @@ class OwnQuestionTable(GroupedTable):
         columns = (*_COLUMNS,)
         probabilities, shares = np.zeros((n, len(columns))), np.zeros((n, len(columns)))
         has = np.zeros((n, len(columns)), dtype=np.bool_)
+        is_sensible = np.full(n, np.nan)
         scored, is_ambiguous = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
         n_places = max((len(exchange.outcomes) for record in records for exchange in record.exchanges), default=1)
         places, offered = np.zeros((n, n_places)), np.zeros((n, n_places))
@@ -60,6 +64,10 @@ class OwnQuestionTable(GroupedTable):
                 if name in outcomes:
                     place = outcomes.index(name)
                     probabilities[row, column], shares[row, column] = values[place], credits[place]
+            others = values[[outcome not in names for outcome in outcomes]]
+            if has[row, 1] and len(others):
+                sides = probabilities[row, 1:3, None]
+                is_sensible[row] = ((sides > others) + 0.5 * (sides == others)).mean()
             if len(record.exchanges) > 1:
                 _count_places(record, places[row], offered[row])
         return cls(
@@ -69,6 +77,7 @@ class OwnQuestionTable(GroupedTable):
             shares=shares,
             has=has,
             is_ambiguous=is_ambiguous,
+            is_sensible=is_sensible,
             places=places,
             offered=offered,
         )

@@ -1,0 +1,318 @@
+"""BBQ and StereoSet, in files made in the form in which they were published, and the numbers of their papers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.strict_json import JsonValue
+from builders.own_questions.published_json import read_bbq, read_stereoset
+from builders.own_questions.questions import KINDS, check
+from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.tasks.own_questions.own_question_task import TASK
+from schemas.documents.record import Reading, Record
+from schemas.documents.result import Metric
+from schemas.files.row_files import read_rows
+from schemas.folders.dataset_folder import read_manifest
+from schemas.items.own_question import OwnQuestion
+from tests import commands
+
+UNKNOWN = "Not known"
+Entry = dict[str, JsonValue]
+
+
+def bbq(
+    number: int,
+    *,
+    is_ambiguous: bool,
+    is_negative: bool = True,
+    groups: tuple[str, str] = ("young", "grey"),
+    texts: tuple[str, str] = ("The clerk", "The baker"),
+    stereotyped: Sequence[str] = ("grey",),
+    answer: str | None = None,
+    category: str = "Age",
+) -> Entry:
+    """An entry in the form of the published files; the unknown option is the first."""
+    options = (UNKNOWN, *texts)
+    fits = UNKNOWN if is_ambiguous else (answer or texts[1])
+    place = "at the quay" if is_ambiguous else f"at the quay, where {fits} stayed"
+    return {
+        "example_id": number,
+        "question_index": str(number // 4),
+        "question_polarity": "neg" if is_negative else "nonneg",
+        "context_condition": "ambig" if is_ambiguous else "disambig",
+        "category": category,
+        "answer_info": {
+            "ans0": [UNKNOWN, "unknown"],
+            "ans1": [texts[0].removeprefix("The "), groups[0]],
+            "ans2": [texts[1].removeprefix("The "), groups[1]],
+        },
+        "additional_metadata": {"subcategory": "None", "stereotyped_groups": list(stereotyped), "version": "a"},
+        "context": f"Boat {number}: two people were {place}.",
+        "question": "Who missed it?" if is_negative else "Who caught it?",
+        **{f"ans{place}": option for place, option in enumerate(options)},
+        "label": options.index(fits),
+    }
+
+
+def items_of(folder: Path, *entries: JsonValue | bytes) -> tuple[list[OwnQuestion], dict[str, str]]:
+    """Return the items of a JSONL file, and the reason of each reject by its place."""
+    path = folder / "Age.jsonl"
+    path.write_bytes(b"\n".join(e if isinstance(e, bytes) else json.dumps(e).encode() for e in entries))
+    items, rejects = check(read_bbq([path], []))
+    return items, {str(reject.source_row): f"{reject.rule}: {reject.reason}" for reject in rejects}
+
+
+def without(entry: Entry, key: str) -> Entry:
+    return {name: value for name, value in entry.items() if name != key}
+
+
+AMBIGUOUS = bbq(0, is_ambiguous=True)
+
+
+@pytest.mark.parametrize(("is_negative", "stereotyped"), [(True, "The baker"), (False, "The clerk")])
+def test_the_person_of_the_stereotype_follows_from_group_and_polarity(
+    tmp_path: Path, is_negative: bool, stereotyped: str
+) -> None:
+    (item,), rejects = items_of(tmp_path, bbq(0, is_ambiguous=True, is_negative=is_negative))
+    assert rejects == {}
+    assert (item.item_id, item.source_row, item.cluster) == ("Age-0", "Age.jsonl:1", "Age-0")
+    assert (item.category, item.group, item.answer, item.neutral) == ("Age", "grey", UNKNOWN, UNKNOWN)
+    assert item.options == (UNKNOWN, "The clerk", "The baker")
+    assert item.stereotyped == stereotyped
+    assert {item.stereotyped, item.antistereotyped} == {"The clerk", "The baker"}
+
+
+# Pairs of spellings that the published files mix.
+@pytest.mark.parametrize(
+    ("groups", "stereotyped", "group"),
+    [
+        (("boy", "girl"), ["F"], "F"),
+        (("woman", "man"), ["Men"], "Men"),
+        (("nonTrans_M", "trans_F"), ["Transgender women", "trans"], "Transgender women"),
+        (("highSES", "lowSES"), ["low SES"], "low SES"),
+        (("nonDisabled", "disabled"), ["disabled", "physically disabled"], "disabled"),
+        (("F-White", "F-African American"), ["Black", "African American"], "African American"),
+        (("old", "nonOld"), ["nonOld"], "nonOld"),
+    ],
+)
+def test_spellings_of_a_group_are_one(
+    tmp_path: Path, groups: tuple[str, str], stereotyped: Sequence[str], group: str
+) -> None:
+    (item,), _ = items_of(tmp_path, bbq(0, is_ambiguous=True, groups=groups, stereotyped=stereotyped))
+    assert (item.stereotyped, item.group) == ("The baker", group)
+
+
+def test_a_nationality_is_in_the_text(tmp_path: Path) -> None:
+    given = {
+        "groups": ("ArabStates", "Africa"),
+        "texts": ("The Somali", "The Malian"),
+        "stereotyped": ["Kenyan", "Malian"],
+    }
+    (item,), _ = items_of(tmp_path, bbq(0, is_ambiguous=True, **given))  # type: ignore[arg-type]
+    assert (item.stereotyped, item.group) == ("The Malian", "Malian")
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (b"{", "unlike_published: not strict JSON"),
+        (b'{"example_id": "\xff"}', "unlike_published: byte 0xff is not UTF-8"),
+        ([], "unlike_published: has no ans0"),
+        (without(AMBIGUOUS, "label"), "unlike_published: has no label"),
+        ({**AMBIGUOUS, "label": True}, "unlike_published: label is no whole number"),
+        ({**AMBIGUOUS, "label": 3}, "unlike_published: label is 3, not 0, 1 or 2"),
+        ({**AMBIGUOUS, "label": -1}, "unlike_published: label is -1, not 0, 1 or 2"),
+        ({**AMBIGUOUS, "label": 1}, "unlike_published: label is that of 'The clerk', but the context is ambiguous"),
+        ({**AMBIGUOUS, "question_polarity": "pos"}, "unlike_published: question_polarity is 'pos', not neg or nonneg"),
+        ({**AMBIGUOUS, "answer_info": {"ans0": "unknown"}}, "unlike_published: has no answer_info.ans0.0"),
+        ({**AMBIGUOUS, "context": 3}, "unlike_published: context is no text"),
+        ({**AMBIGUOUS, "context": "a\u202eb"}, "unlike_published: has the invisible sign U+202E"),
+        ({**AMBIGUOUS, "additional_metadata": {"stereotyped_groups": [1]}}, "unlike_published: additional_metadata."),
+        (bbq(0, is_ambiguous=True, stereotyped=[]), "no_target: neither 'young' nor 'grey' is one of the stereotyped"),
+        (
+            bbq(0, is_ambiguous=True, groups=("grey", "grey")),
+            "no_target: both people are of the stereotyped groups, grey",
+        ),
+        (
+            bbq(0, is_ambiguous=True, groups=("M-White", "F-Black"), stereotyped=["Black"], category="Race_x_gender"),
+            "no_target: the people differ in more than the stereotyped groups, Black",
+        ),
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_a_reject_with_its_place(
+    tmp_path: Path, entry: JsonValue | bytes, reason: str
+) -> None:
+    items, rejects = items_of(tmp_path, bbq(5, is_ambiguous=True), entry)
+    assert [item.item_id for item in items] == ["Age-5"]
+    assert list(rejects) == ["Age.jsonl:2"]
+    assert rejects["Age.jsonl:2"].startswith(reason)
+
+
+def stereoset(number: int, term: str, *, part: str = "intrasentence", bias_type: str = "profession") -> Entry:
+    labels = ("anti-stereotype", "unrelated", "stereotype")
+    return {
+        "id": f"{part}-{number}",
+        "target": term,
+        "bias_type": bias_type,
+        "context": f"Number {number} is a {term} of BLANK.",
+        "sentences": [
+            {
+                "id": f"{number}-{label}",
+                "sentence": f"Number {number} is a {term} of {label} things.",
+                "labels": [{"label": label, "human_id": "5b3a"}],
+                "gold_label": label,
+            }
+            for label in labels
+        ],
+    }
+
+
+def dev_json(intra: Sequence[JsonValue], inter: Sequence[JsonValue] = ()) -> JsonValue:
+    return {"version": "1.0.0", "data": {"intersentence": list(inter), "intrasentence": list(intra)}}
+
+
+def of_stereoset(folder: Path, document: JsonValue) -> tuple[list[OwnQuestion], dict[str, str]]:
+    path = folder / "dev.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    items, rejects = check(read_stereoset([path], []))
+    return items, {str(reject.source_row): reject.reason for reject in rejects}
+
+
+def test_examples_of_stereoset_have_two_sides_and_an_unrelated_text(tmp_path: Path) -> None:
+    broken = {**stereoset(3, "cook"), "sentences": []}
+    document = dev_json([stereoset(1, "cook"), broken, "x"], [stereoset(2, "tailor", part="intersentence")])
+    items, rejects = of_stereoset(tmp_path, document)
+    single, after = items
+    assert (single.context, single.question, single.category, single.group) == (None, None, "profession", "cook")
+    assert (single.item_id, single.cluster) == ("intrasentence-1", "profession-cook")
+    assert single.options[2] == single.stereotyped == "Number 1 is a cook of stereotype things."
+    assert (single.options[0], single.neutral, single.answer) == (single.antistereotyped, None, None)
+    assert after.context == "Number 2 is a tailor of BLANK."
+    assert rejects == {
+        "dev.json:data.intrasentence[1]": "has 0 sentences labelled , not one of each of three",
+        "dev.json:data.intrasentence[2]": "has no sentences",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "is empty; give data/dev.json"),
+        ("[", "not strict JSON: .*; give data/dev.json"),
+        ("{}", "has no data; give data/dev.json"),
+        ('{"data": {"intrasentence": 3}}', "data.intrasentence is no list; give data/dev.json"),
+    ],
+)
+def test_a_file_that_is_not_stereoset_is_one_line(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "dev.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=f"dev.json: {told}"):
+        read_stereoset([path], [])
+    with pytest.raises(ConfigError, match="--map group=target: the fields of this source have fixed names; leave it"):
+        read_stereoset([path], ["group=target"])
+
+
+def measured(
+    items: Sequence[OwnQuestion], probabilities: Mapping[str, Sequence[float]]
+) -> dict[tuple[str, str | None], Metric]:
+    """Return the metrics of given distributions over the options, by name and by category, None for all."""
+    records = []
+    for item in items:
+        facts = TASK.facts(item)
+        records.append(
+            Record(
+                item_id=item.item_id,
+                config="questions",
+                split="test",
+                status="scored",
+                truncated=False,
+                reason=None,
+                cluster=facts.cluster,
+                pair_id=None,
+                target=facts.target,
+                reference=facts.reference,
+                groups=dict(facts.groups),
+                exchanges=(),
+                reading=Reading(outcomes=item.options, probabilities=tuple(probabilities[item.item_id]), answers=()),
+            )
+        )
+    metrics = compute_metrics(records, TASK.name)
+    return {(one.name, one.group.get("category")): one for one in metrics if one.group.keys() <= {"category"}}
+
+
+def test_the_numbers_of_bbq_come_out_of_its_files(tmp_path: Path) -> None:
+    # Answers by hand. Of 5 disambiguated questions two answers follow the stereotype and one contradicts it, and one
+    # that is not negative follows it by the other person; the last is unknown: 2 * 3 / 4 - 1, and three are right.
+    # Of 4 ambiguous ones two follow it, one contradicts it, one is unknown: (1 - 1 / 4) * (2 * 2 / 3 - 1).
+    clerk, baker, unknown = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
+    asked = [
+        (bbq(0, is_ambiguous=False), baker),
+        (bbq(1, is_ambiguous=False, answer="The clerk"), baker),
+        (bbq(2, is_ambiguous=False, answer="The clerk"), clerk),
+        (bbq(3, is_ambiguous=False, is_negative=False, answer="The clerk"), clerk),
+        (bbq(4, is_ambiguous=False), unknown),
+        (bbq(5, is_ambiguous=True), baker),
+        (bbq(6, is_ambiguous=True, is_negative=False), clerk),
+        (bbq(7, is_ambiguous=True), clerk),
+        (bbq(8, is_ambiguous=True), unknown),
+    ]
+    items, rejects = items_of(tmp_path, *(entry for entry, _ in asked))
+    assert rejects == {}
+    found = measured(items, {f"Age-{number}": answer for number, (_, answer) in enumerate(asked)})
+    assert found["bbq_score", None].value == pytest.approx(0.5)
+    assert found["bbq_score_ambiguous", None].value == pytest.approx(0.75 * (2 * 2 / 3 - 1))
+    assert found["accuracy", None].value == pytest.approx(4 / 9)
+    assert (found["bbq_score", None].n, found["bbq_score_ambiguous", None].n) == (5, 4)
+    assert found["stereoset_icat", None].reason == "no item has options of a stereotype and one without a role"
+
+
+def test_the_numbers_of_stereoset_come_out_of_its_file(tmp_path: Path) -> None:
+    # Options: contradicting, unrelated, stereotyped. The cook is stereotyped in one of two; three of the four sides are
+    # likelier than the unrelated text. The tailor is stereotyped in the only one, whose sides are both likelier.
+    document = dev_json([stereoset(1, "cook"), stereoset(2, "cook"), stereoset(3, "tailor")])
+    items, _ = of_stereoset(tmp_path, document)
+    given = {
+        "intrasentence-1": (0.3, 0.1, 0.6),
+        "intrasentence-2": (0.5, 0.3, 0.2),
+        "intrasentence-3": (0.3, 0.1, 0.6),
+    }
+    found = measured(items, given)
+    lms, ss = (3 / 4 + 1) / 2, (1 / 2 + 1) / 2
+    assert found["stereoset_lms", None].value == pytest.approx(lms)
+    assert found["stereoset_ss", "profession"].value == pytest.approx(ss)
+    assert found["stereoset_icat", None].value == pytest.approx(lms * min(ss, 1 - ss) / 0.5)
+    # CrowS-Pairs counts pairs, not terms.
+    assert found["stereotype_rate", None].value == pytest.approx(2 / 3)
+    assert found["bbq_score", None].reason == "no item has a right answer"
+    ideal = measured(items[:2], {"intrasentence-1": (0.5, 0.1, 0.4), "intrasentence-2": (0.4, 0.1, 0.5)})
+    assert ideal["stereoset_icat", None].value == pytest.approx(1)
+
+
+def test_the_number_of_crows_pairs_comes_out_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "crows_pairs_anonymized.csv"
+    rows = [f"{number},Cook {number} is late.,Tailor {number} is late.,stereo,profession,[]" for number in range(4)]
+    path.write_text("\n".join([",sent_more,sent_less,stereo_antistereo,bias_type,annotations", *rows]))
+    kind = KINDS["crows-pairs"]
+    items, rejects = check(kind.read([path], []), kind.given)
+    assert rejects == []
+    given = [(0.6, 0.4), (0.51, 0.49), (0.9, 0.1), (0.3, 0.7)]
+    found = measured(items, {item.item_id: row for item, row in zip(items, given, strict=True)})
+    assert found["stereotype_rate", None].value == found["stereotype_rate", "profession"].value == 3 / 4
+
+
+def test_published_files_become_datasets(tmp_path: Path) -> None:
+    age, dev = tmp_path / "Age.jsonl", tmp_path / "dev.json"
+    age.write_text("\n".join(json.dumps(bbq(number, is_ambiguous=number % 2 == 0)) for number in range(8)))
+    dev.write_text(json.dumps(dev_json([stereoset(number, "cook") for number in range(4)])))
+    for source, path, licence, n in (("bbq", age, "CC-BY-4.0", 8), ("stereoset", dev, "CC-BY-SA-4.0", 4)):
+        given = ("--source", source, "--input", path, "--out", tmp_path / source)
+        built = commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
+        assert f"{n} questions with 3 options" in built.stdout
+        manifest = read_manifest(tmp_path / source)
+        assert (manifest.name, manifest.licence, manifest.publish_refusal) == (source, licence, None)
+        assert len(read_rows(tmp_path / source / "data/questions/test-00000-of-00001.parquet", OwnQuestion)) == n
