@@ -4,6 +4,9 @@ Context and option are tokenised together, like text in training. The tokens tha
 count as the context; the rest is scored. If a tokenizer merges characters across the border, the last tokens of the
 context are therefore scored with every option, and the record says how many.
 
+An option without a context follows the token that the tokenizer begins texts with. If it begins them with none, that is
+its start token or, without one, its end token, as in lm-evaluation-harness (``prefix_token_id``).
+
 With a chat template, the prompt is the user's only message, and an option is the beginning of the answer. The option's
 leading space, which would separate it from a prompt to continue, is then removed.
 """
@@ -108,6 +111,19 @@ class ModelTokenizer:
         return end
 
     @property
+    def start_id(self) -> int | None:
+        """The id of the token before an option without a context; None if there is none."""
+        start: int | None = self.pretrained.bos_token_id
+        return self.end_id if start is None else start
+
+    @cached_property
+    def added_start(self) -> str | None:
+        """The token that is put before an option without a context; None if the tokenizer begins texts itself."""
+        if self.start_id is None or self.context_ids(""):
+            return None
+        return str(self.pretrained.convert_ids_to_tokens(self.start_id))
+
+    @property
     def chat_template_sha256(self) -> str | None:
         """The hash of the chat template; None if prompts are sent without one."""
         return hashlib.sha256(self._template.encode()).hexdigest() if self.chat and self._template else None
@@ -150,7 +166,8 @@ class ModelTokenizer:
         for part in _parts(requests):
             ids = iter(self._ids([text for request in part for text in self._texts(request)]))
             encoded.extend(
-                self._rows(request, [next(ids) for _ in (None, *request.options)], context_tokens) for request in part
+                self._rows(request, self._started([next(ids) for _ in (None, *request.options)]), context_tokens)
+                for request in part
             )
         return encoded
 
@@ -159,12 +176,16 @@ class ModelTokenizer:
         text = self._rendered(request.prompt)
         return [text, *(text + (option.lstrip() if self.chat else option) for option in request.options)]
 
+    def _started(self, texts: list[list[int]]) -> list[list[int]]:
+        """Return the ids of a context, and of the context with each option, so that none is an option's first."""
+        return texts if texts[0] or self.start_id is None else [[self.start_id, *ids] for ids in texts]
+
     def _rows(self, request: ChoiceRequest, texts: Sequence[list[int]], context_tokens: int | None) -> Rows | str:
         context, *options = texts
         # Not simply the length of the context: tokens of TinyStories such as "to the" can span the border.
         n_common = n_common_tokens([context, *options])
         if n_common == 0:
-            return "context and options share no token, and the tokenizer adds none at the start"
+            return "context and options share no token, and the tokenizer has none for the start or the end of a text"
         for option, ids in zip(request.options, options, strict=True):
             if len(ids) == n_common:
                 return f"option '{option}' has no tokens of its own"
@@ -176,9 +197,9 @@ class ModelTokenizer:
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
         """Count the tokens of the prompts and the largest number that may be generated."""
         n_prompt = sum(
-            len(ids)
+            len(self._started([ids])[0] if isinstance(request, ChoiceRequest) else ids)
             for part in _parts(requests)
-            for ids in self._ids([self._rendered(request.prompt) for request in part])
+            for request, ids in zip(part, self._ids([self._rendered(request.prompt) for request in part]), strict=True)
         )
         return TokenCount(
             n_prompt, sum(request.max_tokens for request in requests if isinstance(request, GenerateRequest))
@@ -189,14 +210,14 @@ class ModelTokenizer:
         needed: list[int] = []
         for part in _parts(requests):
             texts = [
-                self._texts(request)[1:] if isinstance(request, ChoiceRequest) else [self._rendered(request.prompt)]
+                self._texts(request) if isinstance(request, ChoiceRequest) else [self._rendered(request.prompt)]
                 for request in part
             ]
-            lengths = iter(map(len, self._ids([text for of_request in texts for text in of_request])))
-            needed += [
-                max(next(lengths) for _ in of_request) + isinstance(request, GenerateRequest)
-                for request, of_request in zip(part, texts, strict=True)
-            ]
+            encoded = iter(self._ids([text for of_request in texts for text in of_request]))
+            for request, of_request in zip(part, texts, strict=True):
+                ids = [next(encoded) for _ in of_request]
+                is_choice = isinstance(request, ChoiceRequest)
+                needed.append(max(map(len, self._started(ids)[1:])) if is_choice else len(ids[0]) + 1)
         return needed
 
     @cached_property

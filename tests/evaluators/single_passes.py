@@ -26,10 +26,12 @@ def plain_logprob(network: Any, tokenizer: Any, request: ChoiceRequest, option: 
 
     texts = [request.prompt, *(request.prompt + other for other in request.options)]
     encoded = [tokenizer(text)["input_ids"] for text in texts]
+    start = [] if encoded[0] else [tokenizer.eos_token_id if tokenizer.bos_token is None else tokenizer.bos_token_id]
+    encoded = [[*start, *ids] for ids in encoded]
     n_context = 0
     while all(len(ids) > n_context and ids[n_context] == encoded[0][n_context] for ids in encoded):
         n_context += 1
-    ids = tokenizer(request.prompt + option)["input_ids"]
+    ids = [*start, *tokenizer(request.prompt + option)["input_ids"]]
     with torch.no_grad():
         logits = network(torch.tensor([ids])).logits[0]
     total = 0.0

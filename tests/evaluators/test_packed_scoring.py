@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Answers, BlockLimits, ChoiceRequest, RunContext
 from evaluators.backend_options import BackendOptions
@@ -284,13 +285,42 @@ def test_a_chat_template_gets_one_date_whatever_the_day(llama: Path, tmp_path: P
     assert [dated.pretrained.decode(ids[rows.n_context :]) for ids in rows.ids] == ["The", "A"]
 
 
-def test_an_empty_context_is_scored_after_the_first_token_or_refused(llama: Path, tmp_path: Path) -> None:
-    request = choice("", "The baker", "The judge", "A")
-    assert_equals_single_passes(llama, scoring="packed", requests=[request])
-    without = save_model(tmp_path / "model", "Llama", tokenizer="byte-level without BOS")
-    (answer,) = all_answers_of(open_backend(str(without), BackendOptions(device="cpu")), [request])
+@pytest.mark.parametrize(("left_out", "start"), [((), "<s>"), (("bos_token",), "</s>")])
+def test_an_empty_context_is_scored_after_the_token_that_starts_a_text(
+    llama: Path, tmp_path: Path, left_out: tuple[str, ...], start: str
+) -> None:
+    requests = [choice("", "The baker", "The judge", "A"), choice("", "A B", "B C")]
+    assert_equals_single_passes(llama, scoring="packed", requests=requests)
+    without = without_tokens(tmp_path / "model", left_out)
+    assert_equals_single_passes(without, scoring="packed", requests=requests)
+    backend = open_backend(str(without), BackendOptions(device="cpu"))
+    answers = all_answers_of(backend, requests)
+    assert backend.runtime.settings["start_token"] == start
+    assert {answer.n_prompt_tokens for answer in answers} == {1}
+    tokenizer = load_tokenizer(str(without))
+    longest = max(len(tokenizer.context_ids(option)) for option in requests[0].options)
+    assert (backend.needed_tokens(requests)[0], tokenizer.count_tokens(requests).n_prompt) == (longest + 1, 2)
+    begun = open_backend(str(llama), BackendOptions(device="cpu"))
+    all_answers_of(begun, requests)
+    assert "start_token" not in begun.runtime.settings
+
+
+def test_an_empty_context_without_any_such_token_is_refused(tmp_path: Path) -> None:
+    without = without_tokens(tmp_path / "model", ("bos_token", "eos_token"))
+    backend = open_backend(str(without), BackendOptions(device="cpu"))
+    (answer,) = all_answers_of(backend, [choice("", "The baker", "The judge")])
     assert answer.status == "failed"
-    assert answer.error == "context and options share no token, and the tokenizer adds none at the start"
+    assert str(answer.error).endswith("and the tokenizer has none for the start or the end of a text")
+
+
+def without_tokens(folder: Path, left_out: Sequence[str]) -> Path:
+    """A model whose tokenizer begins no text, and has no special token of some kinds."""
+    save_model(folder, "Llama", tokenizer="byte-level without BOS")
+    config = strict_json.read(folder / "tokenizer_config.json")
+    assert isinstance(config, dict)
+    strict_json.write(folder / "tokenizer_config.json", {key: config[key] for key in config if key not in left_out})
+    (folder / "special_tokens_map.json").unlink(missing_ok=True)
+    return folder
 
 
 def test_options_without_tokens_and_contexts_that_do_not_fit_fail_alone(llama: Path) -> None:

@@ -78,6 +78,8 @@ class OptionScorer:
         if not choices:
             return
         asked = [request for request in requests if isinstance(request, ChoiceRequest)]
+        if self.tokenizer.added_start is not None and not all(request.prompt for request in asked):
+            self.settings["start_token"] = self.tokenizer.added_start
         encoded: list[Rows | None] = [None] * len(requests)
         failed: dict[int, Response] = {}
         for index, rows in zip(
