@@ -60,6 +60,10 @@ class Facts(Protocol):
     """The facts about an item that its record keeps."""
 
     @property
+    def cluster(self) -> str:
+        """The items that are resampled together."""
+
+    @property
     def target(self) -> str | None:
         """The right answer; None if the item has none."""
 

@@ -25,7 +25,7 @@ _BETWEEN = "|"
 FORM = Form(
     columns={
         "question": ("question", "prompt", "query"),
-        "context": ("context", "passage", "premise"),
+        "context": ("context", "passage", "premise", "scenario", "background", "situation", "story", "text"),
         "options": ("options", "choices"),
         **{
             place: (place, f"option{letter}", f"choice{number}", f"answer{number}", letter)
@@ -35,10 +35,10 @@ FORM = Form(
         "stereotyped": ("stereotyped", "stereotype", "stereotypical"),
         "antistereotyped": ("antistereotyped", "antistereotype", "antistereotypical"),
         "neutral": ("neutral", "unknown"),
-        "category": ("category", "topic", "biastype"),
+        "category": ("category", "topic", "biastype", "domain"),
         "group": ("group", "targetgroup", "demographic"),
-        "cluster": ("cluster", "template", "templateid"),
-        "id": ("id", "itemid", "questionid"),
+        "cluster": ("cluster", "template", "templateid", "set", "setid"),
+        "id": ("id", "itemid", "questionid", "number", "no", "nr"),
     },
     needed=((("options", *_PLACES), "the options (one column each, such as option_a, or one with | between them)"),),
     what="questions",

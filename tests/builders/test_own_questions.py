@@ -146,5 +146,5 @@ def test_sixty_questions_become_a_page_with_useless_predictors(tmp_path: Path) -
     page = (tmp_path / "built" / "benchmarks" / "own_questions.html").read_text(encoding="utf-8")
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
     assert "Does a model answer questions about all groups alike" in text
-    assert "Useless predictors (4)" in text
+    assert "Useless predictors (5)" in text
     assert "all 60 read" in text

@@ -172,6 +172,14 @@ def test_each_option_stands_in_each_place_and_no_text_is_a_slot() -> None:
     assert "Which of these is more likely?" in TASK.requests(texts, TASK.prompts["letters-v1"])[0].prompt
 
 
+def test_baselines_are_given_the_same_facts_about_every_item() -> None:
+    # A part whose items have different facts has no baselines, and so no ranks.
+    bare = replace(ITEM, answer=None, stereotyped=None, antistereotyped=None, neutral=None, group=None)
+    facts = [TASK.baseline_facts(TASK.facts(item)) for item in (ITEM, bare)]
+    assert facts[0].keys() == facts[1].keys()
+    assert facts[1]["stereotyped"] == facts[1]["answer"] == ""
+
+
 def exchange(outcomes: Sequence[str], logprobs: Sequence[float] | None, text: str | None = None) -> Exchange:
     known = logprobs is not None
     return Exchange(

@@ -32,6 +32,7 @@ _answer_of, _others_of = attrgetter(*_ANSWER_FIELDS), attrgetter(*_OTHER_FIELDS)
 class _ItemFacts(NamedTuple):
     """The facts about an item that its record keeps."""
 
+    cluster: str
     target: str | None
     reference: str | None
     groups: Mapping[str, str]
@@ -201,14 +202,14 @@ class BaselineAnswers:
         return {}
 
     def _facts_in(self, part: RecordColumns) -> Sequence[Mapping[str, str]]:
-        targets, references = part.columns["target"].texts, part.columns["reference"].texts
+        known = [part.columns[name].texts for name in ("cluster", "target", "reference")]
         owners, keys, values = part.columns["groups"].entries
         groups: list[dict[str, str]] = [{} for _ in range(len(part))]
         for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
             groups[owner][str(key)] = str(value)
         return [
             self._facts_of(part, index, _ItemFacts(*fields))
-            for index, fields in enumerate(zip(targets, references, groups, strict=True))
+            for index, fields in enumerate(zip(*known, groups, strict=True))
         ]
 
     def _facts_of(self, part: RecordColumns, index: int, facts: _ItemFacts) -> Mapping[str, str]:

@@ -9,6 +9,8 @@ From item to metrics::
         │  own_question_table: the roles of the options (right, stereotyped, neutral)
         v
     own_question_metrics: accuracy by group, gap, worst group; stereotype rate, bias scores; places that are preferred
+
+*option_cues* predicts the right option from wording, length and place alone, as one of the baselines of the benchmark.
 """
 
 from biasboard.ground.plugins import search_path

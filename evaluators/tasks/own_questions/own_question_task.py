@@ -58,6 +58,16 @@ _PROMPTS = (
 _read_once = lru_cache(maxsize=8192)(read_answer)
 
 
+def question_in(prompt: str, outcomes: Sequence[str]) -> str:
+    r"""Return what a prompt of the task says before its options.
+
+    >>> question_in("Who left?\nA. The cook\nB. The baker\nAnswer:", ["The cook", "The baker"])
+    'Who left?'
+    """
+    lettered = "\n".join(f"{letter}. {option}" for letter, option in zip(_LETTERS, outcomes, strict=False))
+    return prompt.partition(f"\n{lettered}\n")[0].removesuffix("\nAnswer:")
+
+
 class OwnQuestionTask(Task):
     """A task that reads a distribution over the options of a question."""
 
@@ -93,9 +103,10 @@ class OwnQuestionTask(Task):
         return requests
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the option of each role, as far as they are known, and the first option."""
-        roles = {role: facts.groups[role] for role in ROLES if role in facts.groups}
-        return {**roles, "first": facts.groups["first"], **({} if facts.target is None else {"answer": facts.target})}
+        """Return the options with a role, the first one and the cluster; "" for a role that no option has."""
+        # A part whose items have different facts would be refused.
+        roles = {role: facts.groups.get(role, "") for role in ROLES}
+        return {**roles, "answer": facts.target or "", "first": facts.groups["first"], "cluster": facts.cluster}
 
     def facts(self, item: OwnQuestion) -> ItemFacts:
         """Return the right answer, the groups, and the options with a role."""
