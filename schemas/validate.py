@@ -73,7 +73,7 @@ def targets(path: Path) -> list[Path]:
         DataError: the path does not exist, or there is nothing to check at or below it.
     """
     if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
+        raise DataError(f"{path}: no such file or folder; correct the path")
     below = [path] if path.is_file() else list(_targets_below(path))
     if not below:
         raise DataError(f"{path}: nothing to validate here; looked for: {KNOWN_FILES}")

@@ -149,7 +149,7 @@ def test_nothing_to_validate_is_an_error(tmp_path: Path) -> None:
         1,
         [
             f"{tmp_path}: nothing to validate here; looked for: {known}",
-            f"{tmp_path}/absent: no such file or folder",
+            f"{tmp_path}/absent: no such file or folder; correct the path",
             f"{tmp_path}/notes.txt: not a file of the contract; have: {known}",
         ],
         "error: 3 problems",

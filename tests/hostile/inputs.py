@@ -1,0 +1,93 @@
+"""Contents that no reader expects, each made at a path: for any command that takes a file or a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+Make = Callable[[Path], object]
+
+
+def holding(content: bytes | str) -> Make:
+    """Return what makes a file with this content, and the folders above it."""
+    bytes_of = content if isinstance(content, bytes) else content.encode()
+
+    def make(path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes_of)
+
+    return make
+
+
+def _loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+NO_FILES: dict[str, Make] = {
+    "missing": lambda path: None,
+    "a folder": lambda path: path.mkdir(),
+    "a pipe": os.mkfifo,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a link to nothing": lambda path: path.symlink_to("nowhere"),
+    "a link to itself": _loop,
+    # Opens for anybody, also for root, and fails when it is read.
+    "not to be read": lambda path: path.symlink_to("/proc/self/mem"),
+}
+"""Paths that are no files; none may block, or be read without end."""
+
+NO_TEXTS: dict[str, Make] = {
+    "empty": holding(b""),
+    "white space": holding(b" \r\n\t\n" * 3),
+    "Latin-1": holding("caf\xe9;na\xefve\n".encode("latin-1") * 3),
+    "UTF-16": holding("id,text\na,b\n".encode("utf-16")),
+    "NUL bytes": holding(b"id,text\n\x00\x00,\x00\n"),
+    "random bytes": holding(bytes(range(256)) * 40),
+    "a ZIP archive": holding(b"PK\x03\x04" + bytes(60)),
+    "the magic of Parquet": holding(b"PAR1" + bytes(40) + b"PAR1"),
+    "one line of a million letters": holding(b"x" * 1_000_000),
+    "only a BOM": holding(b"\xef\xbb\xbf"),
+}
+"""Files that are no texts, or texts of no form."""
+
+NO_JSON: dict[str, Make] = {
+    "lists 100,000 deep": holding("[" * 100_000),
+    "objects 100,000 deep": holding('{"a":' * 100_000),
+    "a number of 5,000 digits": holding('{"a": ' + "9" * 5_000 + "}\n"),
+    "1e999": holding('{"a": 1e999}\n'),
+    "NaN": holding('{"a": NaN}\n'),
+    "a key that stands twice": holding('{"a": 1, "a": 2}\n'),
+    "a lone surrogate": holding('{"a": "\\ud800"}\n'),
+    "cut off": holding('{"a": [1, 2'),
+    "two values": holding("{} {}\n"),
+    "a list": holding("[]\n"),
+    "null": holding("null\n"),
+    "a text": holding('"text"\n'),
+    "an empty object": holding("{}\n"),
+    "JSON with a BOM": holding(b'\xef\xbb\xbf{"a": 1}\n'),
+    "comments": holding('{"a": 1} // one\n'),
+}
+"""Files that are no strict JSON, or JSON of another form than any of ours."""
+
+NO_CSV: dict[str, Make] = {
+    "a header alone": holding("id,text\n"),
+    "a quote that stays open": holding('id,text\n1,"a\n2,b\n'),
+    "more cells than columns": holding("id,text\n1,a,b,c\n"),
+    "a column twice": holding("id,id,text\n1,2,a\n"),
+    "a nameless column": holding("id,,text\n1,2,a\n"),
+    "a cell of 200,000 letters": holding(f"id,text\n1,{'y' * 200_000}\n"),
+    "100,000 columns": holding(",".join(f"c{number}" for number in range(100_000)) + "\n"),
+    "old line ends": holding("id,text\r1,a\r2,b\r"),
+    "escapes of a terminal": holding("id,text\n\x1b[31m1,\x07a\n"),
+    "semicolons": holding("id;text\n1;a\n"),
+}
+"""Files that are no CSV, or CSV without the columns of any of ours."""
+
+NO_TOML: dict[str, Make] = {
+    "a key alone": holding("a\n"),
+    "a TOML key twice": holding("a = 1\na = 2\n"),
+    "brackets 100,000 deep": holding("a = " + "[" * 100_000),
+    "a TOML number of 5,000 digits": holding("a = " + "9" * 5_000),
+    "an unknown key": holding("no_such_option = 1\n"),
+}
+"""Files that are no TOML, or TOML with no setting of ours."""

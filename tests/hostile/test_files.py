@@ -1,0 +1,53 @@
+"""Files that are none, or hold anything but what a command reads, for every command that takes one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.inputs import NO_CSV, NO_FILES, NO_JSON, NO_TEXTS
+from tests.hostile.runner import Row, ended, rows
+
+BASELINE = ["--backend", "baseline", "--model", "uniform", "--out", "OUT"]
+ANY = (NO_FILES, NO_TEXTS)
+
+OUT = ["--out", "OUT"]
+IMPORT = ["import", "lm-eval", "--model", "lab/x", "--input", "INPUT", *OUT]
+TABLE: dict[str, Row] = {
+    **rows(["build", "synthbias", "--source", "synthbias", "--input", "INPUT", *OUT], *ANY),
+    **rows(["build", "synthbias", "--source", "winobias", "--input", "INPUT", *OUT], *ANY),
+    **rows(["build", "gifi", "--source", "tango", "--input", "INPUT", *OUT], *ANY),
+    **rows(["build", "gifi", "--source", "realtoxicityprompts", "--input", "INPUT", *OUT], *ANY, NO_JSON),
+    **rows(["build", "gifi", "--source", "gsm8k", "--input", "INPUT", *OUT], *ANY, NO_JSON),
+    **rows(["build", "gifi", "--source", "gifi", "--input", "INPUT", *OUT], *ANY),
+    **rows(["build", "superni", "--source", "natural-instructions", "--input", "INPUT", *OUT], *ANY),
+    **rows(["build", "superni", "--source", "hub", "--input", "INPUT", *OUT], *ANY),
+    **rows(["build", "image_labels", "--input", "INPUT", *OUT], *ANY),
+    **rows(["build", "image_labels", "--source", "hub", "--input", "INPUT", *OUT], *ANY),
+    **rows(["run", "--dataset", "INPUT", *BASELINE], *ANY),
+    **rows(["finetune", "--model", "x", "--dataset", "INPUT", *OUT], *ANY),
+    **rows(["rescore", "INPUT"], *ANY),
+    **rows(["texts", "INPUT", *OUT], *ANY),
+    **rows(["index", "INPUT"], *ANY),
+    **rows(["reweight", "evaluate", "INPUT"], *ANY, NO_JSON, NO_CSV),
+    **rows(["reweight", "fit", "INPUT", *OUT], *ANY, NO_JSON, NO_CSV),
+    **rows(["reweight", "apply", "INPUT", "--rules", "INPUT", *OUT], *ANY, NO_JSON, NO_CSV),
+    **rows(["questions", "lm-eval", "INPUT", *OUT], *ANY),
+    **rows(["cache", "info", "INPUT"], *ANY),
+    **rows(["cache", "export", "INPUT", "--out", "OUT.jsonl"], *ANY),
+    **rows(["card", "INPUT", *OUT], *ANY),
+    **rows(["publish", "INPUT", "--repo", "a/b", "--dry-run"], *ANY),
+    **rows(["keys", "INPUT", *OUT], *ANY),
+    **rows(["ranks", "INPUT"], *ANY, NO_JSON, NO_CSV),
+    **rows(["verify", "INPUT"], *ANY),
+    **rows(["submit", "INPUT", "--contact", "me", "--model-card", "https://example.org", "--results", "OUT"], *ANY),
+    **rows(["accept", "INPUT", "--results", "OUT"], *ANY),
+    **rows(["validate", "INPUT"], *ANY, NO_JSON),
+    **rows(IMPORT, *ANY, NO_JSON),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_file_of_another_kind_ends_in_one_line(name: str, tmp_path: Path) -> None:
+    ended(TABLE[name], tmp_path)
