@@ -13,6 +13,7 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
+from biasboard.ground.plain_text import printable
 from builders.build_command import Overwrite, closing_lines, run_line
 from builders.dataset.output import check_target, write_dataset
 from builders.description import DATASETS_FOLDER
@@ -38,11 +39,22 @@ from builders.synthbias.annotation.platforms import (
     entrance_files,
     read_submissions,
 )
-from builders.synthbias.annotation.state import State, check_outside_datasets, locked, read_state, write_state
+from builders.synthbias.annotation.state import (
+    State,
+    check_dataset,
+    check_outside_datasets,
+    locked,
+    note_dataset,
+    read_state,
+    write_state,
+)
 from builders.synthbias.annotation.vote_intake import EntranceRule, Intake, take_in
-from builders.synthbias.annotation.votes import AnnotatorKind, Status
+from builders.synthbias.annotation.votes import NO_NAME, AnnotatorKind, Status, is_name, reader_name
 from schemas.outputs.documents import BuiltDataset
 from schemas.printed import with_format
+
+_MOST_LISTED = 10
+"""Number of refused submissions that are listed; their reasons are all counted."""
 
 DatasetFolder: TypeAlias = Annotated[Path, typer.Argument(help="Folder of the dataset that is annotated.")]
 StateFolder: TypeAlias = Annotated[
@@ -83,13 +95,15 @@ def fitting_state(annotated: AnnotatedDataset, folder: Path, *, may_be_new: bool
 
     Raises:
         ConfigError: there is no state.
-        DataError: no vote is on a sentence of the dataset; votes of the entrance test fit any dataset.
+        DataError: the state was begun on another dataset, or no vote is on a sentence of this one; votes of the
+            entrance test fit any dataset.
     """
+    state = read_state(folder)
     if not may_be_new and not folder.exists():
         raise ConfigError(
             f"--state {folder}: no such folder, so that there are no votes; give the one of annotate ingest or serve"
         )
-    state = read_state(folder)
+    check_dataset(folder, annotated.folder, annotated.manifest)
     voted = [vote.item_id for vote in state.standing_votes.values() if vote.item_id not in TEST_PAIRS]
     n_foreign = sum(item_id not in annotated.items for item_id in voted)
     if n_foreign:
@@ -99,6 +113,18 @@ def fitting_state(annotated: AnnotatedDataset, folder: Path, *, may_be_new: bool
             raise DataError(f"{fault}{annotated.folder}; {remedy}")
         typer.echo(f"{fault}{annotated.folder}; they count for nothing here: {remedy}", err=True)
     return state
+
+
+def checked_name(text: str) -> str:
+    """Return the name of an annotator, given as an option or an argument, as it is kept.
+
+    Raises:
+        ConfigError: it is empty, too long, or holds invisible characters.
+    """
+    name = reader_name(text)
+    if not is_name(name):
+        raise ConfigError(f"annotator '{printable(name, most=40)}' {NO_NAME}")
+    return name
 
 
 def say_uncounted(state: State, policy: Policy) -> None:
@@ -132,7 +158,7 @@ def plan(
     """
     annotated = read_annotated(dataset)
     policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
-    names = tuple(dict.fromkeys(annotator or ()))
+    names = tuple(dict.fromkeys(map(checked_name, annotator or ())))
     with locked(state_folder):
         state = fitting_state(annotated, state_folder, may_be_new=True)
         for name in names:
@@ -148,16 +174,18 @@ def plan(
         n_now = {side.item.item_id: side.tally.coherent.n for side in sides}
         n_missing = n_outstanding(read_batch(batches[-1]), n_now) if batches else 0
         path = write_batch(state_folder, requests) if requests else None
+        note_dataset(state_folder, annotated.manifest)
     n_needed = sum(side.n_to_ask for pair in decisions if pair.verdict == "undecided" for side in pair.sides)
     n_planned = sum(request.n_votes for request in requests)
     typer.echo(f"{n_needed} more votes are needed at least, in {len(decisions)} pairs")
     if path is None:
-        typer.echo("nothing to ask" + (": everybody named has seen a side of every open pair" if n_needed else ""))
+        exhausted = ": everybody named has seen a side of every open pair; name more annotators"
+        typer.echo("nothing to ask" + (exhausted if n_needed else ""))
     else:
         typer.echo(f"{path}: {len({request.item_id for request in requests})} sentences, {n_planned} votes")
         if n_planned < n_needed:
             typer.echo(f"{n_needed - n_planned} votes find nobody: name more annotators")
-    if n_missing and path != batches[-1]:
+    if n_missing and path not in (None, batches[-1]):
         typer.echo(
             f"batch {batches[-1].stem} still lacks {n_missing} votes; take them in first, or they are asked twice"
         )
@@ -196,10 +224,17 @@ def export(
             temporary.write_bytes(content.encode("utf-8"))
         typer.echo(str(out / name))
     typer.echo(counts)
+    if form is Format.CSV:
+        typer.echo(
+            "next: have people write their name under annotator_id and yes or no under coherent, first and second, each"
+            f" in a copy of one file, then annotate ingest {shlex.quote(str(dataset))} FILES --state "
+            f"{shlex.quote(str(state_folder))}"
+        )
 
 
 def _requests(annotated: AnnotatedDataset, state_folder: Path, batch: int | None) -> tuple[Path, list[Request]]:
     """Return the path and the requests of a batch, all of whose sentences must be in the dataset."""
+    check_dataset(state_folder, annotated.folder, annotated.manifest)
     path = chosen_batch(state_folder, batch)
     requests = read_batch(path)
     unknown = next((request.item_id for request in requests if request.item_id not in annotated.items), None)
@@ -255,12 +290,13 @@ def ingest(
         raise ConfigError("--kind human: --file-format model reads the answers of models; leave --kind out")
     voters = AnnotatorKind.MODEL if form is Format.MODEL else kind or AnnotatorKind.HUMAN
     annotated = read_annotated(dataset)
-    columns = column_map(mapped or ())
+    columns = column_map(mapped or (), form)
     submissions = [submission for path in files for submission in read_submissions(path, form, columns)]
     with locked(state_folder):
-        state = read_state(state_folder)
+        state = fitting_state(annotated, state_folder, may_be_new=True)
         rule = EntranceRule(entrance_percent, entrance_unit)
         intake = take_in(annotated, state, submissions, kind=voters, entrance=rule)
+        note_dataset(state_folder, annotated.manifest)
         write_state(state_folder, state, intake.state)
     _say_intake(intake)
 
@@ -270,8 +306,11 @@ def _say_intake(intake: Intake) -> None:
     for reason, n in intake.refusals.items():
         if n:
             typer.echo(f"  {reason}: {n}")
-    for refused in intake.refused:
-        typer.echo(f"refused as {refused.reason}: {refused.where}: {refused.annotator_id} on {refused.item_id}")
+    for refused in intake.refused[:_MOST_LISTED]:
+        place = f"{refused.where}: {refused.annotator_id} on {refused.item_id}"
+        typer.echo(f"refused as {refused.reason}: {printable(place)}")
+    if len(intake.refused) > _MOST_LISTED:
+        typer.echo(f"and {len(intake.refused) - _MOST_LISTED} more")
     annotators = intake.state.annotators.values()
     counts = Counter(annotator.status for annotator in annotators)
     typer.echo("annotators: " + ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]))
@@ -280,6 +319,7 @@ def _say_intake(intake: Intake) -> None:
 @one_line_errors()
 @with_format()
 def exclude(
+    dataset: DatasetFolder,
     annotator: Annotated[str, typer.Argument(help="Id of the annotator, as in annotators.csv.")],
     state_folder: StateFolder,
     reason: Annotated[str, typer.Option(help="Reason, which stays in the state.")] = "",
@@ -292,6 +332,9 @@ def exclude(
     """
     if not back and not reason.strip():
         raise ConfigError("--reason: is missing; say why the votes do not count")
+    annotated = read_annotated(dataset)
+    annotator = checked_name(annotator)
+    fitting_state(annotated, state_folder)  # Without a state, no lock is made either.
     with locked(state_folder):
         state = read_state(state_folder)
         if annotator not in state.annotators:

@@ -18,8 +18,14 @@ from schemas.items.coreference import CoreferenceItem
 
 Group: TypeAlias = Literal["A", "B"]
 GROUPS: tuple[Group, ...] = ("A", "B")
-FIELDS = ("item_id", "pair_id", "sentence", *(f"ask_{question}" for question in Question))
+FIELDS = ("item_id", "sentence", *(f"ask_{question}" for question in Question))
 """Columns or fields of a platform's tasks."""
+
+
+def asked_id(item_id: str) -> str:
+    """Return the id of a sentence on platforms, which tells neither its type nor its side as its item id does."""
+    # Without the letter, a spreadsheet would take some of these hashes for numbers, such as 12e4.
+    return f"s{hashlib.sha256(item_id.encode()).hexdigest()[:16]}"
 
 
 class AskedSentence(NamedTuple):
@@ -37,7 +43,7 @@ class AskedSentence(NamedTuple):
     @property
     def fields(self) -> dict[str, str]:
         """The fields that a platform gets."""
-        return dict(zip(FIELDS, (self.item_id, self.pair_id, self.text, *map(self.ask, Question)), strict=True))
+        return dict(zip(FIELDS, (asked_id(self.item_id), self.text, *map(self.ask, Question)), strict=True))
 
     def ask(self, question: Question) -> str:
         """Return the wording of a question about this sentence."""
@@ -66,6 +72,11 @@ class AnnotatedDataset:
     def items(self) -> dict[str, CoreferenceItem]:
         """The items by id, in order."""
         return {item.item_id: item for _, items in self.splits for item in items}
+
+    @cached_property
+    def item_ids(self) -> dict[str, str]:
+        """The item id of each id that a platform got."""
+        return {asked_id(item_id): item_id for item_id in self.items}
 
     @cached_property
     def pairs(self) -> dict[str, MinimalPair]:

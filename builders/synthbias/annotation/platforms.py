@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -16,9 +17,12 @@ from builders.synthbias.annotation import model_votes
 from builders.synthbias.annotation.annotated import FIELDS, AskedSentence
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.planning import Request
-from builders.synthbias.annotation.safe_csv import Row, columns_of, read_records, read_rows, render
+from builders.synthbias.annotation.safe_csv import columns_of, read_records, read_rows, render
 from builders.synthbias.annotation.vote_intake import Refusal, Submission, utc_time
 from builders.synthbias.annotation.votes import Answer, Question, Vote
+
+_MOST_CHARACTERS = 100
+"""Longest name of a file without its ending: file systems take 255 bytes."""
 
 
 class Format(StrEnum):
@@ -31,13 +35,13 @@ class Format(StrEnum):
     """A dataset of questions for a language model, and the runs on it."""
 
 
-def render_sentences(sentences: Sequence[AskedSentence], form: Format) -> str:
-    """Return sentences in a format."""
+def render_sentences(sentences: Sequence[AskedSentence], form: Format, annotator_id: str = "") -> str:
+    """Return sentences in a format; only a CSV file names the annotator, if it is known."""
     if form is Format.LABEL_STUDIO:
         return render_tasks(sentences)
     if form is Format.MTURK:
         return render_hits(sentences)
-    return render(FIELDS, (list(sentence.fields.values()) for sentence in sentences))
+    return render_form(sentences, annotator_id)
 
 
 def batch_files(
@@ -49,21 +53,29 @@ def batch_files(
     and number of votes, because platforms ask all sentences of a project or batch equally often. Nobody may get both
     groups.
     """
-    parts: dict[str, list[AskedSentence]] = defaultdict(list)
+    parts: dict[tuple[str, str], list[AskedSentence]] = defaultdict(list)
     for request in requests:
         whose = f"for-{request.annotator_id}" if request.annotator_id else f"{request.group}-{request.n_votes}-votes"
-        parts[f"{name}-{_file_name(whose)}"].append(sentences[request.item_id])
+        parts[f"{name}-{whose}", request.annotator_id].append(sentences[request.item_id])
     return _files(parts, form)
 
 
 def entrance_files(form: Format) -> dict[str, str]:
     """Return the files of the entrance test by name, without its answers."""
-    return _files({"entrance": [solved.sentence for solved in TEST]}, form)
+    return _files({("entrance", ""): [solved.sentence for solved in TEST]}, form)
 
 
-def _files(parts: Mapping[str, Sequence[AskedSentence]], form: Format) -> dict[str, str]:
+def _files(parts: Mapping[tuple[str, str], Sequence[AskedSentence]], form: Format) -> dict[str, str]:
+    """Return the files of sentences by the name and annotator of a part, in an order that tells nothing of them."""
     ending = "json" if form is Format.LABEL_STUDIO else "csv"
-    files = {f"{name}.{ending}": render_sentences(sentences, form) for name, sentences in sorted(parts.items())}
+    n_of_name = Counter(_file_name(name).casefold() for name, _ in parts)
+    files = {}
+    for (name, annotator_id), sentences in sorted(parts.items()):
+        # Two people must not share a file, though their names differ in characters that file names do not have.
+        is_shared = n_of_name[_file_name(name).casefold()] > 1
+        stem = _file_name(name) + (f"-{_digest(name)[:8]}" if is_shared else "")
+        mixed = sorted(sentences, key=lambda sentence: _digest(f"{name}|{sentence.item_id}"))
+        files[f"{stem}.{ending}"] = render_sentences(mixed, form, annotator_id)
     if form in _SETTINGS:
         settings, content = _SETTINGS[form]
         files[settings] = content
@@ -71,7 +83,11 @@ def _files(parts: Mapping[str, Sequence[AskedSentence]], form: Format) -> dict[s
 
 
 def _file_name(text: str) -> str:
-    return "".join(char if char.isalnum() or char in "-_." else "_" for char in text)
+    return "".join(char if char.isalnum() or char in "-_." else "_" for char in text)[:_MOST_CHARACTERS]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> list[Submission]:
@@ -92,12 +108,13 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
         return wide_submissions(path, source=source, columns=columns)
     if form is Format.MODEL:
         return model_votes.read_submissions(path)
-    needed = ",".join(columns_of(Vote))
+    if not _is_votes(path):
+        return wide_submissions(path, source=source, columns=columns)
     votes = read_records(
         path,
         Vote,
-        remedy=f"give a file with the columns {needed}",
-        other_columns=f"; needs exactly {needed}",
+        remedy=f"give a file with the columns {','.join(columns_of(Vote))}",
+        other_columns=f"; needs exactly {','.join(columns_of(Vote))}",
         any_order=True,
     )
     return [
@@ -112,6 +129,20 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
         )
         for where, vote in votes
     ]
+
+
+def _is_votes(path: Path) -> bool:
+    """Return True if a file has the columns of ``votes.csv``, a row for each answer, rather than those of a form."""
+    columns, _ = read_rows(path, remedy="give a form that annotate export wrote, or a file like votes.csv")
+    return "question" in columns
+
+
+def render_form(sentences: Sequence[AskedSentence], annotator_id: str) -> str:
+    """Return sentences as a table to fill in: yes or no stands beside each question, and the name of who answers."""
+    columns = ("item_id", "annotator_id", "sentence", *(name for each in Question for name in (f"ask_{each}", each)))
+    rows = ({"annotator_id": annotator_id, **sentence.fields} for sentence in sentences)
+    # By the mark, a spreadsheet sees that the file is UTF-8, and writes it as such again.
+    return "\ufeff" + render(columns, ([row.get(column, "") for column in columns] for row in rows))
 
 
 _Object: TypeAlias = dict[str, JsonValue]
@@ -184,12 +215,11 @@ def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submissio
         time = annotation.get("created_at")
         yield Submission(
             of_annotation,
-            _text(data, "item_id", where),
+            _item_id(data, where),
             f"label-studio-{annotator}",
             answers,
             submitted_at=utc_time(time, where=of_annotation) if isinstance(time, str) else "",
             source=source,
-            pair_id=_text(data, "pair_id", where),
             refusal=Refusal.CANCELLED if annotation.get("was_cancelled") is True else None,
         ).of_whole_sentence()
 
@@ -219,10 +249,10 @@ def _object(value: JsonValue, where: str) -> _Object:
     return value
 
 
-def _text(data: _Object, name: str, where: str) -> str:
-    text = data.get(name)
+def _item_id(data: _Object, where: str) -> str:
+    text = data.get("item_id")
     if not isinstance(text, str):
-        raise DataError(f"{where}: data has no {name}; export a project into which exported tasks were imported")
+        raise DataError(f"{where}: data has no item_id; export a project into which exported tasks were imported")
     return text
 
 
@@ -274,20 +304,22 @@ _SETTINGS: Mapping[Format, tuple[str, str]] = {
 def render_hits(sentences: Sequence[AskedSentence]) -> str:
     """Return sentences as the input of a batch: one HIT each, with the columns that the layout uses."""
     rows = (
-        # The layout inserts cells into its page unescaped; ids are not shown, and must come back unchanged.
-        [text if name in ("item_id", "pair_id") else html.escape(text) for name, text in sentence.fields.items()]
+        # The layout inserts cells into its page unescaped.
+        [html.escape(text) for text in sentence.fields.values()]
         for sentence in sentences
     )
     return render(FIELDS, rows)
 
 
-def column_map(changes: Sequence[str]) -> dict[str, str]:
+def column_map(changes: Sequence[str], form: Format) -> dict[str, str]:
     """Return the column of each field, with changes such as ``annotator_id=PROLIFIC_PID`` applied.
 
     Raises:
-        ConfigError: a change has another form, or its field is unknown.
+        ConfigError: a change has another form, its field is unknown, or the format has no columns.
     """
-    columns = dict(COLUMNS)
+    columns = dict(COLUMNS) if form is Format.MTURK else {name: name for name in COLUMNS}
+    if changes and form not in (Format.CSV, Format.MTURK):
+        raise ConfigError(f"--map {changes[0]}: --file-format {form} has no columns; leave --map out")
     for change in changes:
         name, sign, column = change.partition("=")
         if name not in COLUMNS or not sign or not column:
@@ -308,31 +340,42 @@ def wide_submissions(path: Path, *, source: str, columns: Mapping[str, str]) -> 
         DataError: the file is broken, lacks a column, or has an unknown answer or status.
     """
     names, rows = read_rows(path, remedy="export the results as CSV again")
-    missing = [f"{name} ({column})" for name, column in columns.items() if column not in names and name not in OPTIONAL]
+    missing = [
+        name if name == column else f"{name} ({column})"
+        for name, column in columns.items()
+        if column not in names and name not in OPTIONAL
+    ]
     if missing:
         raise DataError(
             f"{path}:1: no column for {', '.join(missing)}; name it with --map FIELD=COLUMN; have: {', '.join(names)}"
         )
-    return [_submission(row, source, columns) for row in rows]
+    filled = [
+        (row.where, {name: row.cells.get(column, "").strip() for name, column in columns.items()}) for row in rows
+    ]
+    # Nobody has begun with a sentence that has neither a name nor an answer.
+    return [
+        _submission(where, cells, source, columns)
+        for where, cells in filled
+        if any(cells[name] for name in ("annotator_id", *Question))
+    ]
 
 
-def _submission(row: Row, source: str, columns: Mapping[str, str]) -> Submission:
-    cells = {name: row.cells.get(column, "").strip() for name, column in columns.items()}
+def _submission(where: str, cells: Mapping[str, str], source: str, columns: Mapping[str, str]) -> Submission:
     for name in ("item_id", "annotator_id"):
         if not cells[name]:
-            raise DataError(f"{row.where}: {columns[name]} is empty; take out rows that are no assignments")
-    rejected = _is_rejected(row.where, columns["status"], cells["status"])
+            raise DataError(f"{where}: {columns[name]} is empty; fill it in, or take out rows that nobody answered")
+    rejected = _is_rejected(where, columns["status"], cells["status"])
     answers: dict[Question, Answer] = {}
     for question in Question:
         given = cells[question]
         if given and not rejected:
-            answers[question] = _answer_in_cell(row.where, columns[question], given)
+            answers[question] = _answer_in_cell(where, columns[question], given)
     return Submission(
-        row.where,
+        where,
         cells["item_id"],
         cells["annotator_id"],
         answers,
-        submitted_at=utc_time(cells["submitted_at"], where=row.where),
+        submitted_at=utc_time(cells["submitted_at"], where=where),
         source=source,
         refusal=Refusal.REJECTED if rejected else None,
     ).of_whole_sentence()

@@ -119,13 +119,17 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[Row]]:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}:{line}: not UTF-8; save it as UTF-8") from error
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        raise DataError(f"{path}:{line}: is no CSV file in UTF-8; save it as 'CSV UTF-8'") from error
+    # Where the comma is the decimal sign, spreadsheets write semicolons.
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
     rows: list[Row] = []
     try:
         columns = tuple(unprotected(name) for name in next(reader, ()))
         _check_columns(columns, f"{path}:1", remedy)
         for cells in reader:
+            if not any(cells):
+                continue  # Spreadsheets leave empty rows at the end.
             where = f"{path}:{reader.line_num}"
             if len(cells) != len(columns):
                 raise DataError(f"{where}: has {len(cells)} cells, the heading {len(columns)}; {remedy}")

@@ -227,10 +227,8 @@ def check_annotator(state: State, name: str) -> None:
     """Check that somebody of this name may vote on the page.
 
     Raises:
-        ConfigError: the name is empty or that of a model.
+        ConfigError: the name is that of a model.
     """
     annotator = state.annotators.get(name)
-    if not name.strip():
-        raise ConfigError("--annotator: is empty; give a name")
     if annotator is not None and annotator.kind is AnnotatorKind.MODEL:
         raise ConfigError(f"--annotator {name}: is a model; give another name")

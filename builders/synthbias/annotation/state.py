@@ -1,4 +1,7 @@
-"""The folder of an annotation: ``votes.csv``, ``annotators.csv``, the batches, and the salt of the pseudonyms."""
+"""The folder of an annotation: ``votes.csv``, ``annotators.csv``, the batches, the salt of the pseudonyms, the dataset.
+
+``annotated.json`` says which dataset is annotated: commands refuse the folder with another one.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,35 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
+from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
+from biasboard.ground.plain_text import printable
 from builders.synthbias.annotation.safe_csv import CORRECT_LINE, columns_of, read_records, render_records
-from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Vote, VoteKey, standing_votes
+from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Vote, VoteKey, reader_name, standing_votes
+from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import MANIFEST
 
 VOTES = "votes.csv"
 ANNOTATORS = "annotators.csv"
 BATCHES = "batches"
 SALT = "salt"
+DATASET = "annotated.json"
+"""Name, version and content of the dataset whose annotation it is."""
 _LOCK = ".lock"
 _LOCK_SECONDS = 30.0
 
 R = TypeVar("R")
+OfReader = TypeVar("OfReader", Vote, Annotator)
 
 
 @dataclass(frozen=True)
@@ -80,15 +89,55 @@ def read_state(folder: Path) -> State:
     check_outside_datasets("--state", folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--state {folder}: is a file; give a folder")
-    rows = tuple(vote for _, vote in _read_own(folder / VOTES, Vote))
+    rows = tuple(_of_reader(vote) for _, vote in _read_own(folder / VOTES, Vote))
     annotators: dict[str, Annotator] = {}
-    for where, annotator in _read_own(folder / ANNOTATORS, Annotator):
+    for where, read in _read_own(folder / ANNOTATORS, Annotator):
+        annotator = _of_reader(read)
         if annotator.annotator_id in annotators:
             raise DataError(f"{where}: annotator '{annotator.annotator_id}' stands twice; keep one line")
         annotators[annotator.annotator_id] = annotator
     for vote in rows:
         annotators.setdefault(vote.annotator_id, Annotator(annotator_id=vote.annotator_id, kind=AnnotatorKind.HUMAN))
     return State(rows, annotators)
+
+
+def check_dataset(folder: Path, dataset: Path, manifest: Manifest) -> None:
+    """Check that a state was begun on this dataset, if it says on which one it was.
+
+    Args:
+        folder: Folder of the state.
+        dataset: Folder of the dataset.
+        manifest: Manifest of the dataset.
+
+    Raises:
+        DataError: it was begun on another dataset or on another version, or the file that says so is broken.
+    """
+    path = folder / DATASET
+    if not path.exists():
+        return
+    begun, given = strict_json.read(path), _identity(manifest)
+    if not isinstance(begun, dict) or begun.keys() != given.keys():
+        raise DataError(f"{path}: does not name a dataset; remove it, and the next command writes it again")
+    if begun != given:
+        raise DataError(
+            f"--state {folder}: was begun on {_words(begun)}, but {dataset} is {_words(given)}; give that dataset, or "
+            f"another --state; to keep the votes that fit, remove {path}"
+        )
+
+
+def note_dataset(folder: Path, manifest: Manifest) -> None:
+    """Write on which dataset a state was begun, unless it says so; the caller must hold the lock."""
+    if not (folder / DATASET).exists():
+        _write(folder / DATASET, strict_json.dumps({**_identity(manifest)}))
+
+
+def _identity(manifest: Manifest) -> dict[str, str]:
+    return {"name": manifest.name, "version": manifest.version, "content_sha256": manifest.content_sha256}
+
+
+def _words(identity: Mapping[str, object]) -> str:
+    name, version, content = (printable(str(value), most=100) for value in identity.values())
+    return f"{name} {version} with content {content[:12]}"
 
 
 @contextmanager
@@ -143,6 +192,11 @@ def pseudonyms(folder: Path, annotators: Iterable[str]) -> dict[str, str]:
 def _write(path: Path, text: str) -> None:
     with replacing(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
+
+
+def _of_reader(record: OfReader) -> OfReader:
+    name = reader_name(record.annotator_id)
+    return record if name == record.annotator_id else replace(record, annotator_id=name)
 
 
 def _read_own(path: Path, kind: type[R]) -> list[tuple[str, R]]:

@@ -11,10 +11,12 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from builders.synthbias.annotation.annotated import AnnotatedDataset
+from biasboard.ground.plain_text import printable
+from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST_PAIRS, EntranceUnit, Score, entrance_score
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import (
+    NO_NAME,
     Annotator,
     AnnotatorKind,
     Answer,
@@ -24,7 +26,11 @@ from builders.synthbias.annotation.votes import (
     Vote,
     VoteKey,
     ballots_of,
+    is_name,
+    reader_name,
 )
+
+_TEST_ITEM_IDS = {asked_id(item_id): item_id for item_id in TEST_PAIRS}
 
 
 class Refusal(StrEnum):
@@ -128,6 +134,7 @@ def take_in(
     Raises:
         DataError: an item is unknown, or its pair or the kind of an annotator differs; nothing is taken in.
     """
+    submissions = [_with_own_ids(annotated, submission) for submission in submissions]
     for submission in submissions:
         _check(annotated, state, submission, kind)
     names = {submission.annotator_id for submission in submissions}
@@ -168,8 +175,17 @@ def with_entrance(state: State, rule: EntranceRule) -> State:
     return State(state.rows, annotators)
 
 
+def _with_own_ids(annotated: AnnotatedDataset, submission: Submission) -> Submission:
+    """Return a submission with the item id of its sentence, and the annotator's name as it is kept."""
+    given = submission.item_id
+    item_id = annotated.item_ids.get(given) or _TEST_ITEM_IDS.get(given, given)
+    return submission._replace(item_id=item_id, annotator_id=reader_name(submission.annotator_id))
+
+
 def _check(annotated: AnnotatedDataset, state: State, submission: Submission, kind: AnnotatorKind) -> None:
-    where, item_id = submission.where, submission.item_id
+    where, item_id, name = submission.where, submission.item_id, submission.annotator_id
+    if not is_name(name):
+        raise DataError(f"{where}: annotator '{printable(name, most=40)}' {NO_NAME}")
     if item_id not in annotated.items and item_id not in TEST_PAIRS:
         raise DataError(f"{where}: item '{item_id}' is not in {annotated.folder}; give the dataset that was exported")
     pair_id = _pair_of(annotated, submission)
@@ -178,10 +194,10 @@ def _check(annotated: AnnotatedDataset, state: State, submission: Submission, ki
             f"{where}: item '{item_id}' is of pair '{pair_id}', not '{submission.pair_id}'; correct the line, or give "
             "the dataset that was exported"
         )
-    annotator = state.annotators.get(submission.annotator_id)
+    annotator = state.annotators.get(name)
     if annotator is not None and annotator.kind is not kind:
         raise DataError(
-            f"{where}: annotator '{submission.annotator_id}' is a {annotator.kind}, not a {kind}; give --kind "
+            f"{where}: annotator '{name}' is a {annotator.kind}, not a {kind}; give --kind "
             f"{annotator.kind}, or correct the kind in annotators.csv"
         )
 

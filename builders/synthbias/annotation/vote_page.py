@@ -12,6 +12,7 @@ import json
 import secrets
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +24,7 @@ import typer
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError
+from biasboard.ground.plain_text import printable
 from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation.annotate_commands import (
     CountUntested,
@@ -31,12 +33,14 @@ from builders.synthbias.annotation.annotate_commands import (
     EntrancePercent,
     StateFolder,
     Stop,
+    checked_name,
+    fitting_state,
 )
 from builders.synthbias.annotation.annotated import AskedSentence, read_annotated
 from builders.synthbias.annotation.deciding import Policy, StopRule
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, EXAMPLES, EntranceUnit
 from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs
-from builders.synthbias.annotation.state import locked, read_state, write_state
+from builders.synthbias.annotation.state import locked, note_dataset, write_state
 from builders.synthbias.annotation.vote_intake import EntranceRule, with_entrance
 from builders.synthbias.annotation.votes import Answer, Question
 from builders.synthbias.mentions import mentions_in
@@ -63,10 +67,12 @@ def serve(
     command stopped at any time: the same command goes on.
     """
     annotated = read_annotated(dataset)
+    annotator = checked_name(annotator)
     rule = EntranceRule(entrance_percent, entrance_unit)
     with locked(state_folder):
-        state = read_state(state_folder)
+        state = fitting_state(annotated, state_folder, may_be_new=True)
         check_annotator(state, annotator)
+        note_dataset(state_folder, annotated.manifest)
         write_state(state_folder, state, with_entrance(state, rule))
     session = Session(
         annotated=annotated,
@@ -145,6 +151,11 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing, since the line of a request would show the token."""
 
+    def handle(self) -> None:
+        """Answer the requests of a connection; a browser that leaves in the middle is no fault."""
+        with suppress(ConnectionError):
+            super().handle()
+
     def do_GET(self) -> None:
         """Answer with a file of the page, the current turn or the worked examples."""
         name = self._name()
@@ -205,9 +216,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, act: Callable[[], Turn]) -> None:
         try:
-            self._send_json(HTTPStatus.OK, turn_json(act()))
+            status, answer = HTTPStatus.OK, turn_json(act())
         except BiasboardError as error:
-            self._send_json(HTTPStatus.CONFLICT, {"error": str(error)})
+            status, answer = HTTPStatus.CONFLICT, {"error": printable(str(error))}
+        except OSError as error:
+            fault = f"{error.filename or self._session.folder}: {error.strerror}; every vote before this one is kept"
+            status, answer = HTTPStatus.INTERNAL_SERVER_ERROR, {"error": fault}
+        self._send_json(status, answer)
 
     def _refuse(self, status: HTTPStatus) -> None:
         # The request body is not read, so that the connection cannot be reused.

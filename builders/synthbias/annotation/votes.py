@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -68,6 +69,24 @@ class Vote:
         """The identity of the vote: an annotator has at most one per question."""
         return (self.item_id, self.annotator_id, self.question)
 
+
+def reader_name(text: str) -> str:
+    r"""Return the name of an annotator as it is kept: " ana  maria" and "ana maria" are one person.
+
+    >>> reader_name(" ana\u0303a  maria\n")
+    'anãa maria'
+    """
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def is_name(name: str) -> bool:
+    """Return True if a text can be the name of an annotator, which is printed and is part of names of files."""
+    return 0 < len(name) <= _MOST_CHARACTERS and name.isprintable()
+
+
+_MOST_CHARACTERS = 200
+NO_NAME = f"is no name of 1 to {_MOST_CHARACTERS} visible characters; correct it"
+"""End of the message about a text that :func:`is_name` refuses."""
 
 VoteKey: TypeAlias = tuple[str, str, Question]
 

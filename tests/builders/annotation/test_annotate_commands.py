@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.safe_csv import render_records
 from builders.synthbias.annotation.state import State, read_state, write_state
@@ -104,11 +105,11 @@ def test_an_exclusion_is_computed_again_and_taken_back(
     write_state(tmp_path / "state", State((), {}), unanimous(annotated))
     assert "20 accepted" in call("decide", dataset, "--state", "state", "--dry-run")
     kept = (tmp_path / "state" / "votes.csv").read_bytes()
-    assert call("exclude", "A1", "--state", "state", "--reason", "=too fast") == "A1: excluded\n"
+    assert call("exclude", dataset, "A1", "--state", "state", "--reason", "=too fast") == "A1: excluded\n"
     assert "20 undecided" in call("decide", dataset, "--state", "state", "--dry-run")
     assert (tmp_path / "state" / "votes.csv").read_bytes() == kept
     assert read_state(tmp_path / "state").annotators["A1"].reason == "=too fast"
-    assert call("exclude", "A1", "--state", "state", "--back") == "A1: active\n"
+    assert call("exclude", dataset, "A1", "--state", "state", "--back") == "A1: active\n"
     assert "20 accepted" in call("decide", dataset, "--state", "state", "--dry-run")
 
 
@@ -134,7 +135,7 @@ def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotate
         (("plan", "d", "--state", "d"), "--state d"),
         (("plan", "d", "--state", "d/new/state"), "--state d/new/state"),
         (("ingest", "d", "votes.csv", "--state", "d/state"), "--state d/state"),
-        (("exclude", "anna", "--state", "d/state", "--reason", "x"), "--state d/state"),
+        (("exclude", "d", "anna", "--state", "d/state", "--reason", "x"), "--state d/state"),
         (("serve", "d", "--state", "d/state"), "--state d/state"),
         (("report", "d", "--state", "d"), "--state d"),
         (("export", "d", "--state", "d/state", "--out", "tasks"), "--state d/state"),
@@ -181,13 +182,115 @@ def test_a_state_of_another_dataset_is_noticed(
     assert f"{n} of {2 * n} votes are on sentences that are not in {dataset}; they count for nothing" in told.stderr
 
 
+@pytest.mark.slow
+def test_a_state_stays_with_the_dataset_and_version_on_which_it_was_begun(dataset: Path, tmp_path: Path) -> None:
+    shutil.copytree(dataset, tmp_path / "d")
+    done("plan", "d", "--state", "s", folder=tmp_path)
+    path = tmp_path / "s" / "annotated.json"
+    begun = json.loads(path.read_text())
+    manifest = read_manifest(tmp_path / "d")
+    assert begun == {"name": "synthbias", "version": manifest.version, "content_sha256": manifest.content_sha256}
+    (tmp_path / "votes.csv").write_text(render_records(Vote, ()), encoding="utf-8")
+    commands_of_a_state: tuple[tuple[str, ...], ...] = (
+        ("plan", "d"),
+        ("export", "d", "--out", "tasks"),
+        ("export", "d", "--out", "tasks", "--file-format", "model"),
+        ("ingest", "d", "votes.csv"),
+        ("exclude", "d", "anna", "--reason", "x"),
+        ("serve", "d"),
+        ("report", "d"),
+        ("decide", "d"),
+    )
+    content = manifest.content_sha256[:12]
+    for name, value in (("name", "other"), ("version", "0.1.0"), ("content_sha256", "0" * 64)):
+        path.write_text(json.dumps({**begun, name: value}), encoding="utf-8")
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        for arguments in commands_of_a_state if name == "version" else commands_of_a_state[:1]:
+            refused = run(*arguments, "--state", "s", folder=tmp_path)
+            assert (refused.returncode, refused.stdout) == (1, "")
+            assert refused.stderr.count("\n") == 1
+            assert f"but d is synthbias {manifest.version} with content {content}; give that dataset" in refused.stderr
+            assert value[:12] in refused.stderr
+            assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    path.write_text("{}", encoding="utf-8")
+    assert (
+        "s/annotated.json: does not name a dataset; remove it"
+        in run("plan", "d", "--state", "s", folder=tmp_path).stderr
+    )
+    path.unlink()
+    done("plan", "d", "--state", "s", folder=tmp_path)
+    assert json.loads(path.read_text()) == begun
+
+
+@pytest.mark.slow
+def test_a_name_is_one_person_however_it_is_typed(dataset: Path, annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    ana = "Ana Mar\u00eda"
+    names = (f" {ana} ", "Ana  Mari\u0301a", "Ana\u00a0Mar\u00eda", ana)
+    for number, (name, item) in enumerate(zip(names, annotated.items.values(), strict=False)):
+        rows = list(votes(item, name, BALLOTS["open"]))
+        (tmp_path / f"{number}.csv").write_text(render_records(Vote, rows), encoding="utf-8")
+        done("ingest", dataset, f"{number}.csv", "--state", "s", folder=tmp_path)
+    # Two of the four sentences are the other sides of what was voted on before.
+    state = read_state(tmp_path / "s")
+    assert set(state.annotators) == {ana}
+    assert len(state.rows) == 6
+    # A state that an older version or an editor has written.
+    text = (tmp_path / "s" / "votes.csv").read_text(encoding="utf-8")
+    (tmp_path / "s" / "votes.csv").write_text(text.replace(ana, f"{ana}  ", 3), encoding="utf-8")
+    assert set(read_state(tmp_path / "s").annotators) == {ana}
+    said = done("plan", dataset, "--state", "s", "--annotator", "Ana  Mari\u0301a", folder=tmp_path)
+    assert "18 sentences, 18 votes" in said
+    assert done("exclude", dataset, names[1], "--state", "s", "--reason", "x", folder=tmp_path) == f"{ana}: excluded\n"
+    assert set(read_state(tmp_path / "s").annotators) == {ana}
+    with (tmp_path / "s" / "annotators.csv").open("a", encoding="utf-8") as file:
+        file.write(f"{names[1]},human,,active,\r\n")
+    with pytest.raises(DataError, match=r"annotators\.csv:3: annotator 'Ana María' stands twice; keep one line"):
+        read_state(tmp_path / "s")
+
+
+@pytest.mark.slow
+def test_refusals_are_counted_and_only_the_first_are_listed(
+    dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
+) -> None:
+    for name, ballot in (("first", BALLOTS["open"]), ("second", BALLOTS["incoherent"])):
+        rows = [vote for item in annotated.items.values() for vote in votes(item, "anna", ballot, at=f"{name}")]
+        rows = [replace(vote, submitted_at="") for vote in rows if vote.pair_id]
+        (tmp_path / f"{name}.csv").write_text(render_records(Vote, rows), encoding="utf-8")
+    done("ingest", dataset, "first.csv", "--state", "s", folder=tmp_path)
+    said = done("ingest", dataset, "second.csv", "--state", "s", folder=tmp_path)
+    assert said.startswith("0 votes added, 0 known already, 40 refused\n  duplicate: 20\n  both_sides: 20\n")
+    assert said.count("\nrefused as ") == 10
+    assert "\nand 30 more\n" in said
+
+
+@pytest.mark.slow
+def test_planning_ends_when_nobody_named_can_be_asked_more(
+    dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
+) -> None:
+    plan = ("plan", dataset, "--state", "s", "--annotator", "anna", "--annotator", "ben")
+    assert "40 sentences, 40 votes\n120 votes find nobody: name more annotators\n" in done(*plan, folder=tmp_path)
+    rows = [
+        vote
+        for item_id, item in annotated.items.items()
+        for vote in votes(item, "anna" if annotated.groups[item_id] == "A" else "ben", BALLOTS["open"])
+    ]
+    (tmp_path / "votes.csv").write_text(render_records(Vote, rows), encoding="utf-8")
+    done("ingest", dataset, "votes.csv", "--state", "s", folder=tmp_path)
+    for options, n_needed in (((), 160), (("--count-untested",), 120)):
+        for _ in range(2):
+            needed, end, *_ = done(*plan, *options, folder=tmp_path).splitlines()
+            assert needed == f"{n_needed} more votes are needed at least, in 20 pairs"
+            assert end == "nothing to ask: everybody named has seen a side of every open pair; name more annotators"
+    assert [path.name for path in (tmp_path / "s" / "batches").iterdir()] == ["0001.csv"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["plan", "none", "--state", "s"], "error: none: no dataset.json here"),
         (["plan", "DATASET", "--state", "s", "--annotator", "bad"], "error: --annotator bad: is excluded"),
         (["export", "DATASET", "--state", "s", "--out", "o"], "error: --state s: no batch here; plan one"),
-        (["ingest", "DATASET", "none.csv", "--state", "s"], "error: none.csv: no such file; give a file with"),
+        (["ingest", "DATASET", "none.csv", "--state", "s"], "error: none.csv: no such file; give a form that"),
         (
             ["ingest", "DATASET", "broken.csv", "--state", "s"],
             "error: broken.csv:3: answer is 'perhaps'; have: yes, no",
@@ -197,13 +300,16 @@ def test_a_state_of_another_dataset_is_noticed(
             "error: --kind human: --file-format model reads the answers of models; leave --kind out",
         ),
         (["ingest", "DATASET", "broken.csv", "--state", "s", "--map", "x"], "error: --map x: write FIELD=COLUMN"),
-        (["exclude", "bad", "--state", "s"], "error: --reason: is missing; say why"),
-        (["exclude", "nobody", "--state", "s", "--reason", "x"], "error: annotator 'nobody' is not in s"),
+        (["exclude", "DATASET", "bad", "--state", "s"], "error: --reason: is missing; say why"),
+        (["exclude", "DATASET", "nobody", "--state", "s", "--reason", "x"], "error: annotator 'nobody' is not in s"),
         (["decide", "DATASET", "--state", "s"], "error: DATASET: no pair is accepted"),
         (["decide", "DATASET", "--state", "none"], "error: --state none: no such folder, so that there are no votes"),
         (["report", "DATASET", "--state", "none"], "error: --state none: no such folder, so that there are no votes"),
         (["decide", "DATASET", "--state", "broken.csv", "--dry-run"], "error: --state broken.csv: is a file"),
-        (["serve", "DATASET", "--state", "s", "--annotator", " "], "error: --annotator: is empty"),
+        (
+            ["serve", "DATASET", "--state", "s", "--annotator", " "],
+            "error: annotator '' is no name of 1 to 200 visible characters; correct it",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_changes_nothing(

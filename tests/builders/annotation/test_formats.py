@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
+from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id, sentence_of
 from builders.synthbias.annotation.deciding import Policy, counting_ballots, decide_pairs, tally_of
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.planning import plan_batch
@@ -27,7 +29,8 @@ from builders.synthbias.annotation.platforms import (
 from builders.synthbias.annotation.safe_csv import render_records
 from builders.synthbias.annotation.state import State, read_state, write_state
 from builders.synthbias.annotation.vote_intake import Intake, take_in
-from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status, Vote
+from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Question, Status, Vote
+from schemas.items.coreference import CoreferenceItem
 from tests.builders.annotation.made_votes import BALLOTS, active, right, unanimous
 
 WORDS = {True: "yes", False: "no"}
@@ -49,6 +52,11 @@ def exported(annotated: AnnotatedDataset, form: Format) -> list[Exported]:
     sentences = {item_id: sentence_of(item) for item_id, item in annotated.items.items()}
     files = batch_files("0001", requests, sentences, form)
     return [Exported(name[5], text) for name, text in files.items() if name.startswith("0001-")]
+
+
+def item_of(annotated: AnnotatedDataset, task: Mapping[str, str]) -> CoreferenceItem:
+    """The item that a task shows."""
+    return annotated.items[annotated.item_ids[task["item_id"]]]
 
 
 def annotation(person: int, ballot: Ballot, *, time: int = 0, **more: Any) -> dict[str, Any]:
@@ -74,7 +82,7 @@ def label_studio_files(annotated: AnnotatedDataset, folder: Path) -> list[Path]:
     for group, text in exported(annotated, Format.LABEL_STUDIO):
         tasks = json.loads(text)
         for number, task in enumerate(tasks):
-            ballot = right(annotated.items[task["data"]["item_id"]])
+            ballot = right(item_of(annotated, task["data"]))
             task["id"] = number
             task["annotations"] = [annotation(person, ballot) for person in PEOPLE[group]]
         if group == "A":
@@ -104,9 +112,7 @@ def mturk_files(annotated: AnnotatedDataset, folder: Path) -> list[Path]:
     heading = ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus", "SubmitTime", "Input.item_id", "Input.sentence")
     for group, text in exported(annotated, Format.MTURK):
         hits = list(csv.DictReader(text.splitlines()))
-        rows = [
-            assignment(hit, person, right(annotated.items[hit["item_id"]])) for hit in hits for person in PEOPLE[group]
-        ]
+        rows = [assignment(hit, person, right(item_of(annotated, hit))) for hit in hits for person in PEOPLE[group]]
         if group == "A":
             rows.append(assignment(hits[0], 9, BALLOTS["open"], status="Rejected"))
             rows.append(assignment(hits[0], 10, Ballot(True, True, None)))
@@ -127,7 +133,7 @@ CASES: tuple[tuple[Format, Callable[[AnnotatedDataset, Path], list[Path]], str],
 
 
 def taken_in(annotated: AnnotatedDataset, state: State, paths: Iterable[Path], form: Format) -> Intake:
-    submissions = [one for path in paths for one in read_submissions(path, form, COLUMNS)]
+    submissions = [one for path in paths for one in read_submissions(path, form, column_map((), form))]
     return take_in(annotated, state, submissions)
 
 
@@ -231,30 +237,120 @@ def test_a_model_may_vote_on_both_sides_and_a_person_may_not(annotated: Annotate
     assert [vote.item_id for vote in intake.state.rows] == [pair.sides[0].item_id]
 
 
+def filled(text: str, name: str, answers: Callable[[str], Ballot], *, separator: str = ",") -> bytes:
+    """A form as somebody hands it back: each row that has an answer, with their name and some empty rows at the end."""
+    rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+    for row in rows:
+        given = ("" if answer is None else WORDS[answer].upper() for answer in answers(row["item_id"]))
+        row |= {"annotator_id": row["annotator_id"] or name} | dict(zip(Question, given, strict=True))
+    sheet = io.StringIO(newline="")
+    writer = csv.DictWriter(sheet, list(rows[0]), delimiter=separator)
+    writer.writeheader()
+    writer.writerows([*rows, {}, {}])
+    return ("\ufeff" + sheet.getvalue()).encode()
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_form_is_filled_in_and_handed_back(separator: str, annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    paths = []
+    for group, text in exported(annotated, Format.CSV):
+        for person in range(4):
+            paths.append(tmp_path / f"{group}{person}.csv")
+            paths[-1].write_bytes(
+                filled(
+                    text,
+                    f" {group}{person} ",
+                    lambda given: right(annotated.items[annotated.item_ids[given]]),
+                    separator=separator,
+                )
+            )
+    intake = taken_in(annotated, EMPTY, paths, Format.CSV)
+    assert (intake.refused, set(intake.state.annotators)) == ((), {f"{group}{n}" for group in "AB" for n in range(4)})
+    tested = State(intake.state.rows, active(*intake.state.annotators))
+    assert {pair.verdict for pair in decide_pairs(annotated, tested, Policy())} == {"accepted"}
+    twice = taken_in(annotated, intake.state, paths, Format.CSV)
+    assert (twice.n_added, twice.n_known, twice.refused) == (0, intake.n_added, ())
+
+
+def test_a_form_may_be_unfinished_and_a_row_without_a_name_is_told(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    (_, text), _ = exported(annotated, Format.CSV)
+    path = tmp_path / "anna.csv"
+    path.write_text(text, encoding="utf-8")
+    assert read_submissions(path, Format.CSV, column_map((), Format.CSV)) == []
+    first = next(csv.DictReader(text.removeprefix("\ufeff").splitlines()))["item_id"]
+    begun = filled(text, "anna", lambda given: Ballot(given == first or None, True if given == first else None, None))
+    path.write_bytes(begun)
+    intake = taken_in(annotated, EMPTY, [path], Format.CSV)
+    assert (intake.n_added, intake.refusals["incomplete"]) == (0, len(annotated.items) // 2)
+    path.write_bytes(filled(text, "", lambda _: BALLOTS["open"]))
+    with pytest.raises(DataError, match=r"anna\.csv:2: annotator_id is empty; fill it in, or take out rows"):
+        taken_in(annotated, EMPTY, [path], Format.CSV)
+    path.write_bytes(b"PK\x03\x04\xff")
+    with pytest.raises(DataError, match=r"anna\.csv:1: is no CSV file in UTF-8; save it as 'CSV UTF-8'"):
+        taken_in(annotated, EMPTY, [path], Format.CSV)
+
+
+@pytest.mark.parametrize("form", [Format.CSV, Format.LABEL_STUDIO, Format.MTURK])
+def test_neither_ids_nor_order_tell_what_is_expected(form: Format, annotated: AnnotatedDataset) -> None:
+    texts = [part.text for part in exported(annotated, form)]
+    secrets = {*annotated.items, *annotated.pairs, "type1", "type2", "feminine", "masculine", "stereotype"}
+    assert [secret for secret in secrets if any(secret in text for text in texts)] == []
+    for text in texts:
+        rows = (
+            [task["data"] for task in json.loads(text)]
+            if form is Format.LABEL_STUDIO
+            else list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+        )
+        # No id may look like a number, which a spreadsheet would write in another way.
+        assert all(row["item_id"][0] == "s" for row in rows)
+        types = [item_of(annotated, row).referent is None for row in rows]
+        pronouns = [item_of(annotated, row).pronoun for row in rows]
+        changes = sum(one != next_one for one, next_one in pairwise(types))
+        # In the order of the dataset, a single change parts the types; at random, half the rows differ from the next.
+        assert changes >= len(rows) / 4
+        assert len(set(pronouns[: len(rows) // 2])) > 1
+
+
+def test_two_people_never_share_a_file(annotated: AnnotatedDataset) -> None:
+    names = ("a/b", "a b", "A B", "c" * 200, "c" * 199)
+    requests = plan_batch(decide_pairs(annotated, EMPTY, Policy()), annotated.groups, EMPTY, names)
+    sentences = {item_id: sentence_of(item) for item_id, item in annotated.items.items()}
+    files = batch_files("0001", requests, sentences, Format.CSV)
+    assert len({name.casefold() for name in files}) == len(names)
+    assert all(len(name) < 200 for name in files)
+    for text in files.values():
+        rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+        assert len({row["annotator_id"] for row in rows}) == 1
+
+
 def test_columns_of_other_tools_are_mapped(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     item = next(iter(annotated.items.values()))
     path = tmp_path / "prolific.csv"
     path.write_text(f"PROLIFIC_PID,sentence_id,EndDate,Q1,Q2,Q3\nabc,{item.item_id},2026-03-01 10:00:00,Yes,1,FALSE\n")
     changes = ["annotator_id=PROLIFIC_PID", "item_id=sentence_id", "submitted_at=EndDate"]
-    columns = column_map([*changes, "coherent=Q1", "first=Q2", "second=Q3"])
+    columns = column_map([*changes, "coherent=Q1", "first=Q2", "second=Q3"], Format.MTURK)
     (submission,) = read_submissions(path, Format.MTURK, columns)
     assert submission.annotator_id == "abc"
     assert submission.submitted_at == "2026-03-01T10:00:00.000Z"
     assert list(submission.answers.values()) == ["yes", "yes", "no"]
     with pytest.raises(DataError, match=r"no column for coherent \(Answer\.coherent\).*name it with --map"):
-        read_submissions(path, Format.MTURK, column_map(changes))
+        read_submissions(path, Format.MTURK, column_map(changes, Format.MTURK))
+    with pytest.raises(ConfigError, match="--map a=b: --file-format label-studio has no columns; leave --map out"):
+        column_map(["a=b"], Format.LABEL_STUDIO)
     with pytest.raises(ConfigError, match="--map WorkerId=x: write FIELD=COLUMN; fields: item_id"):
-        column_map(["WorkerId=x"])
+        column_map(["WorkerId=x"], Format.MTURK)
 
 
 def test_the_test_goes_out_without_answers_and_its_score_comes_in(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     for form in Format:
         (name, text), *_ = entrance_files(form).items()
         assert name.startswith("entrance.")
-        assert all(solved.sentence.item_id in text for solved in TEST)
+        assert all(asked_id(solved.sentence.item_id) in text for solved in TEST)
         assert "coherent,yes" not in text
     tasks = json.loads(entrance_files(Format.LABEL_STUDIO)["entrance.json"])
-    for number, (task, solved) in enumerate(zip(tasks, TEST, strict=True)):
+    test = {asked_id(solved.sentence.item_id): solved for solved in TEST}
+    for number, task in enumerate(tasks):
+        solved = test[task["data"]["item_id"]]
         wrong = BALLOTS["open"] if solved.answers.coherent is False else BALLOTS["incoherent"]
         task["annotations"] = [
             annotation(1, wrong if number < 4 else solved.answers),
@@ -276,8 +372,8 @@ def test_the_test_goes_out_without_answers_and_its_score_comes_in(annotated: Ann
 
 LONG = "item_id,pair_id,annotator_id,question,answer,submitted_at,source\n"
 BROKEN: tuple[tuple[Format, str, str], ...] = (
-    (Format.CSV, "", r"f:1: has no heading; give a file with the columns item_id,"),
-    (Format.CSV, "a,b\n1,2\n", r"f:1: has the columns a,b; needs exactly item_id,"),
+    (Format.CSV, "", r"f:1: has no heading; give a form that annotate export wrote"),
+    (Format.CSV, "a,b\n1,2\n", r"f:1: no column for item_id, annotator_id, coherent, first, second; name it with"),
     (Format.CSV, LONG + "x,y,anna,coherent,yes,,t\n", r"f:2: item 'x' is not in .*; give the dataset"),
     (Format.CSV, LONG + "PAIR,y,anna,coherent,yes,,t\n", r"f:2: item '.*' is of pair '.*', not 'y'; correct the line"),
     (Format.CSV, LONG + "x,y,anna,coherent,maybe,,t\n", r"f:2: answer is 'maybe'; have: yes, no, withdrawn; correct"),
@@ -350,7 +446,7 @@ def test_one_broken_line_leaves_the_state_alone(annotated: AnnotatedDataset, tmp
         taken_in(annotated, EMPTY, [path], Format.CSV)
     latin = tmp_path / "latin.csv"
     latin.write_bytes(LONG.encode() + b"caf\xe9\n")
-    with pytest.raises(DataError, match=r"latin\.csv:2: not UTF-8; save it as UTF-8"):
+    with pytest.raises(DataError, match=r"latin\.csv:2: is no CSV file in UTF-8; save it as"):
         taken_in(annotated, EMPTY, [latin], Format.CSV)
     with pytest.raises(DataError, match=r"none\.csv: no such file"):
         taken_in(annotated, EMPTY, [tmp_path / "none.csv"], Format.CSV)

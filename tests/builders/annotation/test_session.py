@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -161,8 +163,6 @@ def test_a_model_has_no_page(annotated: AnnotatedDataset) -> None:
     state = take_in(annotated, State((), {}), votes, kind=AnnotatorKind.MODEL).state
     with pytest.raises(ConfigError, match="--annotator gpt: is a model"):
         check_annotator(state, "gpt")
-    with pytest.raises(ConfigError, match="--annotator: is empty"):
-        check_annotator(state, " ")
 
 
 class Client:
@@ -259,6 +259,37 @@ def test_nonsense_is_refused_in_words(body: Any, client: Client, tmp_path: Path)
 def test_a_flood_is_not_read(client: Client) -> None:
     assert client.post("vote", b"x" * (MOST_BYTES + 1))[0] == 413
     assert client.post("vote", b"x", Content_Length="9" * 5000)[0] == 413
+
+
+@pytest.mark.slow
+def test_whoever_leaves_in_the_middle_leaves_no_traceback(client: Client, capfd: pytest.CaptureFixture[str]) -> None:
+    host, _, port = client.host.partition(":")
+    own = f"Host: {client.host}\r\nOrigin: http://{client.host}\r\nContent-Type: application/json\r\n"
+    for request in (
+        f"GET {client.root} HTTP/1.1\r\n{own}\r\n" * 200,
+        f"GET {client.root}turn HTTP/1.1\r\n{own}\r\n",
+        f"POST {client.root}vote HTTP/1.1\r\n{own}Content-Length: 99\r\n\r\n{{",
+        f"POST {client.root}vote HTTP/1.1\r\n{own}",
+        "GET",
+        "",
+    ):
+        for _ in range(5):
+            connection = socket.create_connection((host, int(port)), timeout=10)
+            # On close, the other end gets a reset instead of an orderly end.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall(request.encode())
+            connection.close()
+    for _ in range(20):
+        assert client.ask("GET", client.root + "turn")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_a_state_that_cannot_be_written_is_said_on_the_page(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    status, said = client.post("vote", {"item_id": "entrance-01", "answers": {"coherent": "no"}})
+    assert status == 500
+    assert said["error"] == f"{tmp_path}/state: File exists; every vote before this one is kept"
 
 
 @pytest.mark.slow
