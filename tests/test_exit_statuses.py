@@ -94,6 +94,33 @@ def test_3_is_a_run_that_could_not_finish(dataset: Path, tmp_path: Path) -> None
     assert status("run", *options, "--out", tmp_path / "runs")[0] == EXIT_RUN_FAILED
 
 
+def with_room_for(n_bytes: int, *arguments: str | Path) -> tuple[int, str]:
+    """A command whose files cannot grow beyond a size, as on a full disk."""
+    program = (
+        "import resource, sys\n"
+        "from biasboard.__main__ import main\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({n_bytes}, {n_bytes}))\n"
+        f"sys.argv = {['biasboard', *map(str, arguments)]!r}\n"
+        "main()\n"
+    )
+    done = run("-c", program)
+    return done.returncode, done.stderr
+
+
+def test_3_is_a_run_whose_disk_is_full_and_1_a_dataset(dataset: Path, tmp_path: Path) -> None:
+    asked = ("run", "--backend", "baseline", "--model", "uniform", "--dataset", dataset, "--out", tmp_path / "runs")
+    code, said = with_room_for(20_000, *asked)
+    assert (code, said.count("\n")) == (EXIT_RUN_FAILED, 1), said
+    assert "responses.sqlite: " in said
+    assert ", and the answers so far are kept; free space on the disk or of your quota, and repeat the same" in said
+    assert status(*asked)[0] == 0
+    built = ("build", "synthbias", "--limit", "80", "--out", tmp_path / "new")
+    code, said = with_room_for(5_000, *built)
+    full = f"error: {tmp_path / 'new'}: the disk is full; free space on the disk or of your quota, and repeat the same"
+    assert (code, said) == (EXIT_ERROR, f"{full} command\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "runs"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", STOPPING)
 def test_129_130_and_143_are_signals_and_the_last_line_says_how_to_go_on(

@@ -13,12 +13,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
+from biasboard.ground.files import DISK_FULL, disk_full
 from biasboard.ground.plain_text import escaped
 from biasboard.ground.stopping import status_of, stoppable
 
@@ -278,13 +279,22 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         raise typer.Exit(EXIT_ERROR) from error
     except OSError as error:
         where = error.filename or "file system"
+        if error.errno in DISK_FULL:
+            are_kept = interrupted == ANSWERS_KEPT
+            line = f"error: {disk_full(where, answers_kept=are_kept)}"
+            _end(line, EXIT_RUN_FAILED if are_kept else EXIT_ERROR, error)
         reason = error.strerror or str(error)
         _end(f"error: {where}: {reason}; choose a place that can be read and written", EXIT_ERROR, error)
+    except RuntimeError as error:
+        # How Path.resolve ends before Python 3.13.
+        if not str(error).startswith("Symlink loop"):
+            raise
+        _end(f"error: {error}; name the folder itself, or mend the link", EXIT_ERROR, error)
     except KeyboardInterrupt as error:
         _end(interrupted, status_of(error), error)
 
 
-def _end(line: str, status: int, cause: BaseException) -> None:
+def _end(line: str, status: int, cause: BaseException) -> NoReturn:
     # Names in the message may hold line breaks or escape sequences of the terminal.
     print(escaped(line), file=sys.stderr)
     raise typer.Exit(status) from cause

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -11,6 +12,26 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a file system that has no room, or none for this user."""
+
+
+def disk_full(path: object, *, reason: str = "the disk is full", answers_kept: bool = False) -> str:
+    """Return the message of a full disk or quota, for a path on it."""
+    kept = ", and the answers so far are kept" if answers_kept else ""
+    return f"{path}: {reason}{kept}; free space on the disk or of your quota, and repeat the same command"
+
+
+@contextmanager
+def _named(path: Path, temporary: Path) -> Iterator[None]:
+    """Name a path in errors of its temporary stand-in, and in those without a name, as of writes on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and str(error.filename or temporary).startswith(str(temporary)):
+            error.filename = str(path)
+        raise
 
 
 @contextmanager
@@ -28,12 +49,13 @@ def replacing(path: Path) -> Iterator[Path]:
     os.close(handle)
     temporary = Path(name)
     try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        # mkstemp creates files that only their owner can read, but results are for everyone.
-        temporary.chmod(0o644)
-        temporary.replace(path)
+        with _named(path, temporary):
+            yield temporary
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            # mkstemp creates files that only their owner can read, but results are for everyone.
+            temporary.chmod(0o644)
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)  # After a success it was renamed.
 
@@ -57,7 +79,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     temporary.chmod(0o755)
     try:
-        yield temporary
+        with _named(path, temporary):
+            yield temporary
         if path.exists():
             # Rename cannot replace a folder that is not empty, so the old one is moved aside first.
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))

@@ -34,7 +34,7 @@ def read_toml(path: Path, *, option: str, what: str) -> dict[str, Any]:
     except RecursionError as error:
         raise DataError(f"{path}: its values are nested too deeply; write a TOML file of {what}") from error
     except ValueError as error:  # Includes numbers with thousands of digits, and bytes that are not UTF-8.
-        raise DataError(f"{path}: not a TOML file ({error})") from error
+        raise DataError(f"{path}: not a TOML file ({error}); correct it, or name a TOML file of {what}") from error
 
 
 def packaged_toml(package: str, *path: str) -> dict[str, Any]:

@@ -73,7 +73,8 @@ def find_store(path: Path) -> Path:
         ConfigError: there is no such file.
     """
     store = path / STORE if path.is_dir() else path
-    if not store.is_file():
+    # SQLite would take an empty file for a new store, and fill it.
+    if not is_begun(store):
         raise ConfigError(f"{store}: no such store; name a file that --cache made, or the folder of a run")
     return store
 

@@ -25,6 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import RunError
+from biasboard.ground.files import disk_full
 from evaluators.backend import Request, Response, Runtime, Sent
 from schemas.documents.result import Model
 from schemas.files import contract
@@ -379,13 +380,15 @@ def store_errors(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, ValidationError) as error:
         reason = str(error).splitlines()[0]
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        # Of a full quota, and where a file cannot grow that SQLite maps into memory, it says the latter.
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            raise RunError(disk_full(path, reason=reason, answers_kept=True)) from error
+        if code == sqlite3.SQLITE_BUSY:
             raise RunError(
                 f"{path}: another process has been writing to it for too long; wait for it or stop it"
             ) from error
-        raise RunError(
-            f"{path}: not a usable response store ({reason}); make room on the disk, or move it away to start over"
-        ) from error
+        raise RunError(f"{path}: not a usable response store ({reason}); move it away to start over") from error
 
 
 @cache

@@ -157,6 +157,8 @@ def _read(queue: Path) -> list[_Queued]:
 
 
 def _requests(queue: Path) -> Iterator[_Queued]:
+    if queue.exists() and not queue.is_dir():
+        raise DataError(f"{queue}: is no folder; name the folder of all requests")
     for path in queue.glob("*.json"):
         request = contract.read(path, ScoringRequest)
         # Strangers propose requests too, and a maintainer copies the commands that name them into a terminal.

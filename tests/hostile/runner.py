@@ -36,7 +36,7 @@ from tests.hostile.inputs import Make
 from tests.terminal import without_progress
 
 _SECONDS = 20
-_MOST_CHARACTERS = 600
+_MOST_CHARACTERS = 1_300
 """Length of a message, in which the folder of the test counts as one character."""
 _JUDGES = {"export", "validate", "verify"}
 """Commands that say a line about each input, and then how many are bad."""

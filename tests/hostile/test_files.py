@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.inputs import NO_CSV, NO_FILES, NO_JSON, NO_TEXTS
+from tests.hostile.inputs import NO_CSV, NO_FILES, NO_JSON, NO_TEXTS, NO_TOML
 from tests.hostile.runner import Row, ended, rows
 
 BASELINE = ["--backend", "baseline", "--model", "uniform", "--out", "OUT"]
@@ -15,9 +15,9 @@ ANY = (NO_FILES, NO_TEXTS)
 OUT = ["--out", "OUT"]
 IMPORT = ["import", "lm-eval", "--model", "lab/x", "--input", "INPUT", *OUT]
 TABLE: dict[str, Row] = {
-    **rows(["build", "synthbias", "--source", "synthbias", "--input", "INPUT", *OUT], *ANY),
+    **rows(["build", "synthbias", "--source", "synthbias", "--input", "INPUT", *OUT], *ANY, NO_CSV),
     **rows(["build", "synthbias", "--source", "winobias", "--input", "INPUT", *OUT], *ANY),
-    **rows(["build", "gifi", "--source", "tango", "--input", "INPUT", *OUT], *ANY),
+    **rows(["build", "gifi", "--source", "tango", "--input", "INPUT", *OUT], *ANY, NO_CSV),
     **rows(["build", "gifi", "--source", "realtoxicityprompts", "--input", "INPUT", *OUT], *ANY, NO_JSON),
     **rows(["build", "gifi", "--source", "gsm8k", "--input", "INPUT", *OUT], *ANY, NO_JSON),
     **rows(["build", "gifi", "--source", "gifi", "--input", "INPUT", *OUT], *ANY),
@@ -26,6 +26,7 @@ TABLE: dict[str, Row] = {
     **rows(["build", "image_labels", "--input", "INPUT", *OUT], *ANY),
     **rows(["build", "image_labels", "--source", "hub", "--input", "INPUT", *OUT], *ANY),
     **rows(["run", "--dataset", "INPUT", *BASELINE], *ANY),
+    **rows(["run", "--config-file", "INPUT", "--model", "x", "--backend", "x", "--dataset", "x"], *ANY, NO_TOML),
     **rows(["finetune", "--model", "x", "--dataset", "INPUT", *OUT], *ANY),
     **rows(["rescore", "INPUT"], *ANY),
     **rows(["texts", "INPUT", *OUT], *ANY),
@@ -36,6 +37,7 @@ TABLE: dict[str, Row] = {
     **rows(["questions", "lm-eval", "INPUT", *OUT], *ANY),
     **rows(["cache", "info", "INPUT"], *ANY),
     **rows(["cache", "export", "INPUT", "--out", "OUT.jsonl"], *ANY),
+    **rows(["cache", "prune", "INPUT", "--older-than", "1"], *ANY),
     **rows(["card", "INPUT", *OUT], *ANY),
     **rows(["publish", "INPUT", "--repo", "a/b", "--dry-run"], *ANY),
     **rows(["keys", "INPUT", *OUT], *ANY),
@@ -43,6 +45,8 @@ TABLE: dict[str, Row] = {
     **rows(["verify", "INPUT"], *ANY),
     **rows(["submit", "INPUT", "--contact", "me", "--model-card", "https://example.org", "--results", "OUT"], *ANY),
     **rows(["accept", "INPUT", "--results", "OUT"], *ANY),
+    **rows(["export", "every-eval-ever", "INPUT", *OUT], *ANY),
+    **rows(["queue", "next", "--queue", "INPUT"], *ANY),
     **rows(["validate", "INPUT"], *ANY, NO_JSON),
     **rows(IMPORT, *ANY, NO_JSON),
 }
