@@ -145,7 +145,8 @@ class KeyBook:
         folder, manifest = dataset
         config, task, prompt = signature.config, signature.task, signature.prompt
         parts: dict[str, strict_json.JsonValue] = {"config": config, "task": task, "prompt": prompt}
-        parts["dataset"] = manifest.content_sha256
+        # Records hold no texts where the licence forbids it, and other hashes of what was asked.
+        parts |= {"dataset": manifest.content_sha256, "licence": manifest.licence, "shows": manifest.redistributable}
         known = memory.get(_MADE, parts)
         if isinstance(known, dict):
             key = contract.load(known["key"], AnswerKey, where="memory")

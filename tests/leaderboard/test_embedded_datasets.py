@@ -14,6 +14,7 @@ from evaluators.task import load_task
 from leaderboard.verify.keys import KeyBook
 from schemas.documents.result import Signature
 from schemas.folders.dataset_folder import read_manifest
+from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.synthetic import make_records, make_result, uniform
 
 
@@ -36,6 +37,22 @@ def test_the_dataset_of_a_result_is_built_once_and_not_in_other_processes(tmp_pa
         assert known is not None
         assert known.key.dataset_sha256 == manifest.content_sha256
     assert (tmp_path / "synthbias" / "dataset.json").stat().st_mtime_ns == built
+
+
+def test_the_same_items_under_another_licence_have_another_key(tmp_path: Path) -> None:
+    # Their records then hold texts, and other hashes of what was asked.
+    memory, found = Memory(tmp_path / "memory"), []
+    for redistributable in (False, True):
+        folder = tmp_path / str(redistributable)
+        write_dataset(folder / "made", {"made": made_items(2)}, redistributable=redistributable)
+        manifest = read_manifest(folder / "made")
+        of_made = {"dataset": "made", "dataset_version": manifest.version, "config": "made"}
+        known = KeyBook(None, folder).find(signature(**of_made), memory)
+        assert known is not None
+        found.append(known.key.parts[0])
+    withheld, shown = found
+    assert withheld.facts_sha256 == shown.facts_sha256
+    assert withheld.requests_sha256 != shown.requests_sha256
 
 
 @pytest.mark.parametrize("fields", [{"dataset": "official"}, {"benchmark": "official"}, {"dataset": "image_labels"}])
