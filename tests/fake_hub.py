@@ -30,6 +30,8 @@ class Fault(NamedTuple):
     """Status to answer with; None for the usual answer."""
     after: bool = False
     """True to carry the request out before the fault shows."""
+    content: bytes | None = None
+    """Content of an answer with status 200, in place of the usual one; an empty one closes the connection instead."""
     first: Callable[[], None] = lambda: None
     """Called before the request is carried out."""
 
@@ -251,6 +253,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command in ("POST", "PUT") and kind not in ("validate-yaml", "preupload", "batch"):
             self.hub.writes.append(kind)
         fault.first()
+        if fault.content is not None:
+            self.close_connection = True
+            return self._send(200, fault.content, {}) if fault.content else None
         try:
             if fault.status is not None and not fault.after:
                 raise HubError(fault.status, "planned by the test")

@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from biasboard.ground.files import DISK_FULL, disk_full
+from biasboard.ground.hub import check_endpoint
 from biasboard.ground.plain_text import escaped
 from biasboard.ground.stopping import status_of, stoppable
 
@@ -267,6 +268,7 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
                 raise ConfigError(
                     f"argument {argument!a}: is not UTF-8 or holds a control character; choose another name"
                 )
+        check_endpoint()
         with stoppable():
             yield
     except BiasboardError as error:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from biasboard.ground.errors import DataError
-from biasboard.ground.plain_text import one_line
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.plain_text import key_fault, one_line
 from biasboard.ground.progress import working
 
 _SECONDS = 2.5
@@ -103,6 +103,31 @@ def hub_is_off() -> bool:
     return bool(constants.HF_HUB_OFFLINE)
 
 
+def token_fault() -> str | None:
+    """Return why the token for the Hub can be none, without showing it; None if it can, or if there is no token."""
+    from huggingface_hub import get_token
+
+    # The client takes out line breaks, and then sends what is no token.
+    token = os.environ.get("HF_TOKEN", "").strip() or get_token() or ""
+    return key_fault("the token for the Hub (HF_TOKEN, or that of hf auth login)", token)
+
+
+def check_endpoint() -> None:
+    """Check the address in ``HF_ENDPOINT``, which the client takes apart when it is imported.
+
+    Raises:
+        ConfigError: it is no address; it is not shown, because it may contain a password.
+    """
+    address = os.environ.get("HF_ENDPOINT", "").strip()
+    try:
+        parts = urlsplit(address)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_address = False
+    if address and not is_address:
+        raise ConfigError("HF_ENDPOINT is no address; set it to one such as https://huggingface.co, or unset it")
+
+
 def hub_fault() -> str | None:
     """Return why the Hub cannot be reached; None if it answers. Each process checks only once."""
     from huggingface_hub import constants
@@ -136,6 +161,8 @@ def hub_obstacle(
     if hub_is_off():
         reason = f"it is neither a folder nor downloaded, and HF_HUB_OFFLINE is set; {_OFFLINE_REMEDY}"
         return None if is_here else reason
+    if (fault := token_fault()) is not None:
+        return fault
     fault = hub_fault()
     if fault is None:
         return None

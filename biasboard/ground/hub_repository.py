@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.hub import hub_fault, hub_host, hub_is_off
+from biasboard.ground.hub import hub_fault, hub_host, hub_is_off, token_fault
 from biasboard.ground.plain_text import one_line
 from biasboard.ground.progress import working
 
@@ -125,7 +126,7 @@ class HubRepository:
             repo: Its id, ``ORG/NAME``.
 
         Raises:
-            ConfigError: it is no id, or the Hub is switched off.
+            ConfigError: it is no id, the Hub is switched off, or the token is none.
             RunError: the Hub cannot be reached.
         """
         from huggingface_hub import HfApi
@@ -134,6 +135,8 @@ class HubRepository:
             raise ConfigError(f"--repo {repo}: is no id of a repository; give ORG/NAME")
         if hub_is_off():
             raise ConfigError(f"--repo {repo}: HF_HUB_OFFLINE forbids asking the Hub; unset it to publish")
+        if (fault := token_fault()) is not None:
+            raise ConfigError(f"--repo {repo}: {fault}")
         if (fault := hub_fault()) is not None:
             raise RunError(f"--repo {repo}: the Hub at {hub_host()} cannot be reached ({fault}); try again later")
         self.repo = repo
@@ -261,6 +264,10 @@ class HubRepository:
             raise self._kind(error, doing) from error
         except (no_answer, LocalEntryNotFoundError) as error:
             raise TryAgainError(f"{doing}: no answer ({one_line(error)})", waits=True) from error
+        except (JSONDecodeError, UnicodeDecodeError, LookupError, TypeError, AttributeError) as error:
+            # The client trusts the form of each answer, and a proxy or a sign-in page may answer in place of the Hub.
+            reason = f"{doing}: the answer is none of the Hub ({type(error).__name__}: {one_line(error)})"
+            raise TryAgainError(reason, waits=True) from error
         except ValueError as error:
             raise DataError(f"--repo {self.repo}: {doing}: {one_line(error)}; correct what it names") from error
         except RuntimeError as error:

@@ -74,6 +74,18 @@ def listed(names: Sequence[str], *, most: int) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def key_fault(name: str, key: str) -> str | None:
+    r"""Return why a key or token cannot be sent in the header of a request, without the key; None if it can.
+
+    >>> key_fault("HF_TOKEN", "hf_caf\xe9")
+    'HF_TOKEN holds a space, a line break or a letter that no key has; copy the key again'
+    >>> key_fault("HF_TOKEN", "hf_abc")
+    """
+    if key.isascii() and key.isprintable() and " " not in key:
+        return None
+    return f"{name} holds a space, a line break or a letter that no key has; copy the key again"
+
+
 def visible(text: str) -> str:
     r"""Return a text like :func:`escaped`, but keep its line breaks, tabs and spaces.
 

@@ -19,6 +19,7 @@ from tests.commands import run, started
 from tests.fake_hub import READER, WRITER, Commit, FakeHub, Fault, Repository, serving, variables
 
 REPO = "acme/synthbias"
+OF_WHERE = "(HF_TOKEN, or that of hf auth login)"
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -225,6 +226,20 @@ def test_a_failure_before_the_commit_is_repeated(hub: FakeHub, first: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["info", "refs", "tree", "preupload", "commit"])
+@pytest.mark.parametrize("content", [b"<html>sign in</html>", b"[]", b"null", b"\xff\xfe"])
+def test_an_answer_of_somebody_else_is_none_and_is_asked_again(
+    hub: FakeHub, first: Path, kind: str, content: bytes
+) -> None:
+    repository = hub.new(REPO)
+    hub.faults[kind].append(Fault(content=content))
+    done = call(hub, first)
+    # An empty list is the list of the files of an empty repository.
+    assert ": the answer is none of the Hub (" in done.stdout or (kind, content) == ("tree", b"[]")
+    assert (titles(repository), done.stderr) == (["synthbias 1.0.0", "initial commit"], "")
+
+
+@pytest.mark.slow
 def test_a_failure_after_the_tag_or_the_creation_repeats_neither(hub: FakeHub, first: Path) -> None:
     hub.faults["create"].append(Fault(500, after=True))
     hub.faults["tag"].append(Fault(500, after=True))
@@ -333,6 +348,8 @@ def test_a_file_that_the_hub_left_out_is_noticed_before_tagging(hub: FakeHub, fi
         (None, "there is no token for the Hub; give a token that may write to it in HF_TOKEN"),
         ("hf_unknown", "the Hub does not accept the token (401"),
         (READER, "the Hub does not allow this with the token (403"),
+        ("hf_caf\u00e9", f"the token for the Hub {OF_WHERE} holds a space, a line break or a letter that no key has"),
+        ("hf_one\nhf_two", f"the token for the Hub {OF_WHERE} holds a space, a line break or a letter that no key has"),
     ],
 )
 def test_a_token_without_the_right_is_one_line(hub: FakeHub, first: Path, token: str | None, said: str) -> None:
@@ -340,6 +357,7 @@ def test_a_token_without_the_right_is_one_line(hub: FakeHub, first: Path, token:
     done = call(hub, first, token=token, status=1)
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+    assert token is None or token[3:6] not in done.stderr
     assert (titles(repository), repository.tags) == (["initial commit"], {})
 
 

@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import Answers
 from evaluators.backend_options import BackendOptions
+from evaluators.backends.openai.client import parse_address
 from evaluators.backends.openai.openai_backend import open_backend
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened
@@ -201,6 +202,24 @@ def test_only_what_is_missing_is_asked(tokenizer: Tokenizer) -> None:
         assert places == {2, 8}
         assert sorted(map(number_in, endpoint.received)) == [2, 8]
         assert list(backend.ask(made(9), frozenset())) == []
+
+
+@pytest.mark.parametrize("key", ["sk-caf\u00e9-0123456789", "sk-one\nsk-two", "sk-one sk-two", "sk-\u202e0123"])
+def test_a_key_that_can_be_none_is_not_sent_and_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ConfigError) as caught:
+        open_backend(MODEL, BackendOptions(base_url="http://127.0.0.1:9/v1"))
+    said = "OPENAI_API_KEY holds a space, a line break or a letter that no key has; copy the key again"
+    assert str(caught.value) == said
+
+
+def test_a_key_in_the_path_of_the_address_is_not_shown() -> None:
+    path = "v1/0a1b2c3d4e5f60718293a4b5c6d7e8f9/sk-made-0123456789/openai"
+    address = parse_address(f"https://gateway.example/{path}", None)
+    assert address.url == f"https://gateway.example/{path}"
+    assert address.shown == "https://gateway.example/v1/***/***/openai"
+    assert address.clean(f"no route /{path} here") == "no route /v1/***/***/openai here"
+    assert "0a1b2c3d" not in repr(address)
 
 
 def test_no_key_and_nothing_secret_gets_out(

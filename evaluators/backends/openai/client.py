@@ -25,6 +25,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 import httpx2
 
 from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.plain_text import key_fault
 from evaluators.backends.openai.protocol import Call
 
 OPENAI = "https://api.openai.com/v1"
@@ -32,14 +33,15 @@ _NO_KEY = "no-key-needed"
 _LONGEST_MESSAGE = 400
 # API keys of any issuer, because an error text may quote a key that is not ours.
 _KEYS = re.compile(r"(?i)(bearer\s+|basic\s+)[A-Za-z0-9._~+/=-]{6,}|\b(sk|pk|rk|hf|gsk)[-_][A-Za-z0-9_-]{8,}")
+_HAS_DIGIT_AND_LETTER = re.compile(r"(?=.*\d)(?=.*[A-Za-z])")
 
 
 @dataclass(frozen=True)
 class Address:
     """The URL and the credentials of an endpoint; its ``repr`` shows no secret."""
 
-    url: str
-    """The URL without user, password and query."""
+    url: str = field(repr=False)
+    """The URL without user, password and query, to send calls to."""
     key: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -47,7 +49,7 @@ class Address:
     @property
     def secrets(self) -> tuple[str, ...]:
         """All secret texts, longest first: key, user, password, header and query values, also URL-encoded."""
-        plain = {self.key, *self.headers.values(), *self.query.values()} - {_NO_KEY}
+        plain = {self.key, *self.headers.values(), *self.query.values(), *self._keys_in_path} - {_NO_KEY}
         for value in self.headers.values():
             encoded = value.removeprefix("Basic ")
             user, _, password = base64.b64decode(encoded).decode().partition(":")
@@ -55,6 +57,20 @@ class Address:
         spelled = plain | {quote(value, safe="") for value in plain}
         # Hiding texts of fewer than four characters would garble messages and protect little.
         return tuple(sorted((value for value in spelled if len(value) > 3), key=len, reverse=True))
+
+    @property
+    def _keys_in_path(self) -> list[str]:
+        """The parts of the path that look like keys, which some gateways take there: long, with digits and letters."""
+        parts = urlsplit(self.url).path.split("/")
+        return [part for part in parts if _KEYS.search(part) or (len(part) >= 20 and _HAS_DIGIT_AND_LETTER.match(part))]
+
+    @property
+    def shown(self) -> str:
+        """The URL for messages on the console, without parts of the path that look like keys."""
+        parts = urlsplit(self.url)
+        hidden = self._keys_in_path
+        path = "/".join("***" if part in hidden else part for part in parts.path.split("/"))
+        return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
     @property
     def is_openai(self) -> bool:
@@ -96,7 +112,7 @@ def parse_address(base_url: str | None, key: str | None) -> Address:
         key: API key; None or empty if the endpoint needs none.
 
     Raises:
-        ConfigError: the URL is not valid, or it is OpenAI's and there is no key.
+        ConfigError: the URL or the key is not valid, or the URL is OpenAI's and there is no key.
     """
     parts = urlsplit((base_url or OPENAI).strip())
     try:
@@ -113,6 +129,8 @@ def parse_address(base_url: str | None, key: str | None) -> Address:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
     address = Address(url, key or _NO_KEY, headers, dict(parse_qsl(parts.query)))
+    if (fault := key_fault("OPENAI_API_KEY", key or "")) is not None:
+        raise ConfigError(fault)
     if address.is_openai and not key:
         raise ConfigError("api.openai.com needs a key; set OPENAI_API_KEY, or name another endpoint with --base-url")
     return address

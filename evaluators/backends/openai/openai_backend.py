@@ -371,7 +371,7 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
     )
     return OpenAIBackend(
         model_name=model,
-        options=replace(options, base_url=address.url),  # The URL as given may contain a password.
+        options=replace(options, base_url=address.shown),  # The URL as given may contain a password.
         connection=Connection(address, options.timeout or _TIMEOUT, options.concurrency or _CONCURRENCY),
         tokenizer=tokenizer,
         price=read_price(options.prices, model) if options.prices else None,

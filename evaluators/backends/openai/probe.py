@@ -85,7 +85,7 @@ class Probe:
 
     @property
     def _where(self) -> str:
-        return self.connection.address.url
+        return self.connection.address.shown
 
     async def _run(self, pacer: Pacer, api: str | None) -> Methods:
         async with Client(self.connection) as client:
