@@ -133,7 +133,8 @@ def plain_values(values: Mapping[str, str]) -> tuple[dict[str, str], str | None]
 def _mapping(form: Form, text: str) -> tuple[str, str]:
     column, equals, heading = text.partition("=")
     if not equals or not heading.strip() or column not in form.columns:
-        raise ConfigError(f"--map {text}: is not COLUMN=HEADING with a column out of {', '.join(form.columns)}")
+        columns = ", ".join(form.columns)
+        raise ConfigError(f"--map {text}: is not COLUMN=HEADING with a column out of {columns}; correct it")
     return column, heading.strip()
 
 

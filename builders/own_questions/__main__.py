@@ -65,13 +65,13 @@ def build(
         check_input(BUILDER.source(source), paths[0] if paths else None)
         known = BUILDER.source(source)
         is_own = source == "csv"
-        called = questions.checked_name(name or (None if is_own else known.dataset), paths[0])
+        called = questions.checked_name(known.dataset if name is None and not is_own else name, paths[0])
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
         tables = questions.KINDS[source].read(paths, mapped or [])
-        for table in tables:
-            typer.echo(table.told, err=True)
         stated = licence or (known.licence if known.redistributable and not is_own else None)
         draft = questions.draft(tables, source=source, name=called, licence=stated, mapped=mapped or [])
+        for table in tables:
+            typer.echo(table.told, err=True)
         manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite)
     (split,) = draft.splits
     n_options = Counter(len(item.options) for item in split.items)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import printable
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
@@ -146,9 +147,14 @@ def draft(
     items, rejects = check(tables, KINDS[source].given)
     if not items:
         first = rejects[0]
+        reason = printable(first.reason, most=200)
+        if "; " not in reason:
+            reason += (
+                "; correct the rows, or name columns with --map" if tables[0].headings else "; give the published file"
+            )
+        n = len(rejects)
         raise ConfigError(
-            f"--input: none of {len(rejects)} rows is a question with options; the first, {first.source_row}, "
-            f"{first.reason}"
+            f"--input: no question with options in {n:,} row{'s' * (n != 1)}; the first, {first.source_row}: {reason}"
         )
     return Draft(
         name=name,
@@ -240,7 +246,9 @@ def _option(role: str, text: str, options: Sequence[str]) -> str | None:
         return named[0]
     if 0 <= place < len(options):
         return options[place]
-    raise RejectedError(NO_OPTION, f"{role} '{text}' is neither one of the options nor the letter of one")
+    raise RejectedError(
+        NO_OPTION, f"{role} '{printable(text, most=60)}' is neither one of the options nor the letter of one"
+    )
 
 
 def _complete_sides(roles: dict[str, str | None], options: Sequence[str]) -> None:
