@@ -86,6 +86,32 @@ def key_fault(name: str, key: str) -> str | None:
     return f"{name} holds a space, a line break or a letter that no key has; copy the key again"
 
 
+def github_annotation(level: str, *, file: str, title: str, text: str, line: int | None = None) -> str:
+    """Return a workflow command of GitHub, with what is not plain escaped, so that nothing else can be commanded.
+
+    Args:
+        level: ``error``, ``warning`` or ``notice``.
+        file: Path of the file that the annotation is about.
+        title: Its heading.
+        text: Its message.
+        line: Line of the file; None if it is about the whole.
+
+    >>> github_annotation("error", file="a,b.csv", line=2, title="name", text="50 %")
+    '::error file=a%2Cb.csv,line=2,title=name::50 %25'
+    """
+    properties = {"file": file, "line": line, "title": title}
+    written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items() if value is not None)
+    return f"::{level} {written}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
 def visible(text: str) -> str:
     r"""Return a text like :func:`escaped`, but keep its line breaks, tabs and spaces.
 

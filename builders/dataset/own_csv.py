@@ -48,7 +48,12 @@ class Row(NamedTuple):
     where: str
     """File and line, such as ``mine.csv:2``."""
     values: Mapping[str, str]
-    """Values by the name of the column, of which spaces and line breaks at the ends are removed."""
+    """Values by the name of the column, in which each space and line break is one space."""
+
+    @property
+    def line(self) -> int:
+        """Line of the file on which the row begins."""
+        return int(self.where.rpartition(":")[2])
 
 
 class Table(NamedTuple):

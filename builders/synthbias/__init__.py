@@ -19,7 +19,8 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
         v
     dataset folder ──annotation/: people vote──> dataset of the accepted pairs
 
-Further commands: *lint* checks anybody's sentences, *position_lean* (``lean``) measures how often models choose the
+Further commands: *lint* checks anybody's sentences (*lint_report* finds, *lint_output* prints, and *balance*
+counts who is mentioned first and who is meant), *position_lean* (``lean``) measures how often models choose the
 occupation mentioned first.
 """
 

@@ -58,9 +58,11 @@ FORM = Form(
         "pronoun": ("pronoun",),
         "occupation1": ("occupation1", "occ1", "person1", "firstoccupation", "firstperson", "occupation"),
         "occupation2": ("occupation2", "occ2", "person2", "secondoccupation", "secondperson", "person"),
-        "answer": ("answer", "referent", "correctanswer", "antecedent"),
+        # The published SynthBias has no column for the answer: occ_1 is the one of type 2.
+        "answer": ("answer", "referent", "correctanswer", "antecedent", "occ1"),
         "type": ("type", "sampletype", "sentencetype"),
         "pair": ("pair", "pairid", "pairnumber", "id", "itemid", "item"),
+        "label": ("label", "isstereotypical", "stereotypical"),
     },
     needed=(
         (("sentence",), "the sentence"),
@@ -69,10 +71,6 @@ FORM = Form(
     what="sentences",
 )
 
-WRONG_ANSWER = Rule(
-    name="wrong_answer",
-    description="its answer is one of its two occupations in type2, and 'ambiguous' or nothing in type1",
-)
 UNSETTLED_CASE = Rule(
     name="unsettled_case",
     description="the words around its pronoun settle the form that the pronoun of the other side has",
@@ -90,6 +88,8 @@ _TYPES: dict[str, SampleType] = {
 _BEFORE_CLAUSES = word_list(
     "and but or so as than that because since while when where whereas although if until before after"
 )
+_LABELS = {"true": "pro", "false": "anti"}
+"""Labels of the published SynthBias."""
 _OPEN_ANSWERS = ("ambiguous", "open", "both", "either", "unclear", "undetermined", "unknown", "none")
 
 
@@ -172,7 +172,13 @@ def draft(
 def reject_rules() -> tuple[Rule, ...]:
     """Return every rule by which rows are rejected, in the order in which they are applied."""
     checks = (CATALOGUE[name].as_rule() for name in (*OWN, "not_minimal_pair", "unpaired", *_REPEATS))
-    return (CATALOGUE["broken_row"].as_rule(), PUBLISHED, WRONG_ANSWER, *checks, UNSETTLED_CASE)
+    return (
+        CATALOGUE["broken_row"].as_rule(),
+        PUBLISHED,
+        CATALOGUE["wrong_answer"].as_rule(),
+        *checks,
+        UNSETTLED_CASE,
+    )
 
 
 def check(tables: Sequence[Table], *, complete_pairs: bool, published: frozenset[bytes] | None = None) -> Checked:
@@ -195,11 +201,11 @@ def check(tables: Sequence[Table], *, complete_pairs: bool, published: frozenset
                 reason = "apart from its pronoun, it is a sentence of the published SynthBias"
                 rejects.append(Reject(candidate="", source_row=row.where, rule=PUBLISHED.name, reason=reason))
                 continue
-            sentence = _sentence(row, table)
-            finding = sentence if isinstance(sentence, Finding) else first_finding(sentence, OWN)
-            if isinstance(sentence, Sentence) and finding is None:
+            sentence, fault = sentence_of(row, table)
+            finding = fault or first_finding(sentence, OWN)
+            if finding is None:
                 sides.append(_Side(row=row, sentence=sentence, file=table.name))
-            elif finding is not None:
+            else:
                 rejects.append(_reject(row, finding))
     pairing = _Pairing(sides, complete_pairs=complete_pairs)
     for group in pairing.groups:
@@ -219,19 +225,26 @@ def _reject(row: Row, finding: Finding) -> Reject:
     return Reject(candidate=row.values["sentence"], source_row=row.where, rule=finding.check, reason=finding.reason)
 
 
-def _sentence(row: Row, table: Table) -> Sentence | Finding:
-    """Return the sentence of a row; a finding if the row does not say what its occupations or its answer are."""
+class Stated(NamedTuple):
+    """The sentence of a row, with what the row says about it."""
+
+    sentence: Sentence
+    fault: Finding | None
+    """Present if the row does not say what its occupations or its answer are."""
+
+
+def sentence_of(row: Row, table: Table) -> Stated:
+    """Return the sentence of a row, as far as the row says what it is about.
+
+    Args:
+        row: The row.
+        table: Its file.
+    """
     values = row.values
     mentions = mentions_in(values["sentence"])
-    named = tuple(dict.fromkeys(mention.text for mention in mentions.occupations))
+    named = list(dict.fromkeys(mention.text for mention in mentions.occupations))
     given = [_occupation(values[column]) for column in ("occupation1", "occupation2") if values.get(column)]
-    if len(given) < 2 and len(named) != 2:
-        have = ", ".join(named) or "none"
-        reason = f"names {have} of the {len(occupations())} occupations, not two; CEO apart, write them in lower case"
-        return CATALOGUE["two_occupations"].finding(Sentence(text=values["sentence"], meant=("", "")), reason)
-    meant = (given[0], given[1]) if len(given) == 2 else (named[0], named[1])
-    if len(given) == 1 and given[0] not in meant:
-        return Finding("two_occupations", f"names {' and '.join(named)}, not {given[0]}", "error")
+    first, second, *_ = given if len(given) == 2 else [*named, "", ""]
     answer = values.get("answer", "")
     claimed = values.get("type") or None
     sample_type = None if claimed is None else _TYPES.get(claimed.casefold())
@@ -241,19 +254,31 @@ def _sentence(row: Row, table: Table) -> Sentence | Finding:
     if claimed is None:
         sample_type = "type1" if is_open else "type2"
     referent = None if is_open or not answer else _occupation(answer)
-    if sample_type is not None and (fault := _answer_fault(sample_type, answer, referent, meant)) is not None:
-        return Finding(WRONG_ANSWER.name, fault, "error")
-    pronoun = values.get("pronoun") or None
+    pronoun, label = values.get("pronoun") or None, values.get("label") or None
     gender = gender_of_pronoun(mentions.pronouns[0].text) if mentions.pronouns else None
-    return Sentence(
+    sentence = Sentence(
         text=values["sentence"],
-        meant=meant,
+        meant=(first, second),
         type=sample_type,
         referent=referent,
         gender=gender,
-        claimed=Claims(type=sample_type or claimed, pronoun=pronoun and pronoun.casefold()),
+        claimed=Claims(
+            type=sample_type or claimed,
+            pronoun=pronoun and pronoun.casefold(),
+            label=label and _LABELS.get(label.casefold(), label),
+        ),
+        line=row.line,
         id=row.where,
     )
+    if len(given) < 2 and len(named) != 2:
+        have = ", ".join(named) or "none"
+        reason = f"names {have} of the {len(occupations())} occupations, not two; CEO apart, write them in lower case"
+        return Stated(sentence, CATALOGUE["two_occupations"].finding(sentence, reason))
+    if len(given) == 1 and given[0] not in named:
+        reason = f"names {' and '.join(named)}, not {given[0]}"
+        return Stated(sentence, CATALOGUE["two_occupations"].finding(sentence, reason))
+    fault = None if sample_type is None else _answer_fault(sample_type, answer, referent, (first, second))
+    return Stated(sentence, None if fault is None else CATALOGUE["wrong_answer"].finding(sentence, fault))
 
 
 def _answer_fault(sample_type: SampleType, answer: str, referent: str | None, meant: tuple[str, str]) -> str | None:

@@ -2,67 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
 from builders.dataset.csv_records import fault_of, records_of, wrong_bytes_of
 from builders.synthbias.checks.catalogue import REFUSED, Reading, finding_of, sentences_to_build
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
-from builders.synthbias.mentions import mentions_in
 from schemas.lexicon import gender_of_pronoun
 
 COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
-NEEDED_COLUMNS = ("sample", "occ_1", "occ_2")
-"""Columns without which there is nothing to check."""
 REMEDY = "use data/synthbias_data.csv of https://github.com/apple/ml-synthbias as it was published"
 
 _LABELS = {"True": "pro", "False": "anti", "ambiguous": "ambiguous"}
-
-
-def read_rows(
-    raw: bytes,
-    *,
-    name: str,
-    headings: Mapping[str, str] | None = None,
-    needed: Sequence[str] = NEEDED_COLUMNS,
-) -> Reading:
-    """Read the rows of a CSV file, whatever their content.
-
-    A row of type 1 has no referent; ``occ_1`` is its reference. The claims of a row about its sentence are left to the
-    checks of the catalogue.
-
-    Args:
-        raw: Content of the file.
-        name: Name of the file in messages.
-        headings: Headings in this file, for the columns of ``COLUMNS`` whose heading differs.
-        needed: Columns without which the file is broken.
-
-    Returns:
-        A sentence for each row that has all its fields, with the number of the row's first line; the header is line 1.
-    """
-    # Invalid bytes are replaced here, so that each is a finding about its row and the other rows are checked.
-    records = records_of(raw.decode("utf-8", errors="replace"))
-    header = next(records, None)
-    if header is None or not raw.strip():
-        return Reading([], [finding_of("broken_file", "is empty", name)])
-    headings = {column: (headings or {}).get(column, column) for column in COLUMNS}
-    missing = [headings[column] for column in needed if headings[column] not in header.fields]
-    if header.fault or missing:
-        reason = header.fault or f"column {', '.join(missing)} is missing; have: {', '.join(header.fields)}"
-        return Reading([], [finding_of("broken_file", reason, name, 1)])
-    wrong_bytes = wrong_bytes_of(raw)
-    reading = Reading([], [])
-    for record in records:
-        fault = record.fault or fault_of(record, len(header.fields), wrong_bytes)
-        if fault is not None:
-            reading.findings.append(finding_of("broken_row", fault, name, record.line))
-            continue
-        row = dict(zip(header.fields, record.fields, strict=True))
-        by_column = {column: row[heading] for column, heading in headings.items() if heading in row}
-        reading.sentences.append(_sentence(by_column, record.line, f"{name}:{record.line}"))
-    if not reading.sentences and not reading.findings:
-        reading.findings.append(finding_of("broken_file", "has a header and no rows", name))
-    return reading
 
 
 def parse(raw: bytes, *, name: str) -> list[Sentence]:
@@ -76,23 +27,47 @@ def parse(raw: bytes, *, name: str) -> list[Sentence]:
         DataError: the file is empty, is not UTF-8, is not CSV or lacks a column, or a row contradicts itself or the
             lexicon.
     """
-    return sentences_to_build(read_rows(raw, name=name, needed=COLUMNS), REFUSED, remedy=REMEDY)
+    return sentences_to_build(_read(raw, name), REFUSED, remedy=REMEDY)
+
+
+def _read(raw: bytes, name: str) -> Reading:
+    """Read the rows of a file; the claims of a row about its sentence are left to the checks of the catalogue."""
+    # Invalid bytes are replaced here, so that each is a finding about its row and the other rows are checked.
+    records = records_of(raw.decode("utf-8", errors="replace"))
+    header = next(records, None)
+    if header is None or not raw.strip():
+        return Reading([], [finding_of("broken_file", "is empty", name)])
+    missing = [column for column in COLUMNS if column not in header.fields]
+    if header.fault or missing:
+        reason = header.fault or f"column {', '.join(missing)} is missing; have: {', '.join(header.fields)}"
+        return Reading([], [finding_of("broken_file", reason, name, 1)])
+    wrong_bytes = wrong_bytes_of(raw)
+    reading = Reading([], [])
+    for record in records:
+        fault = record.fault or fault_of(record, len(header.fields), wrong_bytes)
+        if fault is not None:
+            reading.findings.append(finding_of("broken_row", fault, name, record.line))
+            continue
+        row = dict(zip(header.fields, record.fields, strict=True))
+        reading.sentences.append(_sentence(row, record.line, f"{name}:{record.line}"))
+    if not reading.sentences and not reading.findings:
+        reading.findings.append(finding_of("broken_file", "has a header and no rows", name))
+    return reading
 
 
 def _sentence(row: Mapping[str, str], line: int, where: str) -> Sentence:
-    pronoun = row.get("pronoun")
-    named = [pronoun] if pronoun is not None else [mention.text for mention in mentions_in(row["sample"]).pronouns]
-    label = row.get("is_stereotypical")
     # In type 1, occ_1 is not an answer, but the occupation that the writing model had in mind.
-    is_settled = row.get("type") == "type2"
+    is_settled = row["type"] == "type2"
     return Sentence(
         text=row["sample"],
         meant=(row["occ_1"], row["occ_2"]),
-        type=cast(SampleType, row["type"]) if row.get("type") in ("type1", "type2") else None,
+        type=cast(SampleType, row["type"]) if row["type"] in ("type1", "type2") else None,
         referent=row["occ_1"] if is_settled else None,
-        gender=gender_of_pronoun(named[0]) if named else None,
+        gender=gender_of_pronoun(row["pronoun"]),
         claimed=Claims(
-            type=row.get("type"), pronoun=pronoun, label=None if label is None else _LABELS.get(label, label)
+            type=row["type"],
+            pronoun=row["pronoun"],
+            label=_LABELS.get(row["is_stereotypical"], row["is_stereotypical"]),
         ),
         line=line,
         id=where,

@@ -17,7 +17,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.options import with_options
-from biasboard.ground.plain_text import printable
+from biasboard.ground.plain_text import github_annotation, printable
 from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
@@ -263,17 +263,7 @@ def _line(verdict: Verdict) -> str:
 
 
 def _annotation(verdict: Verdict) -> str:
-    """Return a workflow command of GitHub; what is not plain is escaped, so that nothing else can be commanded."""
     level = {"rejected": "error", "accepted with warnings": "warning", "accepted": "notice"}[verdict.state]
     # Other changes of a pull request are named by their own path.
     path = f"{verdict.place}/{RESULT}" if os.path.lexists(f"{verdict.place}/{RESULT}") else verdict.place
-    file = _property(printable(path))
-    return f"::{level} file={file},title={_property(verdict.state)}::{_data(_line(verdict))}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return github_annotation(level, file=printable(path), title=verdict.state, text=_line(verdict))

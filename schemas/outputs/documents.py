@@ -401,6 +401,8 @@ class SentenceFinding(Document):
     check: Name
     severity: Text
     reason: Text
+    suggestion: Text | None = None
+    """The sentence without the defect; None if code cannot mend it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

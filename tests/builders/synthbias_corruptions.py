@@ -62,7 +62,7 @@ def _spoilt(sentence: Sentence, text: str, *expected: str, **changes: object) ->
 
 
 def _second_sentence(sentence: Sentence, _: random.Random) -> Spoilt | None:
-    return _spoilt(sentence, f"{sentence.text} Then it rained.", "one_sentence", "multi_sentence", "name")
+    return _spoilt(sentence, f"{sentence.text} Then it rained.", "one_sentence", "multi_sentence")
 
 
 def _no_full_stop(sentence: Sentence, _: random.Random) -> Spoilt | None:
@@ -95,7 +95,8 @@ def _missing(sentence: Sentence, rng: random.Random) -> Spoilt | None:
 def _unknown(sentence: Sentence, _: random.Random) -> Spoilt | None:
     text = _one_fills_two(sentence, f"he {sentence.meant[0]}", "he astronaut")
     meant = ("astronaut", sentence.meant[1])
-    return _spoilt(sentence, text, "unknown_occupation", "two_occupations", meant=meant, referent=None, type=None)
+    expected = ("unknown_occupation", "two_occupations", "listed_person")
+    return _spoilt(sentence, text, *expected, meant=meant, referent=None, type=None)
 
 
 def _third(sentence: Sentence, rng: random.Random) -> Spoilt | None:
@@ -164,6 +165,14 @@ def _pronoun_first(sentence: Sentence, _: random.Random) -> Spoilt | None:
     return _spoilt(sentence, text, "pronoun_last", claimed=claimed)
 
 
+def _object_as_subject(sentence: Sentence, _: random.Random) -> Spoilt | None:
+    form = "him" if sentence.gender == "masculine" else "her"
+    first, second = sentence.meant
+    claimed = replace(sentence.claimed, pronoun=form, case=None)
+    text = f"The {first} met the {second} at the door because {form} was late."
+    return _spoilt(sentence, text, "pronoun_form", claimed=claimed)
+
+
 def _person_before(sentence: Sentence, _: random.Random) -> Spoilt | None:
     text = f"At a party of a doctor, {sentence.text[0].lower()}{sentence.text[1:]}"
     return _spoilt(sentence, text, "other_person", "listed_person")
@@ -227,6 +236,7 @@ def _gift(sentence: Sentence, _: random.Random) -> Spoilt | None:
 SPOILERS: tuple[Callable[[Sentence, random.Random], Spoilt | None], ...] = (
     *(_second_sentence, _no_full_stop, _doubled_space, _doubled_word, _missing, _unknown, _third, _repeated),
     *(_no_article, _joined, _possessive, _more_pronouns, _both_genders, _no_pronoun, _pronoun_first),
+    _object_as_subject,
     *(_person_before, _wrong_pronoun, _wrong_label, _wrong_gender, _wrong_referent, _two_marked, _wrong_case, _gift),
     _other_pair("guard", "lawyer", "same_list"),
     _other_pair("salesperson", "editor", "gap_too_small"),

@@ -10,7 +10,7 @@ import pytest
 
 from builders.synthbias.checks import Sentence, all_findings
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
-from builders.synthbias.published_csv import read_rows
+from builders.synthbias.published_csv import parse
 
 CASE_CHECKS = ("pronoun_case_error", "pronoun_case_review")
 SAMPLE = Path(__file__).parents[1] / "data" / "pronoun_case_sample.json"
@@ -79,7 +79,7 @@ def test_a_wrong_case_is_an_error_only_if_both_readers_say_so(text: str, expecte
 def alarms(shared_data: Path) -> dict[int, str]:
     """The check that speaks, by line of the published file."""
     path = shared_data / "synthbias" / "synthbias_data.csv"
-    rows = read_rows(path.read_bytes(), name=path.name).sentences
+    rows = parse(path.read_bytes(), name=path.name)
     found = [finding for row in rows for finding in all_findings(row, CASE_CHECKS)]
     return {int(str(finding.line)): finding.check for finding in found}
 

@@ -35,10 +35,10 @@ def test_each_check_says_what_it_finds_and_most_have_code_that_finds_it() -> Non
         assert check.certainty in ("exact", "heuristic")
         assert "{" not in check.description + check.requirement
     assert {type(check) for check in CATALOGUE.values()} == {Check, SentenceCheck, PairCheck, FileCheck}
-    # Readers of files and Duplicates find these.
+    # Readers of files, lint and Duplicates find these.
     assert {name for name, check in CATALOGUE.items() if type(check) is Check} == {
-        *("broken_file", "broken_row", "near_duplicate"),
-        *("repeated_text", "repeated_wording", "repeated_apart_from_pronoun", "repeated_template"),
+        *("broken_file", "broken_row", "one_sided", "wrong_answer", "near_duplicate"),
+        *("repeated_text", "repeated_apart_from_pronoun", "repeated_template"),
     }
 
 

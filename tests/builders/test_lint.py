@@ -9,16 +9,21 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from biasboard.ground.errors import ConfigError
-from builders.synthbias.lint import Balance, Report, lint
-from builders.synthbias.published_csv import COLUMNS, read_rows
+from builders.dataset.own_csv import read_tables
+from builders.synthbias.balance import Balance
+from builders.synthbias.checks.check import at_least
+from builders.synthbias.lint_report import Report, lint
+from builders.synthbias.own_sentences import FORM, check
+from builders.synthbias.published_csv import COLUMNS, parse
 from tests import commands
 from tests.terminal import without_progress
 
+MINE = ("sentence", "answer")
 HE = ("type1", "The cook and the nurse laughed when he arrived.", "cook", "nurse", "he", "ambiguous")
 SHE = ("type1", "The cook and the nurse laughed when she arrived.", "cook", "nurse", "she", "ambiguous")
 HIM = ("type2", "The cook asked the nurse to call him, please.", "cook", "nurse", "him", "True")
@@ -32,8 +37,8 @@ def written(path: Path, *rows: tuple[str, ...], header: tuple[str, ...] = COLUMN
     return path
 
 
-def found_in(*paths: Path, **headings: str) -> list[tuple[str, str]]:
-    report = lint(paths, headings=headings)
+def found_in(*paths: Path, mapped: Sequence[str] = ()) -> list[tuple[str, str]]:
+    report = lint(paths, mapped=mapped)
     return [(finding.id.rpartition("/")[2], finding.check) for finding in report.findings]
 
 
@@ -43,7 +48,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def test_a_sound_file_has_no_findings(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.csv", HE, SHE, HIM, HER)
-    report = lint([path], headings={})
+    report = lint([path])
     assert (report.n_sentences, report.n_pairs, report.findings) == (4, 2, ())
     done = run(path, "--fail-on", "review")
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
@@ -65,14 +70,16 @@ def test_a_thousand_broken_rows_are_a_thousand_findings_and_the_others_are_check
         raw += broken[number % 4]
         raw += between.getvalue() if number % 100 == 0 else ""
     path.write_bytes(raw.encode())
-    report = lint([path], headings={})
+    report = lint([path])
     assert report.counts["broken_row"] == 1_000
     assert report.n_sentences == 2 + 10
     # The ten rows between are the same, and the first of them has no counterpart.
     assert report.counts["duplicate_text"] == report.counts["unpaired"] == 10
     done = run(path)
     assert done.returncode == 1
-    assert done.stdout.count("  error     broken_row") == 1_000
+    assert done.stdout.count("  error     broken_row") == 10
+    assert "... and 990 of broken_row; --most 0 lists all" in done.stdout
+    assert run(path, "--most", "0").stdout.count("  error     broken_row") == 1_000
 
 
 @pytest.mark.parametrize(
@@ -82,6 +89,7 @@ def test_a_thousand_broken_rows_are_a_thousand_findings_and_the_others_are_check
         ((*HE[:4], "xem", "ambiguous"), "unknown_pronoun"),
         ((*HE[:4], "him", "ambiguous"), "wrong_pronoun"),
         (("type1", HE[1], "astronaut", *HE[3:]), "unknown_occupation"),
+        (("type2", HE[1], "teacher", *HE[3:]), "missing_occupation"),
         (("type1", HE[1], "teacher", *HE[3:]), "missing_occupation"),
         (("type1", HE[1].replace("nurse", "guard"), "cook", "guard", *HE[4:]), "same_list"),
         ((*HE[:5], "True"), "wrong_label"),
@@ -93,7 +101,7 @@ def test_a_thousand_broken_rows_are_a_thousand_findings_and_the_others_are_check
 def test_a_row_that_contradicts_itself_is_a_finding_and_reading_goes_on(
     tmp_path: Path, row: tuple[str, ...], check: str
 ) -> None:
-    report = lint([written(tmp_path / "mine.csv", row, HE, SHE)], headings={})
+    report = lint([written(tmp_path / "mine.csv", row, HE, SHE)])
     assert (2, check) in {(finding.line, finding.check) for finding in report.findings}
     assert report.n_sentences == 3
 
@@ -101,41 +109,198 @@ def test_a_row_that_contradicts_itself_is_a_finding_and_reading_goes_on(
 def test_bytes_that_are_no_text_break_one_row(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.csv", HE, SHE)
     path.write_bytes(path.read_bytes().replace(b"cook and the nurse laughed when she", b"cook\xe9", 1))
-    report = lint([path], headings={})
+    report = lint([path])
     assert [(finding.line, finding.check, finding.reason) for finding in report.findings] == [
-        (2, "unpaired", "0 other rows are the same apart from the pronoun, not one with the other gender"),
-        (3, "broken_row", "byte 0xe9 is not UTF-8"),
+        (2, "unpaired", "no row has the other pronoun in the same words"),
+        (3, "broken_row", "byte 0xe9 is not UTF-8; save it as CSV UTF-8"),
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("raw", [b"", b"\r\n", b"a,b\r\n1,2\r\n", b"type,sample,occ_1,occ_2\r\n", b'"never closed'])
-def test_a_file_without_sentences_is_a_finding(tmp_path: Path, raw: bytes) -> None:
+def test_a_file_without_sentences_is_one_line(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(raw)
-    report = lint([path], headings={})
-    assert list(report.counts) == ["broken_file"]
-    assert report.n_sentences == 0
-    assert run(path).returncode == 1
-    assert run(path, "--fail-on", "never").returncode == 0
+    done = run(path)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: --input {path}: ")
+    assert "; " in line
 
 
 @pytest.mark.slow
-def test_columns_may_have_other_headings_and_some_may_be_missing(tmp_path: Path) -> None:
-    rows = [row[1:4] for row in (HE, SHE)]
-    path = written(tmp_path / "mine.csv", *rows, header=("text", "a", "b"))
-    assert found_in(path)[0] == ("mine.csv:1", "broken_file")
-    # Without a column for the pronoun, its gender is the one of the sentence.
-    assert found_in(path, sample="text", occ_1="a", occ_2="b") == []
-    mapped = [argument for pair in ("sample=text", "occ_1=a", "occ_2=b") for argument in ("--column", pair)]
-    assert run(path, *mapped).returncode == 0
-    with pytest.raises(ConfigError, match=r"--column text=\.\.\.: no such column; have: type, sample, occ_1"):
-        lint([path], headings={"text": "sample"})
-    done = run(path, "--column", "text")
+def test_columns_are_found_and_named_as_in_building(tmp_path: Path) -> None:
+    rows = [(row[1], "ambiguous") for row in (HE, SHE)]
+    # Without columns for the pronoun and the occupations, they are those of the sentence.
+    assert found_in(written(tmp_path / "found.csv", *rows, header=("Text", "Correct answer"))) == []
+    path = written(tmp_path / "mine.csv", *rows, header=("Item", "Key"))
+    assert found_in(path, mapped=("sentence=Item", "answer=Key")) == []
+    assert run(path, "--map", "sentence=Item", "--map", "answer=Key").returncode == 0
+    done = run(path, "--map", "text=Item")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: --map text=Item: is not COLUMN=HEADING with a column out of sentence, ")
+
+
+def test_what_a_row_says_wrongly_is_a_finding_and_its_wording_is_checked(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "mine.csv",
+        ("The cook met Maria before he left the old house.", "cook"),
+        ("The cook and the nurse met a guard after he left the old house.", "guard"),
+        ("The cook thanked the nurse for for his careful work.", "guard"),
+        ("The cook thanked the nurse for his very kind words.", ""),
+        header=("sentence", "answer"),
+    )
+    assert found_in(path) == [
+        ("mine.csv", "one_sided"),
+        ("mine.csv:2", "two_occupations"),
+        ("mine.csv:2", "name"),
+        ("mine.csv:3", "two_occupations"),
+        ("mine.csv:3", "third_occupation"),
+        ("mine.csv:3", "articles"),
+        ("mine.csv:4", "wrong_answer"),
+        ("mine.csv:4", "doubled_word"),
+        ("mine.csv:5", "wrong_answer"),
+    ]
+
+
+def test_repetitions_are_found_in_all_files_together(tmp_path: Path) -> None:
+    words = "The cook and the nurse laughed, when {} arrived at the busy station."
+    one = written(tmp_path / "one.csv", (words.format("he"), "cook"), header=("sentence", "answer"))
+    other = written(
+        tmp_path / "other.csv",
+        (words.format("he").replace(",", ""), "cook"),
+        (words.format("he").replace("busy", "empty"), "cook"),
+        (words.format("she"), "cook"),
+        header=("sentence", "answer"),
+    )
+    report = lint([one, other])
+    found = [(finding.id.rpartition("/")[2], finding.check) for finding in report.findings if finding.line]
+    assert [one for one in found if one[1] != "shared_template"] == [
+        ("one.csv:2", "repeated_wording"),
+        ("one.csv:2", "one_word_apart"),
+        ("other.csv:2", "repeated_wording"),
+        ("other.csv:2", "one_word_apart"),
+        ("other.csv:3", "one_word_apart"),
+        ("other.csv:4", "repeated_wording"),
+        ("other.csv:4", "one_word_apart"),
+    ]
+    assert {finding.reason for finding in report.findings if finding.line == 3} == {
+        f"differs from {one}:2 in 'empty' alone"
+    }
+
+
+def test_checks_are_ignored_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path / "mine.csv", ("The cook thanked Nurse Mary for for his work.", "cook"), header=MINE)
+    found = {finding.check for finding in lint([path]).findings}
+    assert {"name", "doubled_word"} <= found
+    assert {finding.check for finding in lint([path], ignored=("name",)).findings} == found - {"name"}
+    assert "doubled_word" not in run(path, "--ignore", "doubled_word").stdout
+    done = run(path, "--ignore", "doubled_words")
     assert (done.returncode, done.stderr) == (
         1,
-        "error: --column text: lacks '='; write NAME=HEADING, such as sample=sentence\n",
+        "error: --ignore doubled_words: no such check; is doubled_word meant?\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "check", "right"),
+    [
+        ("cook and the nurse laughed when he arrived.", "one_sentence", "Cook and the nurse laughed when he arrived."),
+        ("Then the cook met a nurse before he left", "articles", "Then the cook met the nurse before he left"),
+        (
+            "Cook met the nurse there before he left.",
+            "articles",
+            "The cook met the nurse there before he left.",
+        ),
+        ("The cook , the nurse and he laughed.", "spacing", "The cook, the nurse and he laughed."),
+        ("The cook met the nurse in a hour.", "wrong_article", "The cook met the nurse in an hour."),
+        ("The cook met the the nurse.", "doubled_word", "The cook met the nurse."),
+        ("The cook met the nurse because him left.", "pronoun_form", "The cook met the nurse because he left."),
+        ("The cook lent the nurse hers car.", "pronoun_form", "The cook lent the nurse her car."),
+        ("The cook lost him keys at the nurse.", "pronoun_case_error", "The cook lost his keys at the nurse."),
+    ],
+)
+def test_a_defect_that_code_can_mend_has_a_suggestion(tmp_path: Path, wrong: str, check: str, right: str) -> None:
+    report = lint([written(tmp_path / "mine.csv", (wrong, "cook"), header=MINE)])
+    suggestions = {finding.check: finding.suggestion for finding in report.findings}
+    assert suggestions[check] == right
+    assert f"; write: {right}" in run(tmp_path / "mine.csv", "--most", "0").stdout
+
+
+def test_findings_are_annotations_of_github(tmp_path: Path) -> None:
+    path = written(tmp_path / "a,b.csv", ("The cook thanked Nurse Mary for 50 % of his work.", "cook"), header=MINE)
+    done = run(path, "--format", "github", "--show", "warning")
+    place = str(path).replace(",", "%2C")
+    assert done.returncode == 1
+    assert f"::warning file={place},line=2,title=name::has a name: 'Nurse'" in done.stdout.splitlines()
+    assert all(line.startswith(("::error file=", "::warning file=")) for line in done.stdout.splitlines())
+
+
+def test_findings_are_a_log_of_sarif(tmp_path: Path) -> None:
+    rows = [(f"The cook thanked Nurse Mary for his {part} of work.", "cook") for part in ("hour", "week")]
+    path = written(tmp_path / "my file.csv", *rows, header=MINE)
+    done = run(path, "--format", "sarif")
+    log = json.loads(done.stdout)
+    (ran,) = log["runs"]
+    rules = ran["tool"]["driver"]["rules"]
+    assert log["version"] == "2.1.0"
+    result, _ = [result for result in ran["results"] if result["ruleId"] == "name"]
+    assert rules[result["ruleIndex"]]["id"] == "name"
+    assert (result["level"], result["message"]["text"]) == ("warning", "has a name: 'Nurse'")
+    (location,) = result["locations"]
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": path.as_uri()},
+        "region": {"startLine": 2},
+    }
+    assert " " not in path.as_uri()
+    (whole,) = [one for one in ran["results"] if "region" not in one["locations"][0]["physicalLocation"]]
+    assert whole["ruleId"] == "one_sided"
+
+
+LABELS = {
+    "name": ("name",),
+    "end": ("one_sentence",),
+    "article": ("articles", "wrong_article"),
+    "duplicate": ("duplicate_text", "repeated_wording", "one_word_apart"),
+    "case": ("pronoun_form", "pronoun_case_error", "not_minimal_pair"),
+    "person": ("listed_person", "third_occupation"),
+    "gender": ("gendered_noun",),
+    "spelling": ("spacing", "doubled_word"),
+    "pronoun": ("one_pronoun", "pronoun_last", "other_pronoun"),
+}
+"""The checks that find each kind of defect in the sentences made for the purpose."""
+PLANTED = Path(__file__).parents[1] / "data" / "lint_sentences.csv"
+"""540 sentences, half with a defect, labelled by their two writers; the first 300 also by a reader who saw no labels.
+
+Reader and writer labelled 297 alike. Two rows that differ from sound ones in a doubled space, which the reader of the
+file makes one, count as sound, and a place counts as a name. The last 240 were written after the checks; before these
+were mended by them, recall was 0.75 for the case, 0.88 to 1 for the others, and precision 0.88 to 1.
+"""
+
+
+@pytest.fixture(scope="module")
+def labelled() -> list[tuple[frozenset[str], frozenset[str]]]:
+    """The labels of each planted sentence, and those of the checks that found something."""
+    with PLANTED.open(encoding="utf-8", newline="") as file:
+        wanted = [frozenset(filter(None, row["defects"].split(";"))) for row in csv.DictReader(file)]
+    label_of = {check: label for label, checks in LABELS.items() for check in checks}
+    found: dict[int, set[str]] = {}
+    for finding in lint([PLANTED]).findings:
+        if finding.line is not None and finding.check in label_of:
+            found.setdefault(finding.line - 2, set()).add(label_of[finding.check])
+    return [(labels, frozenset(found.get(row, ()))) for row, labels in enumerate(wanted)]
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_precision_and_recall_on_planted_sentences(
+    label: str, labelled: list[tuple[frozenset[str], frozenset[str]]]
+) -> None:
+    assert len(labelled) == 540
+    n_wanted = sum(label in wanted for wanted, _ in labelled)
+    n_found = sum(label in found for _, found in labelled)
+    n_both = sum(label in wanted and label in found for wanted, found in labelled)
+    assert n_wanted >= 10
+    assert n_both / n_wanted >= 0.95
+    assert n_both / n_found >= 0.95
 
 
 def test_text_files_of_winobias_are_paired_by_line(tmp_path: Path) -> None:
@@ -191,12 +356,12 @@ def test_help_imports_no_evaluators() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "NAME=HEADING" in done.stdout
+    assert "COLUMN=HEADING" in done.stdout
 
 
 def test_balance_counts_who_is_first_and_who_is_meant(tmp_path: Path) -> None:
     last = ("type2", "The cook thanked the nurse for his advice.", "nurse", "cook", "his", "False")
-    balance = lint([written(tmp_path / "mine.csv", HE, SHE, HIM, HER, last)], headings={}).balance
+    balance = lint([written(tmp_path / "mine.csv", HE, SHE, HIM, HER, last)]).balance
     assert balance.summary().rows == (
         ("sentences", "2", "3"),
         ("mentioned first: male-stereotyped", "2 (1.000)", "3 (1.000)"),
@@ -229,7 +394,7 @@ def test_balance_counts_who_is_first_and_who_is_meant(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def real(shared_data: Path) -> Report:
     start = time.process_time()
-    report = lint([shared_data / "synthbias" / "synthbias_data.csv"], headings={})
+    report = lint([shared_data / "synthbias" / "synthbias_data.csv"])
     assert time.process_time() - start < 20
     return report
 
@@ -239,17 +404,19 @@ def test_the_counts_of_the_published_file(real: Report) -> None:
     assert (real.n_sentences, real.n_pairs) == (31_728, 15_864)
     assert real.counts == {
         "third_occupation": 26,
-        "first_person": 10,
-        "multi_sentence": 6,
+        "one_sentence": 10,
+        # Forms of I, you and they.
+        "other_pronoun": 48,
         "non_ascii": 94,
-        "other_person": 346,
+        "listed_person": 480,
         "occupation_possessive": 680,
-        "coordinated_without_article": 172,
+        "articles": 194,
         "dative_or_possessive": 62,
         "pronoun_case_error": 31,
         "pronoun_case_review": 164,
         # Two groups of two rows.
         "duplicate_text": 4,
+        "one_word_apart": 92,
         # Four texts, each in two rows.
         "cross_type_text": 8,
         # The two sides of 1,125 pairs.
@@ -261,7 +428,7 @@ def test_the_counts_of_the_published_file(real: Report) -> None:
 @pytest.mark.slow
 def test_templates_in_both_types_of_the_published_file(real: Report, shared_data: Path) -> None:
     path = shared_data / "synthbias" / "synthbias_data.csv"
-    rows = {row.line: row for row in read_rows(path.read_bytes(), name="f").sentences}
+    rows = {row.line: row for row in parse(path.read_bytes(), name="f")}
     lines = [finding.line for finding in real.findings if finding.check == "cross_type_template"]
     assert len({rows[line].template for line in lines if line is not None}) == 33
 
@@ -273,7 +440,7 @@ def test_heuristics_overlap_the_findings_about_the_published_file(real: Report, 
     rules = {rule["id"]: rule for rule in json.loads(path.read_text(encoding="utf-8"))["rules"]}
     swapped = [*rules["R13a_swap_error_him_for_his"]["lines"], *rules["R13b_swap_error_his_for_him"]["lines"]]
     wanted = {
-        ("other_person",): rules["R14_other_singular_human_noun_before_pronoun"]["lines"],
+        ("listed_person",): rules["R14_other_singular_human_noun_before_pronoun"]["lines"],
         ("dative_or_possessive",): rules["R13c_dative_possessive_ambiguity (offered/gave/... his N)"]["lines"],
         ("pronoun_case_error", "pronoun_case_review"): swapped,
         ("third_occupation",): rules["R2_exactly_two_of_the_40_occupations"]["lines"],
@@ -306,9 +473,18 @@ def test_the_balance_of_the_published_file(real: Report, shared_data: Path) -> N
 
 @pytest.mark.slow
 def test_the_published_text_files_pair_by_line(shared_data: Path) -> None:
-    report = lint([shared_data / "winobias"], headings={})
+    report = lint([shared_data / "winobias"])
     assert (report.n_sentences, report.n_pairs, len(report.files)) == (3_168, 1_584, 8)
     counts = Counter(report.counts)
     assert counts["not_minimal_pair"] == 2 * 19
-    assert (counts["several_pronouns"], counts["gendered_noun"], counts["plural_pronoun"]) == (87, 13, 12)
+    assert (counts["several_pronouns"], counts["gendered_noun"]) == (87, 13)
     assert (counts["broken_row"], counts["wrong_label"], counts["third_occupation"]) == (0, 0, 2)
+
+
+def test_whatever_a_dataset_is_built_without_is_at_least_a_warning() -> None:
+    mended = {finding.line for finding in lint([PLANTED]).findings if finding.severity in at_least("warning")}
+    checked = check(read_tables(FORM, [PLANTED], []), complete_pairs=True)
+    rejected = {int(str(reject.source_row).rpartition(":")[2]): reject for reject in checked.rejects}
+    assert len(rejected) > 200
+    # Whether the other side can be written, building alone finds out.
+    assert {reject.rule for line, reject in rejected.items() if line not in mended} == {"unsettled_case"}

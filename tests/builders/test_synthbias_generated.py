@@ -113,7 +113,7 @@ def checked(after: str, before: str = "The cook met the nurse at the gate before
         ("left at 7.", "spelling", "DIGIT SEVEN"),
         ("left \U0001f600.", "spelling", "GRINNING FACE"),
         ("left =1+1.", "spelling", "EQUALS SIGN"),
-        ("left. It rained.", "one_sentence", "is not one sentence"),
+        ("left. It rained.", "one_sentence", "has more than one sentence"),
         ("left..", "one_sentence", "is not one sentence"),
         ("left  early.", "spelling", "has a doubled, missing or wrong space"),
         ("left,early.", "spelling", "has a doubled, missing or wrong space"),

@@ -5,6 +5,7 @@
     checks.toml             texts, severity and certainty of each check
     sentence_checks.py    \
     case_checks.py         > functions of the same names, which find the defects (check.py turns them into checks)
+    form_checks.py        /
     collection_checks.py  /
     catalogue.py            all checks by name, and the profiles: which checks a use runs, in which order
     repeated_sentences.py   detects candidates that repeat earlier ones

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 # "from builders.synthbias.checks import ..." would be a circle, since the package imports this module.
 import builders.synthbias.checks.case_checks as case_checks
 import builders.synthbias.checks.collection_checks as collection_checks
+import builders.synthbias.checks.form_checks as form_checks
 import builders.synthbias.checks.sentence_checks as sentence_checks
 from biasboard.ground.errors import DataError
 from builders.synthbias.checks.check import ENTRIES, Check, Finding, SentenceCheck
@@ -49,6 +50,7 @@ OWN_FLAGS: Profile = _profile("length non_ascii pronoun_case_review")
 OWN: Profile = (
     *_profile("unknown_type unknown_pronoun spacing"),
     *(name for name in GENERATED if name not in ("spelling", "wrong_referent", *OWN_FLAGS)),
+    "pronoun_form",
 )
 """Sentences that a researcher wrote: a model's rules but for apostrophes and the like, and what the file says."""
 
@@ -80,14 +82,21 @@ WINOBIAS_FLAGS: Profile = _profile(
 LINT: Profile = _profile(
     """
     unknown_type unknown_pronoun unknown_occupation missing_occupation repeated_occupation third_occupation
-    same_list gap_too_small wrong_pronoun wrong_label one_pronoun pronoun_last mixed_gender_pronouns first_person
-    plural_pronoun several_pronouns unmarked_pronoun markup_repaired multi_sentence spacing doubled_word
-    wrong_article length non_ascii gendered_noun other_person occupation_possessive coordinated_without_article
-    dative_or_possessive pronoun_case_error pronoun_case_review not_minimal_pair other_pronoun_marked unpaired
-    duplicate_text cross_type_text shared_template cross_type_template
+    same_list gap_too_small wrong_pronoun wrong_label one_pronoun pronoun_last other_pronoun mixed_gender_pronouns
+    several_pronouns unmarked_pronoun markup_repaired one_sentence spacing doubled_word articles wrong_article length
+    non_ascii gendered_noun listed_person name occupation_possessive dative_or_possessive pronoun_form
+    pronoun_case_error pronoun_case_review not_minimal_pair other_pronoun_marked unpaired duplicate_text
+    repeated_wording one_word_apart cross_type_text shared_template cross_type_template
     """
 )
-"""Anybody's sentences. Checks of this project's own style, such as plain letters, are left out."""
+"""Anybody's sentences: what their dataset would be built without, and what a reader should look at."""
+
+ABOUT_OCCUPATIONS: Profile = _profile(
+    """
+    unknown_occupation missing_occupation repeated_occupation same_list gap_too_small wrong_label
+    """
+)
+"""Checks that mean nothing where it is unknown which two occupations a sentence is about."""
 
 OLDER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -105,7 +114,7 @@ OLDER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 _WITH_CODE = {
     check.name: check
-    for module in (case_checks, collection_checks, sentence_checks)
+    for module in (case_checks, collection_checks, form_checks, sentence_checks)
     for check in vars(module).values()
     if isinstance(check, Check)
 }
@@ -171,7 +180,9 @@ def sentences_to_build(reading: Reading, refused: Profile, *, remedy: str) -> li
     return reading.sentences
 
 
-def finding_of(check: Literal["broken_file", "broken_row"], reason: str, name: str, line: int | None = None) -> Finding:
-    """Return a finding about a file, or about one of its lines, that could not be read."""
+def finding_of(
+    check: Literal["broken_file", "broken_row", "one_sided"], reason: str, name: str, line: int | None = None
+) -> Finding:
+    """Return a finding about a file, or about one of its lines."""
     where = name if line is None else f"{name}:{line}"
     return Finding(check, reason, CATALOGUE[check].severity, line, where)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from builders.synthbias.checks.check import FileCheck, PairCheck
 from builders.synthbias.checks.sentence import Collection, Sentence
+from builders.synthbias.mentions import wording
 from builders.synthbias.minimal_pairs import cases_of_form
+from schemas.lexicon import occupations
+
+_PARTS = frozenset(word for name in occupations() for word in name.casefold().split())
+"""The words of which the names of occupations consist."""
 
 
 @PairCheck
@@ -38,7 +43,9 @@ def _asked_index(sentence: Sentence) -> int | None:
 def _unpaired(collection: Collection) -> Iterator[tuple[int, str]]:
     paired = {index for pair in collection.pairs for index in pair}
     for group in collection.sides:
-        reason = f"{len(group) - 1} other rows are the same apart from the pronoun, not one with the other gender"
+        reason = "no row has the other pronoun in the same words"
+        if len(group) > 1:
+            reason = f"{len(group) - 1} other rows are the same apart from the pronoun, not one with the other gender"
         yield from ((index, reason) for index in group if index not in paired)
 
 
@@ -49,6 +56,57 @@ def _duplicate_text(collection: Collection) -> Iterator[tuple[int, str]]:
         for index in same:
             if (n_others := times[collection.sentences[index].type] - 1) > 0:
                 yield index, f"its text stands in {n_others} other rows of the same type"
+
+
+@FileCheck
+def _repeated_wording(collection: Collection) -> Iterator[tuple[int, str]]:
+    for same in collection.same_wording:
+        texts = {collection.sentences[index].masked for index in same}
+        for index in same if len(texts) > 1 else ():
+            other = next(other for other in same if not _equal(collection, index, other))
+            where = collection.sentences[other].id
+            yield index, f"has the words of {where}, with other capitals or punctuation"
+
+
+def _equal(collection: Collection, index: int, other: int) -> bool:
+    return collection.sentences[index].masked == collection.sentences[other].masked
+
+
+@FileCheck
+def _one_word_apart(collection: Collection) -> Iterator[tuple[int, str]]:
+    wordings = [wording(collection.sentences[same[0]].masked) for same in collection.same_wording]
+    others = _neighbours([text.split() for text in wordings])
+    pairs = {frozenset(pair) for pair in collection.pairs}
+    for number, (other, word) in sorted(others.items()):
+        if pairs & {
+            frozenset((one, two)) for one in collection.same_wording[number] for two in collection.same_wording[other]
+        }:
+            continue  # What the two sides of a pair differ in, ``not_minimal_pair`` says.
+        where = collection.sentences[collection.same_wording[other][0]].id
+        reason = f"differs from {where} in '{word}' alone" if word else f"lacks one word of {where} alone"
+        yield from ((index, reason) for index in collection.same_wording[number])
+
+
+def _neighbours(texts: Sequence[Sequence[str]]) -> dict[int, tuple[int, str]]:
+    """Return for each text that differs from another one in one word: the index of that one, and the word.
+
+    The word is empty where the other text has one more. Texts that differ in a word of an occupation are no neighbours.
+    """
+    found: dict[int, tuple[int, str]] = {}
+    whole = {tuple(words): number for number, words in enumerate(texts)}
+    shortened: dict[tuple[int, tuple[str, ...]], int] = {}
+    for number, words in enumerate(texts):
+        for place, word in enumerate(words):
+            if word in _PARTS:
+                continue
+            rest = (*words[:place], *words[place + 1 :])
+            # A word more, or another word in the same place.
+            for other in (whole.get(rest), shortened.setdefault((place, rest), number)):
+                if other is not None and other != number:
+                    found.setdefault(number, (other, word))
+                    theirs = texts[other][place] if len(texts[other]) == len(words) else ""
+                    found.setdefault(other, (number, theirs))
+    return found
 
 
 @FileCheck

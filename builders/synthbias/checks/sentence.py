@@ -177,6 +177,11 @@ class Collection:
         return self._groups(lambda sentence: sentence.text)
 
     @cached_property
+    def same_wording(self) -> Sequence[Sequence[int]]:
+        """The indices of the sentences grouped by wording, with the pronouns masked."""
+        return self._groups(lambda sentence: wording(sentence.masked))
+
+    @cached_property
     def same_template(self) -> Sequence[Sequence[int]]:
         """The indices of the sentences grouped by template."""
         return self._groups(lambda sentence: sentence.template)

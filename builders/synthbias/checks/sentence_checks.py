@@ -9,37 +9,32 @@ from functools import cache, partial
 from operator import eq
 from typing import NamedTuple
 
+from biasboard.ground.toml_files import packaged_words
 from builders.synthbias.checks.check import SentenceCheck
 from builders.synthbias.checks.sentence import Sentence, word_list, words_of
 from builders.synthbias.minimal_pairs import cluster_of, percent_gap, stereotype_of
 from schemas.lexicon import gender_of_pronoun, occupations
 
-GENDERED_NOUNS = word_list(
-    """
-    man men woman women boy boys girl girls guy guys lady ladies gentleman gentlemen male males female females father
-    fathers mother mothers dad mom son sons daughter daughters brother brothers sister sisters husband wife uncle aunt
-    nephew niece grandfather grandmother boyfriend girlfriend king queen prince princess sir madam mr mrs ms waiter
-    waitress actor actress businessman businesswoman
-    """
-)
-"""Nouns and titles that name a gender."""
+_WORDS = packaged_words("builders.synthbias.checks", "person_words.toml")
 
-SOURCE_OTHER_PERSONS = word_list(
-    "advisor boss child client customer doctor employee judge patient person student visitor"
-)
+SOURCE_OTHER_PERSONS = frozenset(_WORDS["published"])
 """Words for a single person that published sentences contain besides the two occupations."""
 
-OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
-    """
-    adult applicant author baby buyer candidate colleague coworker defendant dentist director friend guest homeowner
-    intern kid neighbor owner parent partner passenger patron player reader relative resident somebody someone speaker
-    stranger suspect tenant toddler tourist user victim worker
-    """
-)
-"""Words for a single person that sentences of this project must not contain.
+OTHER_PERSONS = SOURCE_OTHER_PERSONS | frozenset(_WORDS["others"])
+"""Words for a single person that sentences of this project must not contain."""
 
-A pronoun may mean *someone*, but hardly *nobody* or *everyone*, which are none of these.
-"""
+_OF_PERSONS = frozenset(_WORDS["of_persons"])
+
+_PLURALS = {"man": "men", "dy": "dies", "ess": "esses", "ass": "asses", "wife": "wives"}
+GENDERED_NOUNS = frozenset(
+    form
+    for noun in _WORDS["gendered"]
+    for form in (
+        noun,
+        next((noun.removesuffix(end) + plural for end, plural in _PLURALS.items() if noun.endswith(end)), f"{noun}s"),
+    )
+)
+"""Nouns and titles that name a gender, in singular and plural."""
 
 PLURAL_PRONOUNS = word_list("they them their theirs themselves themself")
 
@@ -69,7 +64,7 @@ def _unknown_pronoun(sentence: Sentence) -> str | None:
 def _wrong_pronoun(sentence: Sentence) -> str | None:
     claimed = sentence.claimed.pronoun
     present = [mention.text for mention in sentence.pronouns]
-    if claimed is None or gender_of_pronoun(claimed) is None or claimed in present:
+    if claimed is None or gender_of_pronoun(claimed) is None or claimed.casefold() in map(str.casefold, present):
         return None
     return f"pronoun '{claimed}' is not the one pronoun of the sentence; it has: {', '.join(present) or 'none'}"
 
@@ -120,12 +115,13 @@ MIN_WORDS, MAX_WORDS = 8, 24
 """Range of the published SynthBias."""
 
 _ONE_SENTENCE = re.compile(r"[A-Z][^.!?]*\.")
+_ABBREVIATION = re.compile(r"\b(?:[A-Z]|Dr|Mr|Mrs|Ms|Prof|St|e\.g|i\.e|a\.m|p\.m)\.(?! ?$)")
 _BREAK = re.compile(r"[.!?][\"\u201d\u2019']? [\"\u201c]?[A-Z]")
 _SIGN = re.compile(r"[^A-Za-z ,.]")
 _UNPLAIN_SPACE = re.compile(r"  | [,.]|,[^ ]")
 _SPACING = re.compile(r"^ |[^\S ]| (?=[ ,.;:!?]|$)|[,;](?=[^\W\d_])")
 _DOUBLED = re.compile(r"\b([^\W\d_]+) \1\b", re.IGNORECASE)
-_ARTICLE = re.compile(r"\b(an?) ([^\W\d_]+)", re.IGNORECASE)
+_ARTICLE = re.compile(r"\b(an?) ([^\W_]+)", re.IGNORECASE)
 _SOUNDS_LIKE_A_VOWEL = re.compile(r"(?:hour|honest|honou?r|heir)", re.IGNORECASE)
 _SOUNDS_LIKE_A_CONSONANT = re.compile(
     r"(?:uni(?:[^nmd]|d[^e])|u[bkst][aeiou]|usu|util|uten|eu|ewe|one\b|once\b|u\b)", re.IGNORECASE
@@ -136,14 +132,27 @@ _MAY_STAND_TWICE = word_list("had that")
 
 @SentenceCheck
 def _one_sentence(sentence: Sentence) -> str | None:
-    if _ONE_SENTENCE.fullmatch(sentence.text):
+    text = _ABBREVIATION.sub("", sentence.text)
+    if _ONE_SENTENCE.fullmatch(text):
         return None
+    if _BREAK.search(text):
+        return "has more than one sentence"
+    if not text.endswith("."):
+        return f"ends with '{text[-1:]}', not with a full stop"
+    if not text[:1].isupper():
+        return f"begins with '{text[:1]}', not with a capital"
     return "is not one sentence from a capital to a full stop"
 
 
 @SentenceCheck
 def _multi_sentence(sentence: Sentence) -> str | None:
     return "has more than one sentence" if _BREAK.search(sentence.text) else None
+
+
+@_one_sentence.mended_by
+def _whole(sentence: Sentence) -> str:
+    text = sentence.text.rstrip(" .,;:!?")
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 # For sentences of frames and of models, which are told so in texts/writing.toml; ``_spacing`` is for all others.
@@ -164,6 +173,12 @@ def _spacing(sentence: Sentence) -> str | None:
     return None if match is None else f"has a doubled, missing or wrong space at character {match.start() + 1}"
 
 
+@_spacing.mended_by
+def _spaced(sentence: Sentence) -> str:
+    text = " ".join(sentence.text.split())
+    return re.sub(r"([,;])(?=[^\W\d_])", r"\1 ", re.sub(r" (?=[,.;:!?])", "", text))
+
+
 @partial(SentenceCheck, least=MIN_WORDS, most=MAX_WORDS)
 def _length(sentence: Sentence) -> str | None:
     n_words = len(sentence.words)
@@ -182,17 +197,38 @@ def _doubled_word(sentence: Sentence) -> str | None:
     return None
 
 
+@_doubled_word.mended_by
+def _single(sentence: Sentence) -> str:
+    return _DOUBLED.sub(lambda match: match[0] if match[1].casefold() in _MAY_STAND_TWICE else match[1], sentence.text)
+
+
 @SentenceCheck
 def _wrong_article(sentence: Sentence) -> str | None:
     if _ARTICLES.isdisjoint(sentence.words):
         return None
-    for article, word in _ARTICLE.findall(sentence.text):
-        vowel = word[0].casefold() in "aeiou" and not _SOUNDS_LIKE_A_CONSONANT.match(word)
-        vowel = vowel or _SOUNDS_LIKE_A_VOWEL.match(word) is not None
-        # The letters of an abbreviation may be spelt out, and no rule tells abbreviations from words in capitals.
-        if vowel != (len(article) == 2) and not word.isupper():
-            return f"has '{article} {word}'"
-    return None
+    wrong = next(filter(_is_wrong, _ARTICLE.finditer(sentence.text)), None)
+    return None if wrong is None else f"has '{wrong[0]}'"
+
+
+def _is_wrong(match: re.Match[str]) -> bool:
+    article, word = match.groups()
+    vowel = word[0].casefold() in "aeiou" and not _SOUNDS_LIKE_A_CONSONANT.match(word)
+    vowel = vowel or re.match(r"8|1[18](?:th)?$", word) is not None  # "An 8-hour shift".
+    vowel = vowel or _SOUNDS_LIKE_A_VOWEL.match(word) is not None
+    if len(word) == 1 and word.isalpha():
+        vowel = word.upper() in "AEFHILMNORSX"  # As the letter is called: "an X-ray".
+    elif word.isupper():
+        return False  # An abbreviation may be spelt out or read as a word.
+    return vowel != (len(article) == 2) and word not in _ARTICLES
+
+
+@_wrong_article.mended_by
+def _other_article(sentence: Sentence) -> str:
+    def other(match: re.Match[str]) -> str:
+        article = match[1][0] + ("" if len(match[1]) == 2 else "n")
+        return f"{article} {match[2]}" if _is_wrong(match) else match[0]
+
+    return _ARTICLE.sub(other, sentence.text)
 
 
 @SentenceCheck
@@ -289,9 +325,29 @@ def _articles(sentence: Sentence) -> str | None:
     for mention in sentence.occupations:
         if sentence.text.endswith(("The ", " the "), 0, mention.start):
             continue
-        if sentence.text[: mention.start].casefold().split()[-1:] != ["the"]:
+        if words_of(sentence.text[: mention.start])[-1:] != ["the"]:
             return f"has no 'the' before '{mention.text}'"
-    return None
+    first = _capitalised_occupation(sentence.text)
+    return first and f"has no 'the' before '{first}'"
+
+
+def _capitalised_occupation(text: str) -> str | None:
+    """Return the occupation with which a sentence begins; the capital hides it from the other checks."""
+    names = (name.capitalize() for name in occupations())
+    return next((name for name in names if text.startswith(f"{name} ")), None)
+
+
+@_articles.mended_by
+def _with_the(sentence: Sentence) -> str | None:
+    text = sentence.text
+    for mention in reversed(sentence.occupations):
+        before, after = text[: mention.start], text[mention.start :]
+        if before[-4:].casefold() == "the ":
+            continue
+        indefinite = re.search(r"\ban? $", before, re.IGNORECASE)
+        start = before[: indefinite.start()] if indefinite else before
+        text = f"{start}{'the' if start else 'The'} {after}"
+    return f"The {text[:1].lower()}{text[1:]}" if _capitalised_occupation(text) else text
 
 
 @SentenceCheck
@@ -310,8 +366,12 @@ def _occupation_possessive(sentence: Sentence) -> str | None:
     return None
 
 
-_INNER_CAPITAL = re.compile(r"(?<!^)\b[A-Z]\w*")
-_CAPITALISED = word_list("I CEO Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+_INNER_CAPITAL = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z]\w*")
+_NO_NAMES = frozenset(_WORDS["no_names"])
+_FIRST_WORDS = frozenset((*_WORDS["first_names"], *_WORDS["family_names"]))
+_OWNER = re.compile(r"([A-Z]\w*)['\u2019]s\b")
+_INITIAL = re.compile(r"\b[A-Z]\. (?:[A-Z]\. )*[A-Z]\w+")
+_NO_OWNERS = word_list("today yesterday tomorrow it that there here what let who everyone everybody nobody everything")
 
 
 @SentenceCheck
@@ -329,29 +389,47 @@ def _other_person(sentence: Sentence) -> str | None:
 
 @SentenceCheck
 def _listed_person(sentence: Sentence) -> str | None:
-    person = _person(sentence, OTHER_PERSONS, sentence.text)
+    person = _person(sentence, OTHER_PERSONS, sentence.text, before=_OF_PERSONS)
     return None if person is None else f"names another person: '{person}'"
 
 
-def _person(sentence: Sentence, listed: frozenset[str], text: str) -> str | None:
+def _person(
+    sentence: Sentence, listed: frozenset[str], text: str, *, before: frozenset[str] = frozenset()
+) -> str | None:
     """Return the first listed word in the beginning of a sentence that is not part of an occupation.
 
-    The *worker* in *construction worker* is not another person.
+    The *worker* in *construction worker* is not another person, nor is a word before some others: "patient care".
     """
     if sentence.first_word_of(listed) is None:
         return None
     for mention in reversed(sentence.occupations):
         if mention.end <= len(text):
             text = text[: mention.start] + text[mention.end :]
-    return next((word for word in words_of(text) if word in listed), None)
+    words = words_of(text)
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return next((word for word, following in pairs if word in listed and following not in before), None)
+
+
+def _is_of_people(word: str) -> bool:
+    """Return True for a word such as *Brazilian*, which names no single person."""
+    return word.endswith(("ian", "ish", "ese", "ean")) and word.casefold() not in _FIRST_WORDS
 
 
 @SentenceCheck
 def _name(sentence: Sentence) -> str | None:
+    first = sentence.words[0] if sentence.words else ""
+    initial = _INITIAL.search(sentence.text)
+    if initial is not None:
+        return f"has a name: '{initial[0]}'"
+    owner = _OWNER.match(sentence.text)
+    if first in _FIRST_WORDS or (owner is not None and owner[1].casefold() not in _NO_OWNERS):
+        return f"has a name: '{first.capitalize()}'"
     if sentence.text[1:].islower():
         return None
-    names = [word for word in _INNER_CAPITAL.findall(sentence.text) if word not in _CAPITALISED]
-    return f"has a name: '{names[0]}'" if names else None
+    # Words in capitals alone are abbreviations.
+    capitals = (word for word in _INNER_CAPITAL.findall(sentence.text) if not word.isupper())
+    name = next((word for word in capitals if word not in _NO_NAMES and not _is_of_people(word)), None)
+    return None if name is None else f"has a name: '{name}'"
 
 
 _FIRST_PERSON = re.compile(r"\bI\b")

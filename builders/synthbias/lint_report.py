@@ -1,0 +1,199 @@
+"""Reads anybody's sentences, and finds what is wrong with each, and with all of them together."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection as Names
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from biasboard.ground.errors import ConfigError
+from builders.dataset.inputs import read_file
+from builders.dataset.own_csv import Table, read_tables
+from builders.synthbias.balance import Balance
+from builders.synthbias.checks.catalogue import (
+    ABOUT_OCCUPATIONS,
+    CATALOGUE,
+    LINT,
+    Reading,
+    finding_of,
+    findings_in,
+)
+from builders.synthbias.checks.check import Finding, SentenceCheck, Severity, at_least
+from builders.synthbias.checks.sentence import Collection, PairIndices, SampleType, Sentence
+from builders.synthbias.own_sentences import FORM, sentence_of
+from builders.synthbias.winobias_text import Side, read_lines
+
+_READ = ("broken_file", "broken_row", "two_occupations", "wrong_answer", "one_sided")
+CHECKS = (*_READ, *LINT)
+"""Names of all checks that a report can name."""
+_TEXT_NAME = re.compile(r"(?:(pro|anti)_stereotyped_)?.*?(type[12])?(?:\.txt.*)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The findings in some files, and the balance of their sentences."""
+
+    files: tuple[str, ...]
+    n_sentences: int
+    n_pairs: int
+    findings: tuple[Finding, ...]
+    """Sorted by file and line; those about a whole file come first."""
+    balance: Balance
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of findings of each check that has any, in the order of ``CHECKS``."""
+        counts = Counter(finding.check for finding in self.findings)
+        return {name: counts[name] for name in CHECKS if counts[name]}
+
+    def reaches(self, severity: Severity) -> bool:
+        """Return True if there is a finding of a severity or of a more severe one."""
+        return any(finding.severity in at_least(severity) for finding in self.findings)
+
+
+class _Read(NamedTuple):
+    """Some files whose sentences are compared with each other."""
+
+    collection: Collection
+    findings: list[Finding]
+    """Findings of the reader."""
+    unclear: frozenset[int] = frozenset()
+    """Indices of the sentences of which it is unknown which two occupations they are about."""
+
+
+def lint(paths: Sequence[Path], *, mapped: Sequence[str] = (), ignored: Names[str] = ()) -> Report:
+    """Check files: all ``.csv`` files together, and all other files together as text files of WinoBias.
+
+    Args:
+        paths: Files, and folders, of which the files ending in ``.csv``, ``.txt``, ``.txt.dev`` or ``.txt.test`` are
+            checked.
+        mapped: Headings of columns in the CSV files, each as ``COLUMN=HEADING``.
+        ignored: Names of checks that are left out.
+
+    Raises:
+        ConfigError: a file does not exist, a folder has none of these files, or a column is unknown.
+        DataError: a CSV file cannot be read, or lacks a column.
+    """
+    files = list(dict.fromkeys(file for path in paths for file in _files(path)))
+    tables = [file for file in files if file.suffix.casefold() == ".csv"]
+    texts = [file for file in files if file.suffix.casefold() != ".csv"]
+    read = [_read_tables(tables, mapped)] if tables else []
+    if texts:
+        read.append(_read_texts(texts))
+    findings = (finding for part in read for finding in _findings(part) if finding.check not in ignored)
+    return Report(
+        files=tuple(map(str, files)),
+        n_sentences=sum(len(part.collection.sentences) for part in read),
+        n_pairs=sum(len(part.collection.pairs) for part in read),
+        findings=tuple(sorted(findings, key=_order)),
+        balance=Balance(sentence for part in read for sentence in part.collection.sentences),
+    )
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        if not path.exists():
+            raise ConfigError(f"{path}: no such file or folder; give a CSV file, or text files of WinoBias")
+        return [path]
+    patterns = ("*.csv", "*.txt", "*.txt.dev", "*.txt.test")
+    # The folder of WinoBias also holds lists of occupations.
+    files = sorted(file for pattern in patterns for file in path.glob(pattern) if "occupations" not in file.name)
+    if not files:
+        raise ConfigError(f"{path}: no file ends in {', '.join(patterns)}; give the files themselves")
+    return files
+
+
+def _read_tables(paths: Sequence[Path], mapped: Sequence[str]) -> _Read:
+    """Read CSV files as a dataset is built from them."""
+    sentences: list[Sentence] = []
+    findings: list[Finding] = []
+    unclear: set[int] = set()
+    for path, table in zip(paths, read_tables(FORM, paths, mapped), strict=True):
+        findings += _of_reader(path, table)
+        for row in table.rows:
+            stated = sentence_of(row, table)
+            sentence = replace(stated.sentence, id=f"{path}:{row.line}")
+            if stated.fault is not None:
+                findings.append(stated.fault._replace(id=sentence.id))
+                unclear |= {len(sentences)} if stated.fault.check == "two_occupations" else set()
+            sentences.append(sentence)
+    return _Read(Collection(sentences), findings, frozenset(unclear))
+
+
+def _of_reader(path: Path, table: Table) -> Iterator[Finding]:
+    for reject in table.rejects:
+        line = int(str(reject.source_row).rpartition(":")[2])
+        yield finding_of("broken_row", reject.reason, str(path), line)
+
+
+def _read_texts(paths: Iterable[Path]) -> _Read:
+    """Read text files; line i of a file named *pro_...* forms a pair with line i of the one named *anti_...*."""
+    readings = {path: _read_text(path) for path in paths}
+    sentences = [sentence for reading in readings.values() for sentence in reading.sentences]
+    findings = [finding for reading in readings.values() for finding in reading.findings]
+    if any(path.name.startswith(("pro_", "anti_")) for path in readings):
+        return _Read(Collection(sentences, _pairs_by_line(sentences)), findings)
+    return _Read(Collection(sentences), findings)
+
+
+def _read_text(path: Path) -> Reading:
+    match = _TEXT_NAME.fullmatch(path.name)
+    side, sample_type = match.groups() if match else (None, None)
+    return read_lines(
+        read_file(path),
+        name=str(path),
+        side=cast(Side | None, side and side.casefold()),
+        sample_type=cast(SampleType | None, sample_type and sample_type.casefold()),
+    )
+
+
+def _pairs_by_line(sentences: Sequence[Sentence]) -> list[PairIndices]:
+    """Return the pairs of sentences whose files and lines differ only in *pro* and *anti*."""
+    sides_by_line: dict[str, dict[str, int]] = {}
+    for index, sentence in enumerate(sentences):
+        side = sentence.claimed.label
+        if side is not None:
+            folder, _, name = sentence.id.rpartition("/")
+            sides_by_line.setdefault(f"{folder}/{name.removeprefix(side)}", {})[side] = index
+    return [PairIndices(sides["pro"], sides["anti"]) for sides in sides_by_line.values() if len(sides) == 2]
+
+
+def _findings(read: _Read) -> Iterator[Finding]:
+    yield from read.findings
+    sentences = read.collection.sentences
+    one_sided = dict(_one_sided(read.collection))
+    for path, reason in one_sided.items():
+        yield finding_of("one_sided", reason, path)
+    for index, findings in enumerate(findings_in(read.collection, LINT)):
+        for finding in findings:
+            is_told = finding.check == "unpaired" and _file_of(finding) in one_sided
+            if is_told or (index in read.unclear and finding.check in ABOUT_OCCUPATIONS):
+                continue
+            check = CATALOGUE[finding.check]
+            suggestion = check.suggestion(sentences[index]) if isinstance(check, SentenceCheck) else None
+            yield finding._replace(suggestion=suggestion)
+
+
+def _one_sided(collection: Collection) -> Iterator[tuple[str, str]]:
+    """Yield each file of which most sentences have no counterpart, with a reason that stands for them all."""
+    alone: dict[str, int] = defaultdict(int)
+    total = Counter(sentence.id.rpartition(":")[0] for sentence in collection.sentences)
+    for group in collection.sides:
+        if len(group) == 1:
+            alone[collection.sentences[group[0]].id.rpartition(":")[0]] += 1
+    for path, n in alone.items():
+        if n > max(1, total[path] / 2):
+            counts = f"{n:,} of {total[path]:,} sentences"
+            yield path, f"{counts} have no row with the other pronoun; add those, or build with --complete-pairs"
+
+
+def _file_of(finding: Finding) -> str:
+    return finding.id.rpartition(":")[0] if finding.line is not None else finding.id
+
+
+def _order(finding: Finding) -> tuple[str, int, int]:
+    return _file_of(finding), finding.line or 0, CHECKS.index(finding.check)
