@@ -169,8 +169,11 @@ def _findings(read: _Read) -> Iterator[Finding]:
     for path, reason in one_sided.items():
         yield finding_of("one_sided", reason, path)
     for index, findings in enumerate(findings_in(read.collection, LINT)):
+        has_wrong_form = any(finding.check == "pronoun_form" for finding in findings)
         for finding in findings:
             is_told = finding.check == "unpaired" and _file_of(finding) in one_sided
+            # What the readers of the case say of a form that cannot stand there means nothing.
+            is_told = is_told or (has_wrong_form and finding.check in ("pronoun_case_error", "pronoun_case_review"))
             if is_told or (index in read.unclear and finding.check in ABOUT_OCCUPATIONS):
                 continue
             check = CATALOGUE[finding.check]
