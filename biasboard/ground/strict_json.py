@@ -86,21 +86,25 @@ def loads(text: str, *, where: str, remedy: str | None = None) -> JsonValue:
     return value
 
 
-def read(path: Path) -> JsonValue:
+def read(path: Path, *, remedy: str | None = None) -> JsonValue:
     """Read a strict JSON file.
+
+    Args:
+        path: Path of the file.
+        remedy: As that of :func:`loads`.
 
     Raises:
         DataError: the file is missing, is not UTF-8, or is not strict JSON.
     """
     try:
         if path.exists():
-            check_readable(path)
+            check_readable(path, remedy=remedy)
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file") from error
+        raise DataError(f"{path}: no such file" + (f"; {remedy}" if remedy else "")) from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8: {error}") from error
-    return loads(text, where=str(path))
+        raise DataError(f"{path}: not UTF-8: {error}" + (f"; {remedy}" if remedy else "")) from error
+    return loads(text, where=str(path), remedy=remedy)
 
 
 def dumps(value: JsonValue) -> str:

@@ -13,7 +13,6 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
-from biasboard.ground.plain_text import printable
 from builders.build_command import Overwrite, closing_lines, run_line
 from builders.dataset.output import check_target, write_dataset
 from builders.description import DATASETS_FOLDER
@@ -123,7 +122,7 @@ def checked_name(text: str) -> str:
     """
     name = reader_name(text)
     if not is_name(name):
-        raise ConfigError(f"annotator '{printable(name, most=40)}' {NO_NAME}")
+        raise ConfigError(f"annotator '{name}' {NO_NAME}")
     return name
 
 
@@ -307,8 +306,7 @@ def _say_intake(intake: Intake) -> None:
         if n:
             typer.echo(f"  {reason}: {n}")
     for refused in intake.refused[:_MOST_LISTED]:
-        place = f"{refused.where}: {refused.annotator_id} on {refused.item_id}"
-        typer.echo(f"refused as {refused.reason}: {printable(place)}")
+        typer.echo(f"refused as {refused.reason}: {refused.where}: {refused.annotator_id} on {refused.item_id}")
     if len(intake.refused) > _MOST_LISTED:
         typer.echo(f"and {len(intake.refused) - _MOST_LISTED} more")
     annotators = intake.state.annotators.values()

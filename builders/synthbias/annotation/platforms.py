@@ -188,7 +188,7 @@ def label_studio_submissions(path: Path, *, source: str) -> list[Submission]:
     Raises:
         DataError: the file is broken, or a task is none of ours.
     """
-    tasks = strict_json.read(path)
+    tasks = strict_json.read(path, remedy=_EXPORT_JSON)
     if not isinstance(tasks, list):
         raise DataError(f"{path}: is no list of tasks; {_EXPORT_JSON}")
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -88,8 +89,8 @@ def _value(row: Row, column: str, kind: Any) -> object:
             raise DataError(f"{row.where}: {column} is empty; {CORRECT_LINE}")
         return cell
     if kind is int:
-        if not cell.isdecimal():
-            raise DataError(f"{row.where}: {column} is '{cell}', not a number; {CORRECT_LINE}")
+        if not cell.isdecimal() or len(cell) > 9:
+            raise DataError(f"{row.where}: {column} is '{cell}', not a number of up to 9 digits; {CORRECT_LINE}")
         return int(cell)
     words = {str(word): word for word in (get_args(kind) or kind)}
     if cell not in words:
@@ -142,6 +143,6 @@ def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[Row]]:
 def _check_columns(columns: Sequence[str], where: str, remedy: str) -> None:
     if not columns:
         raise DataError(f"{where}: has no heading; {remedy}")
-    twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
-    if twice:
-        raise DataError(f"{where}: column '{twice[0]}' stands twice; {remedy}")
+    name, n = Counter(columns).most_common(1)[0]
+    if n > 1:
+        raise DataError(f"{where}: column '{name}' stands twice; {remedy}")

@@ -19,9 +19,8 @@ from typing import TypeVar
 from filelock import FileLock, Timeout
 
 from biasboard.ground import strict_json
-from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.errors import BiasboardError, ConfigError, DataError
 from biasboard.ground.files import replacing
-from biasboard.ground.plain_text import printable
 from builders.synthbias.annotation.safe_csv import CORRECT_LINE, columns_of, read_records, render_records
 from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Vote, VoteKey, reader_name, standing_votes
 from schemas.documents.dataset import Manifest
@@ -87,8 +86,7 @@ def read_state(folder: Path) -> State:
         ConfigError: the path is a file, or inside a dataset folder.
     """
     check_outside_datasets("--state", folder)
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"--state {folder}: is a file; give a folder")
+    _check_folder(folder)
     rows = tuple(_of_reader(vote) for _, vote in _read_own(folder / VOTES, Vote))
     annotators: dict[str, Annotator] = {}
     for where, read in _read_own(folder / ANNOTATORS, Annotator):
@@ -115,7 +113,8 @@ def check_dataset(folder: Path, dataset: Path, manifest: Manifest) -> None:
     path = folder / DATASET
     if not path.exists():
         return
-    begun, given = strict_json.read(path), _identity(manifest)
+    given = _identity(manifest)
+    begun = strict_json.read(path, remedy="remove it, and the next command writes it again")
     if not isinstance(begun, dict) or begun.keys() != given.keys():
         raise DataError(f"{path}: does not name a dataset; remove it, and the next command writes it again")
     if begun != given:
@@ -136,8 +135,12 @@ def _identity(manifest: Manifest) -> dict[str, str]:
 
 
 def _words(identity: Mapping[str, object]) -> str:
-    name, version, content = (printable(str(value), most=100) for value in identity.values())
-    return f"{name} {version} with content {content[:12]}"
+    return f"{identity['name']} {identity['version']} with content {str(identity['content_sha256'])[:12]}"
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"--state {folder}: is a file; give a folder")
 
 
 @contextmanager
@@ -148,12 +151,21 @@ def locked(folder: Path) -> Iterator[None]:
         ConfigError: another process holds the lock for too long, or the state is inside a dataset folder.
     """
     check_outside_datasets("--state", folder)
+    _check_folder(folder)
+    is_new, has_lock = not folder.exists(), (folder / _LOCK).exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / _LOCK, timeout=_LOCK_SECONDS):
             yield
     except Timeout as error:
         raise ConfigError(f"--state {folder}: another command is writing there; wait until it is done") from error
+    except BiasboardError:
+        # A mistake leaves nothing behind: the lock is taken before the votes are checked.
+        if not has_lock:
+            (folder / _LOCK).unlink(missing_ok=True)
+        if is_new:
+            folder.rmdir()
+        raise
 
 
 def write_state(folder: Path, old: State, new: State) -> None:

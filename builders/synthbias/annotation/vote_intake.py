@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.plain_text import printable
 from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST_PAIRS, EntranceUnit, Score, entrance_score
 from builders.synthbias.annotation.state import State
@@ -185,7 +184,7 @@ def _with_own_ids(annotated: AnnotatedDataset, submission: Submission) -> Submis
 def _check(annotated: AnnotatedDataset, state: State, submission: Submission, kind: AnnotatorKind) -> None:
     where, item_id, name = submission.where, submission.item_id, submission.annotator_id
     if not is_name(name):
-        raise DataError(f"{where}: annotator '{printable(name, most=40)}' {NO_NAME}")
+        raise DataError(f"{where}: annotator '{name}' {NO_NAME}")
     if item_id not in annotated.items and item_id not in TEST_PAIRS:
         raise DataError(f"{where}: item '{item_id}' is not in {annotated.folder}; give the dataset that was exported")
     pair_id = _pair_of(annotated, submission)

@@ -1,0 +1,301 @@
+"""Votes, states and requests of ``annotate`` that no reader and no browser sends."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from builders.dataset.output import write_dataset
+from builders.synthbias import embedded
+from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id, read_annotated
+from builders.synthbias.annotation.session import Session
+from builders.synthbias.annotation.vote_page import HOST, open_server
+from tests.hostile.inputs import NO_CSV, NO_FILES, NO_JSON, NO_TEXTS, Make, holding
+from tests.hostile.runner import Row, ended, rows
+
+DIGITS = "9" * 5_000
+ANNOTATE = ["build", "synthbias", "annotate"]
+INGEST = [*ANNOTATE, "ingest", "DATASET", "INPUT", "--state", "OUT"]
+LABEL_STUDIO = [*INGEST, "--file-format", "label-studio"]
+MTURK = [*INGEST, "--file-format", "mturk"]
+MODEL = [*INGEST, "--file-format", "model"]
+
+
+def votes(*lines: str) -> Make:
+    """A file like ``votes.csv``."""
+    return holding("\n".join(("item_id,pair_id,annotator_id,question,answer,submitted_at,source", *lines)) + "\n")
+
+
+def form(*lines: str, columns: str = "item_id,annotator_id,sentence,coherent,first,second") -> Make:
+    """A form that somebody filled in."""
+    return holding("\n".join((columns, *lines)) + "\n")
+
+
+def tasks(annotation: object = None, **data: object) -> Make:
+    """An export of Label Studio with one task."""
+    return holding(json.dumps([{"data": {"item_id": "ASKED", **data}, "annotations": [annotation or answered()]}]))
+
+
+def answered(**more: object) -> dict[str, object]:
+    return {"completed_by": 1, "result": [choice("coherent", ["no"])], **more}
+
+
+def choice(name: object, choices: object) -> dict[str, object]:
+    return {"type": "choices", "from_name": name, "value": {"choices": choices}}
+
+
+def within(name: str, make: Make) -> Make:
+    """A state with a file of this name."""
+
+    def make_state(path: Path) -> None:
+        (path / name).parent.mkdir(parents=True)
+        make(path / name)
+
+    return make_state
+
+
+def states(command: Sequence[str], name: str, *tables: dict[str, Make], **more: object) -> dict[str, Row]:
+    """A row for each state in which a file of this name holds anything else."""
+    made = {f"{name}: {of}": within(name, make) for table in tables for of, make in table.items()}
+    return rows([*ANNOTATE, *command, "--state", "INPUT"], made, **more)
+
+
+ANNOTATORS = "annotator_id,kind,entrance,status,reason\n"
+FILES: dict[str, Row] = {
+    **rows(INGEST, NO_FILES, NO_TEXTS, NO_CSV),
+    **rows(MTURK, NO_FILES, NO_TEXTS, NO_CSV),
+    **rows(LABEL_STUDIO, NO_FILES, NO_TEXTS, {name: make for name, make in NO_JSON.items() if name != "a list"}),
+    **rows(MODEL, NO_FILES, NO_TEXTS),
+}
+MTURK_COLUMNS = "Input.item_id,WorkerId,AssignmentStatus,Answer.coherent,Answer.first,Answer.second"
+VOTES: dict[str, Row] = {
+    "an item of another dataset": Row(INGEST, votes("x,y,anna,coherent,yes,,"), "item 'x' is not in"),
+    "an item of 5,000 digits": Row(INGEST, votes(f"{DIGITS},y,anna,coherent,yes,,"), "is not in"),
+    "an item that is a formula": Row(INGEST, votes('"=HYPERLINK(""http://x"",""y"")",y,anna,coherent,yes,,'), "=HYPER"),
+    "an item with NUL": Row(INGEST, votes("I\0TEM,PAIR,anna,coherent,yes,,")),
+    "an item of another pair": Row(INGEST, votes("ITEM,y,anna,coherent,yes,,"), "is of pair 'PAIR', not 'y'"),
+    "a pair of 5,000 digits": Row(INGEST, votes(f"ITEM,{DIGITS},anna,coherent,yes,,"), "is of pair"),
+    "an answer of 5,000 digits": Row(INGEST, votes(f"ITEM,PAIR,anna,coherent,{DIGITS},,"), "have: yes, no"),
+    "an answer that is none": Row(INGEST, votes("ITEM,PAIR,anna,coherent,YES!,,"), "answer is 'YES!'; have: yes, no"),
+    "a question that is none": Row(INGEST, votes("ITEM,PAIR,anna,mood,yes,,"), "question is 'mood'"),
+    "a time of 5,000 digits": Row(INGEST, votes(f"ITEM,PAIR,anna,coherent,yes,{DIGITS},"), "is not ISO 8601"),
+    "a time out of range": Row(INGEST, votes("ITEM,PAIR,anna,coherent,yes,9999-12-31T23:59:59-05:00,"), "no year from"),
+    "a time in words": Row(INGEST, votes("ITEM,PAIR,anna,coherent,yes,yesterday,"), "is not ISO 8601"),
+    "nobody": Row(INGEST, votes("ITEM,PAIR,,coherent,yes,,"), "annotator_id is empty"),
+    "a name of spaces": Row(INGEST, votes("ITEM,PAIR, \u00a0 ,coherent,yes,,"), "is no name of 1 to 200"),
+    "a name of 5,000 digits": Row(INGEST, votes(f"ITEM,PAIR,{DIGITS},coherent,yes,,"), "is no name of 1 to 200"),
+    "a name with NUL": Row(INGEST, votes("ITEM,PAIR,an\0na,coherent,yes,,"), "is no name of 1 to 200"),
+    "a name that turns the line": Row(INGEST, votes("ITEM,PAIR,an\u202ena,coherent,yes,,"), "is no name of 1 to 200"),
+    "a name that clears the screen": Row(INGEST, votes("ITEM,PAIR,\x1b[2Janna,coherent,yes,,"), "is no name of 1 to"),
+    "a bad line after good ones": Row(
+        INGEST, votes("ITEM,PAIR,anna,coherent,yes,,", "ITEM,PAIR,anna,first,2,,"), "INPUT:3: answer is '2'"
+    ),
+    "a good file and none": Row([*INGEST[:6], "OUT.csv", *INGEST[6:]], form("ASKED,anna,,no,,"), "no such file"),
+    "more columns than votes.csv": Row(INGEST, form(columns="question,answer,mood"), "has the columns question"),
+    "a form without names": Row(INGEST, form("ASKED,,,no,,"), "annotator_id is empty; fill it in"),
+    "a form without ids": Row(INGEST, form(",anna,,no,,"), "item_id is empty; fill it in"),
+    "a form without a column": Row(INGEST, form(columns="item_id,annotator_id,coherent"), "no column for first"),
+    "a form with other words": Row(INGEST, form("ASKED,anna,,perhaps,,"), "not yes or no; correct the line"),
+    "a form with 5,000 digits": Row(INGEST, form(f"ASKED,anna,,{DIGITS},,"), "not yes or no; correct the line"),
+    "a form with a formula": Row(INGEST, form("ASKED,anna,,=1=1,,"), "not yes or no; correct the line"),
+    "a form with an id that a spreadsheet changed": Row(INGEST, form("1.2E+15,anna,,no,,"), "is not in"),
+    "a form of another dataset": Row(INGEST, form(f"{asked_id('x')},anna,,no,,"), "is not in"),
+    "a good name and one of 5,000 digits": Row(INGEST, form("ASKED,anna,,no,,", f"ASKED,{DIGITS},,no,,"), "is no name"),
+    "a status that is none": Row(MTURK, form("ASKED,A,Lost,no,,", columns=MTURK_COLUMNS), "is 'Lost'; have:"),
+    "a status of 5,000 digits": Row(MTURK, form(f"ASKED,A,{DIGITS},no,,", columns=MTURK_COLUMNS), "have: submitted"),
+    "a map without a column": Row([*MTURK, "--map", "first"], form(), "--map first: write FIELD=COLUMN"),
+    "a map of 5,000 digits": Row([*MTURK, "--map", DIGITS], form(), "write FIELD=COLUMN"),
+    "a map to no column": Row([*MTURK, "--map", "first=Q9"], form(columns=MTURK_COLUMNS), "no column for first (Q9)"),
+    "a map of no table": Row([*LABEL_STUDIO, "--map", "first=Q9"], tasks(), "has no columns; leave --map out"),
+    "a task that is a number": Row(LABEL_STUDIO, holding("[1]"), "task 1: is no JSON object"),
+    "data that is a list": Row(LABEL_STUDIO, holding('[{"data": []}]'), "data: is no JSON object"),
+    "annotations that are an object": Row(LABEL_STUDIO, holding('[{"data": {}, "annotations": {}}]'), "no list of"),
+    "an id that is a number": Row(LABEL_STUDIO, tasks(item_id=5), "data has no item_id"),
+    "a task of another dataset": Row(LABEL_STUDIO, tasks(item_id="x"), "item 'x' is not in"),
+    "a task of 5,000 letters": Row(LABEL_STUDIO, tasks(item_id="x" * 5_000), "is not in"),
+    "an annotation that is null": Row(LABEL_STUDIO, holding('[{"data": {}, "annotations": [null]}]'), "is no JSON obj"),
+    "an annotation without result": Row(LABEL_STUDIO, tasks({"completed_by": 1}), "has no list result"),
+    "an annotator that is true": Row(LABEL_STUDIO, tasks(answered(completed_by=True)), "completed_by names nobody"),
+    "an annotator that is a list": Row(LABEL_STUDIO, tasks(answered(completed_by=[1])), "completed_by names nobody"),
+    "an annotator of 300 digits": Row(LABEL_STUDIO, tasks(answered(completed_by=int("9" * 300))), "is no name of 1 to"),
+    "an annotator with line breaks": Row(LABEL_STUDIO, tasks(answered(completed_by="a\x00b")), "is no name of 1 to"),
+    "a time that is none": Row(LABEL_STUDIO, tasks(answered(created_at="x" * 5_000)), "is not ISO 8601"),
+    "a question of 5,000 letters": Row(LABEL_STUDIO, tasks(answered(result=[choice(DIGITS, ["no"])])), "no question"),
+    "a question that is a list": Row(LABEL_STUDIO, tasks(answered(result=[choice([1], ["no"])])), "is no question"),
+    "two answers": Row(LABEL_STUDIO, tasks(answered(result=[choice("first", ["yes", "no"])])), "is not yes or no"),
+    "an answer that is an object": Row(LABEL_STUDIO, tasks(answered(result=[choice("first", {})])), "is not yes or no"),
+    "people who are models": Row([*MODEL, "--kind", "human"], says="--kind human: --file-format model reads"),
+    "a share above 100": Row([*INGEST, "--entrance-percent", "101"], says="--entrance-percent"),
+}
+STATES: dict[str, Row] = {
+    **states(["plan", "DATASET"], "votes.csv", NO_TEXTS, NO_CSV),
+    **states(["report", "DATASET"], "annotators.csv", NO_TEXTS, NO_CSV),
+    **states(["exclude", "DATASET", "anna", "--reason", "x"], "annotated.json", NO_TEXTS, NO_JSON),
+    **states(["serve", "DATASET"], "annotated.json", NO_JSON),
+    **states(["export", "DATASET", "--out", "OUT"], "batches/0001.csv", NO_TEXTS, NO_CSV),
+    **states(
+        ["plan", "DATASET"],
+        "annotators.csv",
+        {
+            "a kind that is none": holding(ANNOTATORS + "anna,cat,,active,\n"),
+            "a status of 5,000 digits": holding(ANNOTATORS + f"anna,human,,{DIGITS},\n"),
+            "one person twice": holding(ANNOTATORS + "anna,human,,active,\n anna ,human,,active,\n"),
+            "nobody": holding(ANNOTATORS + ",human,,active,\n"),
+        },
+    ),
+    **states(
+        ["decide", "DATASET", "--out", "OUT"],
+        "votes.csv",
+        {"votes on another dataset": votes("x,y,anna,coherent,yes,,", "x,y,anna,first,yes,,")},
+        says="2 of 2 votes are on sentences that are not in",
+    ),
+    **states(
+        ["export", "DATASET", "--out", "OUT"],
+        "batches/0001.csv",
+        {
+            "a number of 5,000 digits": holding(
+                f"item_id,pair_id,group,annotator_id,n_votes,n_before\nITEM,PAIR,A,,{DIGITS},0\n"
+            ),
+            "an item of another dataset": holding(
+                "item_id,pair_id,group,annotator_id,n_votes,n_before\nx,PAIR,A,,4,0\n"
+            ),
+        },
+    ),
+    "a state that is a file": Row([*ANNOTATE, "plan", "DATASET", "--state", "INPUT"], holding("x"), "is a file"),
+    "a state that is a pipe": Row([*ANNOTATE, "plan", "DATASET", "--state", "INPUT"], NO_FILES["a pipe"]),
+    "an exclusion without a state": Row([*ANNOTATE, "exclude", "DATASET", "a", "--reason", "x", "--state", "OUT"]),
+    "the name of nobody": Row([*ANNOTATE, "plan", "DATASET", "--annotator", "", "--state", "OUT"], says="is no name"),
+    "a name of 5,000 letters": Row([*ANNOTATE, "serve", "DATASET", "--annotator", "x" * 5_000, "--state", "OUT"]),
+    "a batch that is not there": Row(
+        [*ANNOTATE, "export", "DATASET", "--batch", "7", "--out", "OUT", "--state", "INPUT"], says="no batch 7 here"
+    ),
+}
+TABLE = {**FILES, **VOTES, **STATES}
+
+
+@pytest.fixture(scope="module")
+def annotated(tmp_path_factory: pytest.TempPathFactory) -> AnnotatedDataset:
+    folder = tmp_path_factory.mktemp("annotated") / "data"
+    write_dataset(embedded.draft(limit=8), folder)
+    return read_annotated(folder)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_votes_and_states_end_in_one_line(name: str, annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    item = next(iter(annotated.items.values()))
+    words = {"ASKED": asked_id(item.item_id), "ITEM": item.item_id, "PAIR": item.pair_id}
+
+    def filled(text: str) -> str:
+        for word, value in words.items():
+            text = text.replace(word, value)
+        return text
+
+    def make(path: Path) -> None:
+        TABLE[name].make(path)
+        for file in (path, *path.rglob("*")) if path.is_dir() else (path,):
+            if file.is_file() and not file.is_symlink():
+                with suppress(UnicodeDecodeError):
+                    file.write_bytes(filled(file.read_bytes().decode()).encode())
+
+    row = TABLE[name]
+    command = [word.replace("DATASET", str(annotated.folder)) for word in row.command]
+    ended(row._replace(command=command, make=make, says=filled(row.says)), tmp_path)
+
+
+OWN = "Host: HOST\r\nOrigin: http://HOST\r\nContent-Type: application/json\r\n"
+
+
+def posted(body: str, headers: str = OWN, length: object = None) -> str:
+    n_bytes = len(body) if length is None else length
+    return f"POST /TOKEN/vote HTTP/1.1\r\n{headers}Content-Length: {n_bytes}\r\n\r\n{body}"
+
+
+def answering(answers: object, **more: object) -> str:
+    return posted(json.dumps({"item_id": "entrance-01", "answers": answers, **more}))
+
+
+REQUESTS: dict[str, str] = {
+    "nothing": "",
+    "line breaks": "\r\n" * 50,
+    "a method alone": "GET\r\n\r\n",
+    "another protocol": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "NULs": "\0" * 3_000 + "\r\n\r\n",
+    "an address of 100,000 letters": f"GET /{'x' * 100_000} HTTP/1.1\r\n\r\n",
+    "a header of 100,000 letters": f"GET /TOKEN/ HTTP/1.1\r\n{OWN}X: {'x' * 100_000}\r\n\r\n",
+    "1,000 headers": f"GET /TOKEN/ HTTP/1.1\r\n{OWN}" + "X: y\r\n" * 1_000 + "\r\n",
+    "a header without colon": f"POST /TOKEN/vote HTTP/1.1\r\n{OWN}Content-Length 5\r\n\r\n",
+    "version 9": f"GET /TOKEN/ HTTP/9.9\r\n{OWN}\r\n",
+    "a version of 5,000 digits": f"GET /TOKEN/ HTTP/1.{DIGITS}\r\n{OWN}\r\n",
+    "another method": f"DELETE /TOKEN/vote HTTP/1.1\r\n{OWN}\r\n",
+    "a token that is not ASCII": "GET /\xff\xfe/turn HTTP/1.1\r\nHost: HOST\r\n\r\n",
+    "an address with dots": "GET /TOKEN/../../etc/passwd HTTP/1.1\r\nHost: HOST\r\n\r\n",
+    "a length of 5,000 digits": posted("{}", length=DIGITS),
+    "a length below 0": posted("{}", length=-1),
+    "a length of 1e3": posted("{}", length="1e3"),
+    "a length that is not ASCII": posted("{}", length="\xb2"),
+    "no length": f"POST /TOKEN/vote HTTP/1.1\r\n{OWN}\r\n{{}}",
+    "a body in pieces": f"POST /TOKEN/vote HTTP/1.1\r\n{OWN}Transfer-Encoding: chunked\r\n\r\n5\r\n{{}}\r\n",
+    "a body that ends early": posted("{", length=9_000),
+    "a body that is no JSON": posted("item_id=1"),
+    "a body nested deeply": posted("[" * 9_999),
+    "a number of 5,000 digits": posted('{"item_id": ' + DIGITS + ', "answers": {}}'),
+    "an item that is a list": answering({"coherent": "no"}, item_id=[1]),
+    "an item with a lone surrogate": answering({"coherent": "no"}, item_id="\ud800"),
+    "answers that are a list": answering(["no"]),
+    "answers of 1,000 questions": answering({f"q{number}": "no" for number in range(500)}),
+    "an answer that is an object": answering({"coherent": {}}),
+    "an answer that is true": answering({"coherent": True}),
+    "an answer that takes back": answering({"coherent": "withdrawn"}),
+    "no answer": answering({}),
+    "an item that is not asked": answering({"coherent": "no"}, item_id="entrance-20"),
+    "nothing to take back": f"POST /TOKEN/undo HTTP/1.1\r\n{OWN}\r\n",
+    "another page": posted("{}", headers=OWN.replace("http://HOST", "http://example.org")),
+}
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.fixture(scope="module")
+def address(annotated: AnnotatedDataset, state: Path) -> Iterator[str]:
+    session = Session(annotated=annotated, folder=state, annotator_id="anna", pairs=tuple(annotated.pairs))
+    served = open_server(session, 0)
+    thread = threading.Thread(target=served.server.serve_forever, daemon=True)
+    thread.start()
+    yield served.address
+    served.server.shutdown()
+    served.server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize("is_reset", [False, True])
+@pytest.mark.parametrize("name", REQUESTS)
+def test_requests_of_no_browser_neither_vote_nor_end_in_a_traceback(
+    name: str, is_reset: bool, address: str, state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    host, token = address.removeprefix("http://").strip("/").split("/")
+    request = REQUESTS[name].replace("HOST", host).replace("TOKEN", token).encode("latin-1")
+    server = (HOST, int(host.partition(":")[2]))
+    with socket.create_connection(server, timeout=20) as connection, suppress(ConnectionError):
+        connection.sendall(request)
+        if is_reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        else:
+            connection.shutdown(socket.SHUT_WR)
+            while received := connection.recv(65536):
+                assert b"Traceback" not in received
+    # The page is still served, and nothing was written.
+    with socket.create_connection(server, timeout=20) as connection:
+        connection.sendall(f"GET /{token}/turn HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+        assert b" 200 OK" in connection.recv(200)
+    assert not (state / "votes.csv").exists()
+    assert capfd.readouterr().err == ""
