@@ -14,9 +14,10 @@ from builders.dataset.output import Draft, DraftSplit
 from builders.image_labels import BUILDER
 from builders.image_labels.cifar import HUB_ID, read_cifar
 from builders.image_labels.folder import read_folder
-from builders.image_labels.images import RULES, Content, check_images
+from builders.image_labels.images import RULES, Content, Sound, check_images
 from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, draw, items_of
 from schemas.documents.item_shape import Item
+from schemas.files.pictures import CHANGES
 
 _BUILDER_VERSION = "1.0"
 _CIFAR_REFUSAL = (
@@ -180,6 +181,13 @@ def _built(
     return Built(draft, drawn, labels, tuple(_warnings(content, drawn, labels)))
 
 
+def _changed(images: Sequence[Sound]) -> str:
+    """Return a sentence on the pictures that a model does not see as their files hold them; empty if there is none."""
+    counts = Counter(change for image in images for change in image.changes)
+    told = "; ".join(f"{counts[name]} {words}" for name, words in CHANGES.items() if counts[name])
+    return f" Of {len(images)} images: {told}." if told else ""
+
+
 def _card(drawn: Drawn, labels: Sequence[str], texts: SourceTexts) -> Card:
     """Return the card: the given texts of the source, and those that all sources share."""
     parts = {"test": drawn.test, "bias": drawn.bias, "pool": drawn.pool}
@@ -187,7 +195,7 @@ def _card(drawn: Drawn, labels: Sequence[str], texts: SourceTexts) -> Card:
     rows = tuple((label, *(str(of_split[label]) for of_split in counts)) for label in labels)
     return Card(
         data_statement=_DATA_STATEMENT,
-        how_built=f"{texts.how_built}\n\n{_HOW_BUILT}",
+        how_built=f"{texts.how_built}\n\n{_HOW_BUILT}{_changed([*drawn.test, *drawn.bias, *drawn.pool])}",
         annotation=_ANNOTATION,
         biases=_BIASES,
         licence_terms=texts.licence_terms,

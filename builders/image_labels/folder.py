@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -28,10 +29,12 @@ def read_folder(folder: Path, licence: str | None) -> Content:
         licence: Licence of the images as the user states it; None if it is not known.
 
     Raises:
-        DataError: there is no such folder, its labels cannot be used, or train/ and test/ have different ones.
+        DataError: there is no such folder, a link leads out of it, its labels or names cannot be used, or train/ and
+            test/ have different labels.
     """
     where = f"--input {folder}"
     check_folder(folder, "a folder with one folder of images for each label")
+    _check_paths(folder)
     # Only if there is nothing but train/ and test/: a label may be called train too, as the vehicle is in CIFAR-100.
     is_parted = _folders(folder).keys() == set(_PARTS)
     roots = {part: folder / part for part in _PARTS} if is_parted else {"": folder}
@@ -58,6 +61,25 @@ def read_folder(folder: Path, licence: str | None) -> Content:
         sources=(_source(folder, config, licence),),
         where=where,
     )
+
+
+def _check_paths(folder: Path) -> None:
+    """Check that no link leads out of a folder, and that the names of its folders and images can be printed.
+
+    Raises:
+        DataError: a link leads out or nowhere, or a name is not UTF-8 or holds a control character.
+    """
+    inside = os.path.realpath(folder)
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        # A link that leads in a circle is its own real path, and does not exist.
+        if path.is_symlink() and not (path.exists() and Path(os.path.realpath(path)).is_relative_to(inside)):
+            raise DataError(
+                f"--input {folder}: {name!a} is a link that leads out of the folder or nowhere; put the file itself "
+                "there, or remove it"
+            )
+        if not name.isprintable() and (path.is_dir() or path.suffix.lower() in _SUFFIXES):
+            raise DataError(f"--input {folder}: {name!a} is not UTF-8 or holds a control character; rename it")
 
 
 def _folders(root: Path) -> dict[str, Path]:

@@ -12,7 +12,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report
 from builders.dataset.output import Rule
 from schemas.documents.dataset import Reject, Source
-from schemas.files.pictures import decoded, pixels_sha256
+from schemas.files.pictures import pixels_sha256, read_picture
 
 MOST_LABELS = 128
 """Largest number of labels that the schema of the items allows."""
@@ -115,6 +115,8 @@ class Sound(NamedTuple):
     """Hash of the pixels, independent of the format of the file."""
     width: int
     height: int
+    changes: tuple[str, ...]
+    """What was done to the picture, as keys of ``schemas.files.pictures.CHANGES``."""
 
 
 class Checked(NamedTuple):
@@ -162,9 +164,9 @@ def check_images(content: Content, report: Report) -> Checked:
 
 def _opened(candidate: Candidate) -> Sound:
     content = candidate.read()
-    picture = decoded(content)
+    picture, changes = read_picture(content)
     width, height = picture.size
-    return Sound(candidate, hashlib.sha256(content).hexdigest(), pixels_sha256(picture), width, height)
+    return Sound(candidate, hashlib.sha256(content).hexdigest(), pixels_sha256(picture), width, height, changes)
 
 
 def _with_two_labels(images: Sequence[Sound]) -> dict[str, tuple[str, ...]]:

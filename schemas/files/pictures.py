@@ -12,7 +12,7 @@ import io
 import struct
 import warnings
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,10 @@ MOST_STRETCHED = 100
 FORMATS = ("PNG", "JPEG")
 _EXTRA = "hf"
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
+_DEPTH_OF_PNG = 24
+"""Place of the bits of a channel in a PNG file, of which Pillow keeps 8 where there are three channels."""
+_ORIENTATION = 0x112
+"""EXIF tag of the turn of the camera; 1 is upright."""
 _WIDE_GREY = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")
 """Pillow's modes in which grey values have more than 8 bits."""
 
@@ -44,8 +48,31 @@ def check_library() -> None:
     import_extra("PIL.Image", _EXTRA)
 
 
+CHANGES = {
+    "turned": "turned upright, as its EXIF orientation says",
+    "cmyk": "converted from CMYK, without a colour profile",
+    "wide": "cut from 16 to 8 bits",
+    "transparent": "put on white, where it is transparent",
+}
+"""What is done to a picture beyond what keeps every pixel, with the words for it."""
+
+
+class Picture(NamedTuple):
+    """A picture as a model sees it."""
+
+    image: Any
+    """``Image`` of Pillow, in mode RGB."""
+    changes: tuple[str, ...]
+    """Keys of ``CHANGES``."""
+
+
 def decoded(content: bytes) -> Any:
-    """Return the picture of a file as an ``Image`` of Pillow, in mode RGB.
+    """Return the picture of a file as an ``Image`` of Pillow; errors as in :func:`read_picture`."""
+    return read_picture(content).image
+
+
+def read_picture(content: bytes) -> Picture:
+    """Return the picture of a file, and what was done to it.
 
     Raises:
         DataError: the bytes are no whole PNG or JPEG file, the picture is too large, or the file holds several.
@@ -61,9 +88,18 @@ def decoded(content: bytes) -> Any:
             image = images.open(io.BytesIO(content), formats=FORMATS)
             _check(image)
             image.load()
-            return _plain(images, image)
+            is_wide = image.mode in _WIDE_GREY or (image.format == "PNG" and content[_DEPTH_OF_PNG] == 16)
+            done = {
+                "turned": image.getexif().get(_ORIENTATION, 1) not in (0, 1),
+                "cmyk": image.mode == "CMYK",
+                "wide": is_wide,
+                "transparent": _is_transparent(image),
+            }
+            return Picture(_plain(images, image), tuple(name for name in CHANGES if done[name]))
     except BiasboardError:
         raise
+    except images.DecompressionBombError as error:
+        raise DataError(f"has more than {MOST_PIXELS:,} pixels; make it smaller") from error
     # Pillow may raise any exception here; each means that the file is bad.
     except Exception as error:
         raise DataError(f"cannot be decoded ({one_line(error, most=200)}); take it out, or get it again") from error
@@ -88,11 +124,15 @@ def _plain(images: Any, image: Any) -> Any:
         return images.fromarray((np.asarray(upright).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)).convert(
             "RGB"
         )
-    if "transparency" in upright.info or upright.mode in ("LA", "La", "PA", "RGBA", "RGBa"):
+    if _is_transparent(upright):
         clear = upright.convert("RGBA")
         white = images.new("RGBA", clear.size, "white")
         return images.alpha_composite(white, clear).convert("RGB")
     return upright.convert("RGB")
+
+
+def _is_transparent(image: Any) -> bool:
+    return "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa")
 
 
 def pixels_sha256(picture: Any) -> str:

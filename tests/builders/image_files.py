@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ _STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 def noise(name: str, width: int = 6, height: int = 5) -> bytes:
     """A PNG file whose pixels follow from a name."""
-    return png(np.random.default_rng(list(name.encode())).integers(0, 256, (height, width, 3), dtype=np.uint8))
+    return png(np.random.default_rng(list(os.fsencode(name))).integers(0, 256, (height, width, 3), dtype=np.uint8))
 
 
 def image_folder(folder: Path, counts: Mapping[str, int]) -> Path:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import datasets
 import mlcroissant
@@ -22,7 +27,7 @@ from builders.image_labels.images import check_labels, label_words
 from builders.image_labels.items import Sizes
 from builders.publishable import check_manifest
 from schemas.documents.dataset import Manifest, Reject
-from schemas.files.pictures import decoded
+from schemas.files.pictures import decoded, png
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import REJECTS, read_manifest, read_split
 from schemas.items.image import ImageItem
@@ -189,8 +194,94 @@ def test_what_stands_twice_or_cannot_be_read_is_left_out(tmp_path: Path) -> None
     }
 
 
+def saved(image: Image.Image, form: str, **options: Any) -> bytes:
+    content = io.BytesIO()
+    image.save(content, form, **options)
+    return content.getvalue()
+
+
+def photographs() -> dict[str, tuple[bytes, str]]:
+    """Files as a folder of photographs holds them, each with what the card or the reject says of it; empty for none."""
+    plain = Image.open(io.BytesIO(noise("photo", 16, 12)))
+    exif = Image.Exif()
+    exif[0x112] = 6
+    several = {"save_all": True, "append_images": [plain.transpose(Image.Transpose.ROTATE_180)]}
+    palette = plain.quantize(8)
+    wide = np.arange(16 * 12, dtype=np.uint16).reshape(12, 16) * 300
+    jpeg = saved(plain, "JPEG")
+    huge = png(np.zeros((1, 1, 3), np.uint8))
+    size = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
+    header = struct.pack(">I", len(size)) + b"IHDR" + size + struct.pack(">I", zlib.crc32(b"IHDR" + size))
+    return {
+        "turned.jpg": (saved(plain, "JPEG", exif=exif), "turned upright, as its EXIF orientation says"),
+        "upright.jpg": (saved(plain.rotate(3), "JPEG", exif=Image.Exif()), ""),
+        "print.jpg": (saved(plain.rotate(5).convert("CMYK"), "JPEG"), "converted from CMYK, without a colour profile"),
+        "scan.png": (saved(Image.fromarray(wide), "PNG"), "cut from 16 to 8 bits"),
+        "clear.png": (saved(palette, "PNG", transparency=0), "put on white, where it is transparent"),
+        "palette.png": (saved(plain.rotate(9).quantize(8), "PNG"), ""),
+        "grey.jpg": (saved(plain.convert("L"), "JPEG"), ""),
+        "bits.png": (saved(plain.convert("1"), "PNG"), ""),
+        "moving.png": (saved(plain, "PNG", **several), "is an animation of 2 pictures; take one of them"),
+        "moving.gif": (saved(plain, "GIF", **several), "is a file that ends in '.gif', and an image ends in .png"),
+        "moving.webp": (saved(plain, "WEBP", **several), "is a file that ends in '.webp', and an image ends in .png"),
+        "gif.jpg": (saved(plain, "GIF"), "is neither PNG nor JPEG (begins with b'GIF8'); convert it"),
+        "webp.png": (saved(plain, "WEBP"), "is neither PNG nor JPEG (begins with b'RIFF'); convert it"),
+        "tiff.jpeg": (saved(plain, "TIFF"), "is neither PNG nor JPEG (begins with"),
+        "cut.jpg": (jpeg[: len(jpeg) // 2], "cannot be decoded ("),
+        "cut.png": (saved(plain, "PNG")[:60], "cannot be decoded ("),
+        "header.jpg": (jpeg[:4], "cannot be decoded ("),
+        "empty.jpg": (b"", "is neither PNG nor JPEG (begins with b''); convert it"),
+        "text.jpg": (b"a text", "is neither PNG nor JPEG (begins with b'a te'); convert it"),
+        "huge.png": (
+            huge[:8] + header + huge[33:],
+            "has more than 64,000,000 pixels; make it smaller",
+        ),
+        "thin.png": (saved(Image.new("RGB", (500, 2)), "PNG"), "and one side is over 100 times the other; crop it"),
+    }
+
+
+def test_photographs_are_read_or_refused_in_words(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "pets", {"cat": 5, "dog": 5})
+    files = photographs()
+    for name, (content, _) in files.items():
+        (folder / "cat" / name).write_bytes(content)
+    built(folder, tmp_path / "out", Sizes(1, 2))
+    reasons = {reject.candidate: reject.reason for reject in read_rows(tmp_path / "out" / REJECTS, Reject)}
+    items = {str(item.source_row): item for items in splits_of(tmp_path / "out").values() for item in items}
+    card = " ".join((tmp_path / "out" / "README.md").read_text(encoding="utf-8").split())
+    for name, (content, said) in files.items():
+        place = f"cat/{name}"
+        assert (place in items) is (place not in reasons), name
+        if place in items:
+            assert items[place].image.bytes == content
+            assert (f"1 {said}" if said else "images: ") in card, name
+        else:
+            assert said, f"{name}: {reasons[place]}"
+            assert said in reasons[place], name
+    assert (items["cat/turned.jpg"].width, items["cat/turned.jpg"].height) == (12, 16)
+    assert len(files.keys() & {place.removeprefix("cat/") for place in items}) == 8
+    assert not list(problems(tmp_path / "out"))
+
+
 def twins(folder: Path) -> None:
     image_folder(folder, {"Cat": 5, "cat": 5})
+
+
+def linked(name: str, target: str) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        image_folder(folder, {"cat": 5, "dog": 5})
+        (folder.parent / "outside").write_bytes(noise("outside"))
+        (folder / name).symlink_to(target)
+
+    return make
+
+
+def named(name: str) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        image_folder(folder, {"cat": 5, "dog": 5})
+        (folder / "cat" / name).write_bytes(noise(name[-8:]))
+
+    return make
 
 
 def unreadable(folder: Path) -> None:
@@ -212,7 +303,22 @@ def unreadable(folder: Path) -> None:
         (twins, "labels 'Cat' and 'cat' differ in case or underscores alone; rename one"),
         (lambda folder: image_folder(folder, {"a_b": 5, "a b": 5}), "differ in case or underscores alone"),
         (lambda folder: image_folder(folder, {"...": 1, "--": 5, "b": 5}), "label '--' has no letter or digit"),
-        (lambda folder: image_folder(folder, {"a\nb": 5, "b": 5}), r"has the control character '\\n'; rename it"),
+        (lambda folder: image_folder(folder, {"a\nb": 5, "b": 5}), r"'a\\nb' is not UTF-8 or holds a control char"),
+        (lambda folder: image_folder(folder, {"a\u202eb": 5, "b": 5}), r"'a\\u202eb' is not UTF-8 or holds a control"),
+        (lambda folder: image_folder(folder, {os.fsdecode(b"a\xff"): 5, "b": 5}), r"'a\\udcff' is not UTF-8 or holds"),
+        (named(os.fsdecode(b"\xe9.png")), r"'cat/\\udce9.png' is not UTF-8 or holds a control character; rename it"),
+        (named("\x1b[31m.png"), r"'cat/\\x1b\[31m.png' is not UTF-8 or holds a control character; rename it"),
+        (
+            linked("cat/x.png", "/etc/hostname"),
+            "'cat/x.png' is a link that leads out of the folder or nowhere; put the",
+        ),
+        (
+            linked("cat/x.png", "../../outside"),
+            "'cat/x.png' is a link that leads out of the folder or nowhere; put the",
+        ),
+        (linked("cat/x.png", "x.png"), "'cat/x.png' is a link that leads out of the folder or nowhere; put the file"),
+        (linked("fish", "/usr"), "'fish' is a link that leads out of the folder or nowhere; put the file itself there"),
+        (linked("cat/x.png", "missing.png"), "'cat/x.png' is a link that leads out of the folder or nowhere; put the"),
         (
             lambda folder: image_folder(folder, {"train/a": 5, "train/b": 5, "test/a": 5}),
             "label 'b' has a folder in train/ and none in test/",
