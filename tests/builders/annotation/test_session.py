@@ -286,10 +286,10 @@ def test_whoever_leaves_in_the_middle_leaves_no_traceback(client: Client, capfd:
 
 @pytest.mark.slow
 def test_a_state_that_cannot_be_written_is_said_on_the_page(client: Client, tmp_path: Path) -> None:
-    (tmp_path / "state").touch()
+    (tmp_path / "state" / ".lock").mkdir(parents=True)
     status, said = client.post("vote", {"item_id": "entrance-01", "answers": {"coherent": "no"}})
     assert status == 500
-    assert said["error"] == f"{tmp_path}/state: File exists; every vote before this one is kept"
+    assert said["error"] == f"{tmp_path}/state/.lock: Is a directory; every vote before this one is kept"
 
 
 @pytest.mark.slow
