@@ -4,9 +4,9 @@ BBQ (Parrish et al. 2022, arXiv:2110.08193): ``data/*.jsonl`` of https://github.
 ``Physical_appearance.jsonl`` has at revision 1b155a1f. Which person the stereotype is about follows from the groups, as
 in its ``analysis_scripts/BBQ_results_metadata.R`` at revision 1bf8c628; in a question that is not negative, the answer
 that agrees with the stereotype is the other person. Where two persons or none are of a stereotyped group, the script
-leaves the question out, and so do we: question 18 of that file calls people without tattoos "negDress" too. For the two
-files of crossed categories the script reads the templates; the data name races only, so that we keep those questions
-whose two people differ in their race alone.
+leaves the question out, and so do we: of the 5,672 of ``Gender_identity.jsonl`` 16, such as those about a boy and a
+man. For the two files of crossed categories the script reads the templates; the data name races only, so that we keep
+those questions whose two people differ in their race alone.
 
 StereoSet (Nadeem et al. 2021, arXiv:2004.09456): ``data/dev.json`` of https://github.com/moinnadeem/StereoSet, in the
 form that its ``code/evaluation.py`` reads at revision c860b58c. The unrelated text is an option without a role.
@@ -211,7 +211,7 @@ def _stereotyped_groups(entry: JsonValue) -> dict[str, str]:
     """Return the groups that the stereotype is about, each by its key."""
     groups = _field(entry, list, "additional_metadata", "stereotyped_groups")
     names = [_text(entry, "additional_metadata", "stereotyped_groups", number) for number in range(len(groups))]
-    return {_group_key(name): name for name in reversed(names)}
+    return {_group_key(name): name for name in sorted(names, key=len, reverse=True)}
 
 
 def _target(people: Mapping[str, tuple[str, str]], groups: Mapping[str, str], *, is_crossed: bool) -> tuple[str, str]:

@@ -93,7 +93,7 @@ def test_the_person_of_the_stereotype_follows_from_group_and_polarity(
     [
         (("boy", "girl"), ["F"], "F"),
         (("woman", "man"), ["Men"], "Men"),
-        (("nonTrans_M", "trans_F"), ["Transgender women", "trans"], "Transgender women"),
+        (("nonTrans_M", "trans_F"), ["Transgender women", "trans"], "trans"),
         (("highSES", "lowSES"), ["low SES"], "low SES"),
         (("nonDisabled", "disabled"), ["disabled", "physically disabled"], "disabled"),
         (("F-White", "F-African American"), ["Black", "African American"], "African American"),
