@@ -10,15 +10,17 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_PROTECTED = re.compile(r"'+[=+\-@\t\r]")
+# The last four are the wide forms of the signs.
+_SIGN = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+_FORMULA = re.compile(f"'*{_SIGN}")
+_PROTECTED = re.compile(f"'+{_SIGN}")
 
 
 def protected(cell: str) -> str:
     """Return a cell of a CSV file as it is written, so that no spreadsheet takes it for a formula.
 
-    An apostrophe goes before a cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return;
-    :func:`unprotected` removes exactly that one.
+    An apostrophe goes before a cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break, also after
+    apostrophes; :func:`unprotected` removes exactly that one.
 
     >>> protected("=1+1"), protected("'=1+1"), protected("the nurse")
     ("'=1+1", "''=1+1", 'the nurse')

@@ -11,6 +11,7 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
+from biasboard.ground.plain_text import protected
 from biasboard.ground.progress import working
 from evaluators.task import load_task
 from schemas.folders.run_folder import RESULT, read_complete_result, read_parts
@@ -25,7 +26,8 @@ def texts_command(
 ) -> None:
     """Write the texts of a run that need scores, so that another service can score them.
 
-    The texts are answers, and answers without the part that repeats the prompt.
+    The texts are answers, and answers without the part that repeats the prompt. A text that a spreadsheet would take
+    for a formula has an apostrophe in front; leave it there, and score the text without it.
     """
     folder = run.parent if run.name == RESULT else run
     result = read_complete_result(folder)
@@ -37,5 +39,5 @@ def texts_command(
     with working("collecting the texts"):
         texts = list(dict.fromkeys(text for records in read_parts(folder, result) for text in task.texts(records)))
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["text"], *([text] for text in texts)])
+        csv.writer(file).writerows([["text"], *([protected(text)] for text in texts)])
     print(f"wrote {len(texts):,} texts to {out}; add a column score, then use --scorer KIND=stored:FILE@NAME-REVISION")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable, sha256_file
+from biasboard.ground.plain_text import unprotected
 from schemas.documents.run_files import Scorer, ScorerKind
 
 SUMMARY = "a CSV file with the columns text and score: KIND=stored:FILE.csv@NAME-REVISION, such as perspective-2026-11"
@@ -90,8 +91,9 @@ def _read(path: Path, kind: ScorerKind) -> dict[str, float]:
                 if None in row or None in row.values():
                     raise DataError(f"{where}: has more or fewer fields than the header; quote texts with commas")
                 score = _number(row["score"], kind, where)
-                if scores.setdefault(row["text"], score) != score:
-                    raise DataError(f"{where}: a text with two scores, {scores[row['text']]:g} and {score:g}; keep one")
+                text = unprotected(row["text"])
+                if scores.setdefault(text, score) != score:
+                    raise DataError(f"{where}: a text with two scores, {scores[text]:g} and {score:g}; keep one")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8; save it so") from error
     except csv.Error as error:

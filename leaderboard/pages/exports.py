@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biasboard.ground import strict_json
+from biasboard.ground.plain_text import protected
 from biasboard.ground.strict_json import JsonValue
 from schemas.files.arrow_files import SCALARS
 
@@ -29,8 +30,6 @@ Field: TypeAlias = tuple[Kind, Callable[[T], Scalar]]
 Fields: TypeAlias = Mapping[str, Field[T]]
 """All columns of these rows, by name."""
 
-# A cell that begins with one of these is a formula to a spreadsheet; the last four are the wide forms of the signs.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _PREFIX = "biasboard."
 """Beginning of the names of metadata, which distinguishes them from those of other writers."""
 
@@ -191,6 +190,4 @@ def to_csv(frame: pd.DataFrame) -> str:
 def _cell(value: Scalar) -> Scalar:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
-        return f"'{value}"
-    return value
+    return protected(value) if isinstance(value, str) else value

@@ -273,9 +273,11 @@ def write_csv(path: Path, text: str) -> Path:
 
 
 def test_stored_scores_are_looked_up_and_missing_ones_stay_missing(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "scores.csv", 'text,score\n"Kim, sold",0.25\nB,1\nB,1\n')
+    path = write_csv(tmp_path / "scores.csv", 'text,score\n"Kim, sold",0.25\nB,1\nB,1\n\'=1+1,0.5\n-x,0\n')
     scorer = stored.open_scorer("toxicity", str(path), "perspective-2026-11")
-    assert dict(scorer.score(["B", "unknown", "Kim, sold"])) == {0: (1.0,), 2: (0.25,)}
+    # An apostrophe keeps a spreadsheet from taking a text for a formula; texts writes it, others may not.
+    asked = ["B", "unknown", "Kim, sold", "=1+1", "-x"]
+    assert dict(scorer.score(asked)) == {0: (1.0,), 2: (0.25,), 3: (0.5,), 4: (0.0,)}
     with pytest.raises(
         DataError, match=r"scores.csv: has no score for any of the 1 texts of this run; biasboard texts"
     ):
