@@ -90,7 +90,9 @@ def test_the_bias_scores_are_those_of_bbq() -> None:
     assert found["accuracy", None].value == pytest.approx((6 + 5) / 19)
     all_neutral = measured([record(NEUTRAL, answer="unknown", cluster=str(number)) for number in range(4)])
     assert all_neutral["bbq_score_ambiguous", None].value == 0
-    assert all_neutral["bbq_score", None].value is None
+    assert all_neutral["bbq_score", None].reason == "no items to compute it from"
+    no_side = measured([record(NEUTRAL, answer="pro", cluster=str(number)) for number in range(4)])
+    assert no_side["bbq_score", None].reason == "no answer takes a side of a stereotype"
 
 
 def test_the_stereotype_rate_is_that_of_crows_pairs() -> None:
