@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSentence, sentence_of
+from builders.synthbias.annotation.annotated import AnnotatedDataset, AskedSentence, asked_id, sentence_of
 from builders.synthbias.annotation.deciding import PairDecision, Policy, counting_ballots, decide_pair
 from builders.synthbias.annotation.entrance import TEST, TEST_PAIRS
 from builders.synthbias.annotation.state import ANNOTATORS, VOTES, State, locked, read_state, write_state
@@ -95,8 +95,9 @@ class Session:
         with self._lock, locked(self.folder):
             state = self._read()
             asked = self._turn(state).sentence
-            if asked is None or asked.item_id != item_id:
+            if asked is None or item_id not in (asked.item_id, asked_id(asked.item_id)):
                 raise DataError(f"item '{item_id}' is not asked now; load the page again")
+            item_id = asked.item_id
             submission = Submission(
                 where=SOURCE,
                 item_id=item_id,

@@ -10,7 +10,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -156,16 +156,20 @@ def locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / _LOCK, timeout=_LOCK_SECONDS):
-            yield
+            try:
+                yield
+            except BiasboardError:
+                # A mistake leaves nothing behind, though the lock is taken before the votes are checked. It is still
+                # held here: who waits for it notices that the file is gone, and makes it again.
+                if not has_lock:
+                    (folder / _LOCK).unlink(missing_ok=True)
+                raise
     except Timeout as error:
         raise ConfigError(f"--state {folder}: another command is writing there; wait until it is done") from error
-    except BiasboardError:
-        # A mistake leaves nothing behind: the lock is taken before the votes are checked.
-        if not has_lock:
-            (folder / _LOCK).unlink(missing_ok=True)
+    finally:
         if is_new:
-            folder.rmdir()
-        raise
+            with suppress(OSError):
+                folder.rmdir()  # Only an empty folder can be removed.
 
 
 def write_state(folder: Path, old: State, new: State) -> None:

@@ -36,7 +36,7 @@ from builders.synthbias.annotation.annotate_commands import (
     checked_name,
     fitting_state,
 )
-from builders.synthbias.annotation.annotated import AskedSentence, read_annotated
+from builders.synthbias.annotation.annotated import AskedSentence, asked_id, read_annotated
 from builders.synthbias.annotation.deciding import Policy, StopRule
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, EXAMPLES, EntranceUnit
 from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs
@@ -292,7 +292,7 @@ def _sentence_json(sentence: AskedSentence) -> dict[str, JsonValue]:
         ),
     ]
     return {
-        "item_id": sentence.item_id,
+        "item_id": asked_id(sentence.item_id),
         "text": sentence.text,
         "marks": [list(mark) for mark in sorted(marks)],
         "questions": [{"name": question.value, "text": sentence.ask(question)} for question in Question],

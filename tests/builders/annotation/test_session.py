@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.synthbias.annotation.annotated import AnnotatedDataset
+from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs
 from builders.synthbias.annotation.state import State, locked, read_state, write_state
 from builders.synthbias.annotation.vote_intake import take_in
-from builders.synthbias.annotation.vote_page import MOST_BYTES, open_server
+from builders.synthbias.annotation.vote_page import MOST_BYTES, open_server, turn_json
 from builders.synthbias.annotation.votes import AnnotatorKind, Answer, Ballot, Question
 from tests.builders.annotation.made_votes import (
     BALLOTS,
@@ -149,6 +149,19 @@ def test_decided_pairs_are_not_asked(annotated: AnnotatedDataset, tmp_path: Path
     assert turn.total == 1
     assert turn.sentence is not None
     assert turn.sentence.pair_id == left
+
+
+def test_the_page_names_a_sentence_by_an_id_that_tells_nothing(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    write_state(tmp_path, State((), {}), State((), active("anna")))
+    found = session(annotated, tmp_path, n_pairs=1)
+    sentence = found.turn().sentence
+    assert sentence is not None
+    given = asked_id(sentence.item_id)
+    sent = json.dumps(turn_json(found.turn()))
+    assert given in sent
+    assert not any(word in sent for word in (sentence.item_id, "type1", "type2", "masculine", "feminine"))
+    assert found.vote(given, answers(BALLOTS["open"])).phase == "done"
+    assert {vote.item_id for vote in read_state(tmp_path).rows} == {sentence.item_id}
 
 
 def test_a_sample_is_drawn_by_the_seed(annotated: AnnotatedDataset) -> None:
