@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -42,6 +43,25 @@ DatasetVersion: TypeAlias = Annotated[
 Overwrite: TypeAlias = Annotated[
     bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
 ]
+
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_MOST_LETTERS = 96
+"""What the Hub allows."""
+
+
+def dataset_name(name: str) -> str:
+    """Return the value of ``--name``.
+
+    Raises:
+        ConfigError: it is none of a folder and a dataset of the Hub.
+    """
+    if not _NAME.fullmatch(name) or len(name) > _MOST_LETTERS:
+        raise ConfigError(
+            f"--name {printable(name, most=60)}: is not made of small letters, digits and single hyphens, "
+            f"{_MOST_LETTERS} at most; correct it"
+        )
+    return name
 
 
 def target_folder(out: Path | None, default: Path, *, overwrite: bool) -> Path:

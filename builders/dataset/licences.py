@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import printable
+
 OPEN_LICENCES = (
     *("CC0-1.0", "PDDL-1.0", "CC-BY-4.0", "CC-BY-3.0", "CC-BY-SA-4.0", "CC-BY-SA-3.0", "ODC-By-1.0"),
     *("MIT", "Apache-2.0", "BSD-3-Clause"),
@@ -9,6 +14,22 @@ OPEN_LICENCES = (
 """Licences that allow sharing converted copies, by their SPDX identifiers."""
 UNKNOWN = "unknown"
 """Licence of data whose user states none."""
+
+
+_EXPRESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+() -]{0,99}")
+
+
+def checked_licence(licence: str | None) -> str | None:
+    """Return a licence that a user states.
+
+    Raises:
+        ConfigError: it is neither an SPDX identifier nor an expression of some.
+    """
+    if licence is not None and not _EXPRESSION.fullmatch(licence):
+        raise ConfigError(
+            f"--licence {printable(licence, most=60)}: is no SPDX identifier; write one, such as CC-BY-4.0"
+        )
+    return licence
 
 
 def licence_terms(licence: str | None, what: str) -> str:

@@ -19,6 +19,7 @@ from builders.build_command import (
     run_line,
     target_folder,
 )
+from builders.dataset.licences import checked_licence
 from builders.dataset.output import write_dataset
 from builders.description import DATASETS_FOLDER
 from builders.own_questions import BUILDER, questions
@@ -68,7 +69,7 @@ def build(
         called = questions.checked_name(known.dataset if name is None and not is_own else name, paths[0])
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
         tables = questions.KINDS[source].read(paths, mapped or [])
-        stated = licence or (known.licence if known.redistributable and not is_own else None)
+        stated = checked_licence(licence) or (known.licence if known.redistributable and not is_own else None)
         draft = questions.draft(tables, source=source, name=called, licence=stated, mapped=mapped or [])
         for table in tables:
             typer.echo(table.told, err=True)

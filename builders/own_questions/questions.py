@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import printable
+from builders.build_command import dataset_name
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
@@ -124,9 +125,7 @@ def checked_name(name: str | None, path: Path) -> str:
     """
     if name is None:
         return f"own-{_NAME.sub('-', path.stem.casefold()).strip('-') or 'questions'}"
-    if _NAME.sub("-", name) != name or name.strip("-") != name or not name:
-        raise ConfigError(f"--name {name}: is not made of small letters, digits and single hyphens; correct it")
-    return name
+    return dataset_name(name)
 
 
 def draft(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -18,13 +18,16 @@ from builders.build_command import (
     Overwrite,
     check_input,
     closing_lines,
+    dataset_name,
     reject_lines,
     run_line,
     target_folder,
 )
+from builders.dataset.licences import checked_licence
 from builders.dataset.output import Draft, write_dataset
 from builders.dataset.own_csv import read_tables
 from builders.synthbias import BUILDER, embedded, own_sentences, published, winobias
+from builders.synthbias.annotation.annotated import read_annotated
 from builders.synthbias.cards import count_pairs
 from builders.synthbias.generation import generated
 from schemas.documents.dataset import Manifest
@@ -82,6 +85,16 @@ def build(
             "(csv only).",
         ),
     ] = False,
+    added: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="DATASET",
+            help="Dataset of minimal pairs, such as a generated one, whose pairs are put into the same dataset as your "
+            "sentences; repetitions are rejected (csv only). Repeatable.",
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the dataset (csv only). Default: synthbias-own.")] = None,
     licence: Annotated[
         str | None,
         typer.Option(help="Licence of your sentences, by its SPDX identifier, such as CC-BY-4.0 (csv only)."),
@@ -103,31 +116,37 @@ def build(
         check_input(BUILDER.source(source), input_path)
         if source != "csv" and len(inputs or ()) > 1:
             raise ConfigError("--input: only the csv source reads several; give one")
-        if source != "csv" and (mapped or complete_pairs or licence):
-            raise ConfigError("--map, --complete-pairs and --licence are for the csv source alone; leave them out")
-        folder = target_folder(out, BUILDER.source(source).default_out, overwrite=overwrite)
+        if source != "csv" and (mapped or complete_pairs or added or name or licence):
+            raise ConfigError(
+                "--map, --complete-pairs, --with, --name and --licence are for the csv source alone; leave them out"
+            )
+        default = BUILDER.source(source).default_out
+        default = default if name is None else default.with_name(dataset_name(name))
+        folder = target_folder(out, default, overwrite=overwrite)
         with steps() as report:
             if source == "csv":
                 if (seed, per_cell, near) != (None, None, None):
                     raise ConfigError(
                         "--seed, --per-cell and --near-duplicates are not for the csv source; leave them out"
                     )
-                draft = _own(inputs or [], mapped or [], complete_pairs=complete_pairs, licence=licence, limit=limit)
+                tables = read_tables(own_sentences.FORM, inputs or [], mapped or [])
+                draft = own_sentences.draft(
+                    tables,
+                    name=default.name,
+                    added=[read_annotated(path) for path in added or []],
+                    complete_pairs=complete_pairs,
+                    licence=checked_licence(licence),
+                    limit=limit,
+                    mapped=mapped or [],
+                )
+                for table in tables:
+                    typer.echo(table.told, err=True)
             else:
                 draft = _draft(source, input_path, seed=seed, per_cell=per_cell, near=near, limit=limit, report=report)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
     return BuiltDataset(folder=str(folder), manifest=manifest)
-
-
-def _own(
-    paths: Sequence[Path], mapped: Sequence[str], *, complete_pairs: bool, licence: str | None, limit: int | None
-) -> Draft[CoreferenceItem]:
-    tables = read_tables(own_sentences.FORM, paths, mapped)
-    for table in tables:
-        typer.echo(table.told, err=True)
-    return own_sentences.draft(tables, complete_pairs=complete_pairs, licence=licence, limit=limit, mapped=mapped)
 
 
 def _draft(

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection as Names
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -24,7 +25,7 @@ from builders.synthbias.checks.catalogue import (
 )
 from builders.synthbias.checks.check import Finding, SentenceCheck, Severity, at_least
 from builders.synthbias.checks.sentence import Collection, PairIndices, SampleType, Sentence
-from builders.synthbias.own_sentences import FORM, sentence_of
+from builders.synthbias.own_sentences import FORM, sentence_of, sides_of
 from builders.synthbias.winobias_text import Side, read_lines
 
 _READ = ("broken_file", "broken_row", "two_occupations", "wrong_answer", "one_sided")
@@ -114,7 +115,7 @@ def _read_tables(paths: Sequence[Path], mapped: Sequence[str]) -> _Read:
     unclear: set[int] = set()
     for path, table in zip(paths, read_tables(FORM, paths, mapped), strict=True):
         findings += _of_reader(path, table)
-        for row in table.rows:
+        for row in chain.from_iterable(map(sides_of, table.rows)):
             stated = sentence_of(row, table)
             sentence = replace(stated.sentence, id=f"{path}:{row.line}")
             if stated.fault is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
@@ -19,6 +20,7 @@ from builders.dataset.own_csv import Form, Row, Table
 from builders.dataset.protected import digests_of, holds_protected
 from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
 from builders.synthbias import PROTECTED
+from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
 from builders.synthbias.checks.catalogue import CATALOGUE, OWN, OWN_FLAGS, all_findings, findings_in, first_finding
@@ -45,7 +47,7 @@ from builders.synthbias.minimal_pairs import (
     split_of,
     take_pairs,
 )
-from schemas.documents.dataset import Reject
+from schemas.documents.dataset import Manifest, Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, gender_of_pronoun, occupations
 
@@ -54,7 +56,7 @@ DATASET_VERSION = "1.0.0"
 
 FORM = Form(
     columns={
-        "sentence": ("sentence", "text", "sample"),
+        "sentence": ("sentence", "text", "sample", "hesentence", "sentencehe", "malesentence", "sentencemale"),
         "pronoun": ("pronoun",),
         "occupation1": ("occupation1", "occ1", "person1", "firstoccupation", "firstperson", "occupation"),
         "occupation2": ("occupation2", "occ2", "person2", "secondoccupation", "secondperson", "person"),
@@ -62,6 +64,7 @@ FORM = Form(
         "answer": ("answer", "referent", "correctanswer", "antecedent", "occ1"),
         "type": ("type", "sampletype", "sentencetype"),
         "pair": ("pair", "pairid", "pairnumber", "id", "itemid", "item"),
+        "other": ("othersentence", "shesentence", "sentenceshe", "femalesentence", "sentencefemale", "counterpart"),
         "label": ("label", "isstereotypical", "stereotypical"),
     },
     needed=(
@@ -93,6 +96,13 @@ _LABELS = {"true": "pro", "false": "anti"}
 _OPEN_ANSWERS = ("ambiguous", "open", "both", "either", "unclear", "undetermined", "unknown", "none")
 
 
+class _Kept(NamedTuple):
+    """Where the first side of a kept pair stands, and its text without the pronoun."""
+
+    where: str
+    masked: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
     """A sentence that keeps the rules of a single one."""
@@ -100,6 +110,11 @@ class _Side:
     row: Row
     sentence: Sentence
     file: str
+
+    @property
+    def kept(self) -> _Kept:
+        """What later sentences are compared with."""
+        return _Kept(self.row.where, self.sentence.masked)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -116,12 +131,21 @@ class Checked(NamedTuple):
 
 
 def draft(
-    tables: Sequence[Table], *, complete_pairs: bool, licence: str | None, limit: int | None, mapped: Sequence[str]
+    tables: Sequence[Table],
+    *,
+    name: str,
+    added: Sequence[AnnotatedDataset] = (),
+    complete_pairs: bool,
+    licence: str | None,
+    limit: int | None,
+    mapped: Sequence[str],
 ) -> Draft[CoreferenceItem]:
     """Build a draft of a researcher's sentences.
 
     Args:
         tables: The files.
+        name: Name of the dataset.
+        added: Datasets whose pairs stand in this one too; sentences that repeat them are rejected.
         complete_pairs: True to write the side that a pair lacks.
         licence: SPDX identifier of the licence of the sentences, as the user states it; None if not known.
         limit: Maximum number of items; None for all.
@@ -130,19 +154,24 @@ def draft(
     Raises:
         ConfigError: no pair is left, or the limit is too small.
     """
-    checked = check(tables, complete_pairs=complete_pairs)
-    if not checked.items:
+    checked = check(tables, added=added, complete_pairs=complete_pairs)
+    files = {table.name for table in tables}
+    if not any(required(item.source_row).rpartition(":")[0] in files for item in checked.items):
         rules = Counter(reject.rule for reject in checked.rejects).most_common(3)
         counts = ", ".join(f"{n} {rule}" for rule, n in rules)
         first = checked.rejects[0]
         raise ConfigError(
             f"--source csv: no minimal pair is left; rows rejected: {counts}; the first, {first.source_row}, "
-            f"{first.reason}"
+            f"{first.reason}; correct them ({'; '.join(table.told for table in tables)})"
         )
+    manifests = [dataset.manifest for dataset in added]
+    licences = dict.fromkeys((licence or UNKNOWN, *(manifest.licence for manifest in manifests)))
+    refusals = (publish_refusal(licence, "sentences"), *(manifest.publish_refusal for manifest in manifests))
+    models = list(dict.fromkeys(filter(None, (manifest.generator_model for manifest in manifests))))
     splits = [split_of(config, checked.items) for config in _CONFIGS]
     kept = take_pairs([split for split in splits if split.items], limit)
     return Draft(
-        name="synthbias-own",
+        name=name,
         benchmark="synthbias",
         version=DATASET_VERSION,
         title="SynthBias, own sentences",
@@ -152,21 +181,42 @@ def draft(
             "source": "csv",
             "complete_pairs": complete_pairs,
             "map": ", ".join(mapped) or None,
+            "with": ", ".join(f"{manifest.name} {manifest.version}" for manifest in manifests) or None,
             "licence": licence,
             "limit": limit,
         },
         seed=None,
-        sources=tuple(table.source(licence) for table in tables),
-        generator_model=None,
-        licence=licence or UNKNOWN,
-        publish_refusal=publish_refusal(licence, "sentences"),
+        sources=(*(table.source(licence) for table in tables), *map(_source, manifests)),
+        generator_model=models[0] if len(models) == 1 else None,
+        licence=" AND ".join(licences),
+        publish_refusal=next(filter(None, refusals), None),
         human_validated=False,
         splits=kept,
         rejects=checked.rejects,
         reject_rules=reject_rules(),
-        flag_rules=(*(CATALOGUE[name].as_flag() for name in OWN_FLAGS), SWAPPED),
-        card=_card(tables, licence, kept),
+        flag_rules=_flag_rules(manifests),
+        card=_card(tables, manifests, licence, kept),
     )
+
+
+def _source(manifest: Manifest) -> Source:
+    return Source(
+        name=manifest.name,
+        address=f"dataset {manifest.name} built by {manifest.builder} {manifest.builder_version}",
+        revision=manifest.version,
+        sha256=manifest.content_sha256,
+        licence=manifest.licence,
+        redistributable=manifest.publish_refusal is None,
+    )
+
+
+def _flag_rules(manifests: Iterable[Manifest]) -> tuple[Rule, ...]:
+    """Return the rules by which the items are flagged, each name once."""
+    rules = {rule.name: rule for rule in (*(CATALOGUE[name].as_flag() for name in OWN_FLAGS), SWAPPED)}
+    for manifest in manifests:
+        for count in manifest.flags:
+            rules.setdefault(count.rule, Rule(name=count.rule, description=count.description))
+    return tuple(rules.values())
 
 
 def reject_rules() -> tuple[Rule, ...]:
@@ -181,11 +231,18 @@ def reject_rules() -> tuple[Rule, ...]:
     )
 
 
-def check(tables: Sequence[Table], *, complete_pairs: bool, published: frozenset[bytes] | None = None) -> Checked:
+def check(
+    tables: Sequence[Table],
+    *,
+    added: Sequence[AnnotatedDataset] = (),
+    complete_pairs: bool,
+    published: frozenset[bytes] | None = None,
+) -> Checked:
     """Turn each row into an item, or into a reject with the first rule that it breaks.
 
     Args:
         tables: The files.
+        added: Datasets whose pairs come first.
         complete_pairs: True to write the side that a pair lacks.
         published: Digests of texts that must not be shared; None for those of the published SynthBias.
     """
@@ -194,7 +251,7 @@ def check(tables: Sequence[Table], *, complete_pairs: bool, published: frozenset
     rejects = [reject for table in tables for reject in table.rejects]
     sides: list[_Side] = []
     for table in tables:
-        for row in table.rows:
+        for row in chain.from_iterable(map(sides_of, table.rows)):
             text = row.values["sentence"]
             if holds_protected(text, published):
                 # The rejects are published with the items.
@@ -208,10 +265,14 @@ def check(tables: Sequence[Table], *, complete_pairs: bool, published: frozenset
             else:
                 rejects.append(_reject(row, finding))
     pairing = _Pairing(sides, complete_pairs=complete_pairs)
+    repeated: list[Reject] = []
+    for dataset in added:
+        items.extend(pairing.added(dataset, repeated))
     for group in pairing.groups:
         items.extend(pairing.items(group, rejects))
     place = {row: number for number, row in enumerate(_places(tables))}
-    return Checked(tuple(items), tuple(sorted(rejects, key=lambda reject: place[required(reject.source_row)])))
+    rejects.sort(key=lambda reject: place[required(reject.source_row)])
+    return Checked(tuple(items), (*rejects, *repeated))
 
 
 def _places(tables: Iterable[Table]) -> Iterator[str]:
@@ -223,6 +284,17 @@ def _places(tables: Iterable[Table]) -> Iterator[str]:
 
 def _reject(row: Row, finding: Finding) -> Reject:
     return Reject(candidate=row.values["sentence"], source_row=row.where, rule=finding.check, reason=finding.reason)
+
+
+def sides_of(row: Row) -> tuple[Row, ...]:
+    """Return a row for each sentence of a row: one, or both sides of a pair that stand beside each other."""
+    other = row.values.get("other")
+    if not other:
+        return (row,)
+    # What the file says of the pronoun is about the first sentence.
+    of_both = {name: value for name, value in row.values.items() if name not in ("other", "pronoun", "label")}
+    counterpart = row._replace(values={**of_both, "sentence": other})
+    return (row, counterpart) if row.values["sentence"] else (counterpart,)
 
 
 class Stated(NamedTuple):
@@ -314,8 +386,24 @@ class _Pairing:
             if side.row.values.get("pair"):
                 self._same_pair[side.file, side.row.values["pair"]].append(side)
         self.groups = list(groups.values())
-        self._kept: dict[str, _Side] = {}
+        self._kept: dict[str, _Kept] = {}
         """A side of each pair that was kept, by its wording without the pronoun."""
+
+    def added(self, dataset: AnnotatedDataset, rejects: list[Reject]) -> Iterator[CoreferenceItem]:
+        """Yield the items of a dataset, whose source they name, and add those that repeat others to the rejects."""
+        source = f"{dataset.manifest.name} {dataset.manifest.version}"
+        for pair in dataset.pairs.values():
+            first, second = pair.sides[0].occupations
+            sentences = [Sentence(text=side.sentence, meant=(first, second)) for side in pair.sides]
+            words, masked = wording(sentences[0].masked), sentences[0].masked
+            earlier = self._kept.get(words)
+            self._kept.setdefault(words, _Kept(f"{source}: {pair.pair_id}", masked))
+            for side, sentence in zip(pair.sides, sentences, strict=True):
+                row = Row(f"{source}: {side.source_row or side.item_id}", {"sentence": side.sentence})
+                if earlier is None:
+                    yield replace(side, source_row=row.where)
+                else:
+                    rejects.append(_repeated(_Side(row=row, sentence=sentence, file=source), earlier))
 
     def items(self, group: Sequence[_Side], rejects: list[Reject]) -> Iterator[CoreferenceItem]:
         """Yield the items of sentences that are the same apart from the pronoun, and add the others to the rejects."""
@@ -330,8 +418,8 @@ class _Pairing:
         if isinstance(slotted, Finding):
             rejects.extend(_reject(side.row, slotted) for side in group)
             return
-        self._kept[words] = chosen[0]
-        rejects.extend(_repeated(side, by_gender[side.sentence.gender]) for side in group if side not in chosen)
+        self._kept[words] = chosen[0].kept
+        rejects.extend(_repeated(side, by_gender[side.sentence.gender].kept) for side in group if side not in chosen)
         for item in items_of(slotted, template_id=None, source_row=None):
             own = by_gender.get(item.pronoun_gender)
             sentence = Sentence(
@@ -402,11 +490,11 @@ class _Pairing:
         return unpaired.finding(side.sentence, reason)
 
 
-def _repeated(side: _Side, earlier: _Side) -> Reject:
+def _repeated(side: _Side, earlier: _Kept) -> Reject:
     """Return the reject of a row whose pair was kept before."""
-    if side.sentence.masked == earlier.sentence.masked:
-        return _reject(side.row, CATALOGUE["repeated_text"].finding(side.sentence, f"repeats {earlier.row.where}"))
-    reason = f"repeats {earlier.row.where} apart from capitals and punctuation"
+    if side.sentence.masked == earlier.masked:
+        return _reject(side.row, CATALOGUE["repeated_text"].finding(side.sentence, f"repeats {earlier.where}"))
+    reason = f"repeats {earlier.where} apart from capitals and punctuation"
     return _reject(side.row, CATALOGUE["repeated_wording"].finding(side.sentence, reason))
 
 
@@ -448,8 +536,18 @@ def case_of_swap(before: str, form: str, after: str) -> PronounCase | None:
     return case if agreed.get(case) == phrase else None
 
 
-def _card(tables: Sequence[Table], licence: str | None, splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:
+def _card(
+    tables: Sequence[Table],
+    added: Sequence[Manifest],
+    licence: str | None,
+    splits: Sequence[DraftSplit[CoreferenceItem]],
+) -> Card:
     files = ", ".join(f"`{table.name}`" for table in tables)
+    others = "".join(
+        f"\n\nThe pairs of `{manifest.name}` {manifest.version} stand in it too, as they are there; `source_row` "
+        "begins with its name."
+        for manifest in added
+    )
     n_swapped = sum(SWAPPED.name in item.flags for split in splits for item in split.items)
     return synthbias_card(
         data_statement=f"""\
@@ -460,7 +558,7 @@ null, and `reference` is the occupation mentioned first). Config `type2`: it say
         how_built=f"""\
 Two rows that are the same apart from the pronoun are a pair. Line breaks and repeated spaces became one space; nothing
 else was changed. {n_swapped} items were written by swapping the pronoun of the other side, where the words around it
-settle its case (flag `{SWAPPED.name}`). Every other row stands in `rejects.parquet` with its rule.""",
+settle its case (flag `{SWAPPED.name}`). Every other row stands in `rejects.parquet` with its rule.{others}""",
         annotation=Annotation(
             protocol=(
                 "Whether a sentence is open, and whom its pronoun means, is what the files say; code checks the form "

@@ -15,11 +15,13 @@ from biasboard.api import build
 from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.own_csv import read_tables
 from builders.dataset.protected import packed
+from builders.synthbias.annotation.annotated import read_annotated
 from builders.synthbias.own_sentences import FORM, Checked, check, draft
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import finished_runs, read_result
+from schemas.items.coreference import CoreferenceItem
 from schemas.validate import problems
 from tests.commands import run
 from tests.fake_hub import WRITER, serving, variables
@@ -72,6 +74,10 @@ def checked(*paths: Path, complete_pairs: bool = False, mapped: Sequence[str] = 
     return check(read_tables(FORM, paths, mapped), complete_pairs=complete_pairs)
 
 
+def items_of(folder: Path) -> list[CoreferenceItem]:
+    return [item for split in read_annotated(folder).splits for item in split[1]]
+
+
 def reasons(done: Checked) -> dict[str, tuple[str, str]]:
     return {str(reject.source_row): (reject.rule, reject.reason) for reject in done.rejects}
 
@@ -95,8 +101,7 @@ def test_forty_pairs_of_a_researcher_reach_readers_models_and_the_hub(tmp_path: 
     assert {entry.config: entry.n_items for entry in manifest.splits} == {"type1": 40, "type2": 40}
     assert list(problems(tmp_path / "d")) == []
 
-    written(tmp_path / "lint.csv", list(own_rows()), header=("sample", "occ_1", "occ_2", "answer"))
-    lint = done("build", "synthbias", "lint", "lint.csv")
+    lint = done("build", "synthbias", "lint", "mine.csv")
     assert "80 sentences, 40 minimal pairs in 1 file: 0 errors" in lint.stdout
     plan = done("build", "synthbias", "annotate", "plan", "d", "--state", "state")
     assert "in 40 pairs" in plan.stdout
@@ -192,9 +197,59 @@ def test_several_files_are_one_dataset_and_items_name_their_file(tmp_path: Path)
     done = checked(first, second)
     assert [item.source_row for item in done.items] == ["a.csv:2", "b.csv:2"]
     assert reasons(done)["b.csv:4"] == ("repeated_text", "repeats a.csv:2")
-    made = draft(read_tables(FORM, [first, second], []), complete_pairs=False, licence=None, limit=None, mapped=[])
+    made = draft(
+        read_tables(FORM, [first, second], []), name="x", complete_pairs=False, licence=None, limit=None, mapped=[]
+    )
     assert [source.name for source in made.sources] == ["a.csv", "b.csv"]
     assert made.publish_refusal is not None
+
+
+def test_both_sides_may_stand_in_one_row(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "mine.csv",
+        [(HE[0], SHE[0], "ambiguous"), (HE[0].replace("ferry", "bus"), "", "ambiguous"), ("", SHE[0], "ambiguous")],
+        header=("he sentence", "she_sentence", "answer"),
+    )
+    done = checked(path)
+    assert [(item.sentence, item.source_row) for item in done.items] == [
+        (HE[0], "mine.csv:2"),
+        (SHE[0], "mine.csv:2"),
+    ]
+    assert {row: rule for row, (rule, _) in reasons(done).items()} == {
+        "mine.csv:3": "unpaired",
+        "mine.csv:4": "repeated_text",
+    }
+
+
+def test_other_datasets_stand_in_the_same_dataset_and_repetitions_are_found(tmp_path: Path) -> None:
+    build("synthbias", out=tmp_path / "other", limit=40)
+    other = read_manifest(tmp_path / "other")
+    repeated, counterpart, *_ = items_of(tmp_path / "other")
+    rows = [
+        *((side.sentence, "ambiguous") for side in (repeated, counterpart)),
+        *((row[0], "ambiguous") for row in (HE, SHE)),
+    ]
+    written(tmp_path / "mine.csv", rows, header=("sentence", "answer"))
+    arguments = ("--input", "mine.csv", "--with", "other", "--with", "other", "--name", "mixed", "--licence", "MIT")
+    made = run("-m", "biasboard", "build", "synthbias", "--source", "csv", *arguments, cwd=tmp_path, status=0)
+    folder = tmp_path / "out/datasets/mixed"
+    manifest = read_manifest(folder)
+    assert list(problems(folder)) == []
+    assert f"total: {sum(entry.n_items for entry in other.splits) + 2} rows" in made.stdout
+    assert [source.name for source in manifest.sources] == ["mine.csv", other.name, other.name]
+    assert manifest.sources[1].sha256 == other.content_sha256
+    assert (manifest.licence, manifest.publish_refusal) == (f"MIT AND {other.licence}", None)
+    items = items_of(folder)
+    assert sorted(str(item.source_row) for item in items if str(item.source_row).startswith("mine")) == [
+        "mine.csv:4",
+        "mine.csv:5",
+    ]
+    assert all(str(item.source_row).startswith((f"{other.name} {other.version}: ", "mine.csv:")) for item in items)
+    rejects = read_rows(folder / "rejects.parquet", Reject)
+    first = next(reject for reject in rejects if reject.source_row == "mine.csv:2")
+    assert (first.rule, first.reason) == ("repeated_text", f"repeats {other.name} {other.version}: {repeated.pair_id}")
+    # The dataset that was given twice repeats itself.
+    assert sum(str(reject.source_row).startswith(other.name) for reject in rejects) == len(items) - 2
 
 
 def test_rows_that_share_a_pair_differ_in_the_pronoun_alone(tmp_path: Path) -> None:
@@ -273,7 +328,10 @@ def test_what_a_spreadsheet_adds_is_read(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--source", "csv"), "error: --source csv needs --input: a CSV file"),
-        (("--complete-pairs",), "error: --map, --complete-pairs and --licence are for the csv source alone"),
+        (
+            ("--complete-pairs",),
+            "error: --map, --complete-pairs, --with, --name and --licence are for the csv source alone",
+        ),
         (("--source", "csv", "--input", "mine.csv", "--seed", "1"), "error: --seed, --per-cell and --near-duplicates"),
         (("--source", "csv", "--input", "none.csv"), "error: --input none.csv: no such file; give a CSV file"),
         (("--source", "csv", "--input", "mine.csv", "--input", "mine.csv"), "error: --input mine.csv: another file"),
