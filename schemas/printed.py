@@ -6,8 +6,9 @@ import functools
 import inspect
 import io
 import json
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -57,6 +58,7 @@ def with_format(
 
         @functools.wraps(command)
         def wrapped(*args: Any, output: str = "text", **values: Any) -> Document | None:
+            _check_finite(values)
             if takes_output:
                 values["output"] = output
             if output != "json":
@@ -77,6 +79,19 @@ def with_format(
         return wrapped
 
     return decorate
+
+
+def _check_finite(values: Mapping[str, Any]) -> None:
+    """Check that no number among the options of a command is infinite or NaN, which no range of an option excludes.
+
+    Raises:
+        typer.BadParameter: one is.
+    """
+    for name, value in values.items():
+        for number in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                option = f"--{name.replace('_', '-')}"
+                raise typer.BadParameter(f"{number} is no finite number; give one", param_hint=f"'{option}'")
 
 
 def _ended(returned: Document | Outcome | None) -> Document | None:

@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from biasboard.ground.files import DISK_FULL, disk_full
 from biasboard.ground.hub import check_endpoint
-from biasboard.ground.plain_text import escaped
+from biasboard.ground.plain_text import escaped, without_middle
 from biasboard.ground.stopping import status_of, stoppable
 
 EXIT_ERROR = 1
@@ -130,6 +130,16 @@ def _group_of(commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:
             if self.lists_only:
                 return TyperCommand(cmd_name, help=commands[cmd_name].summary)
             return _loaded(cmd_name, commands[cmd_name])
+
+        def invoke(self, ctx: Any) -> Any:
+            """Call a command; a wrong value of thousands of characters is not quoted whole."""
+            try:
+                return super().invoke(ctx)
+            except Exception as error:
+                message = getattr(error, "message", None)
+                if isinstance(message, str):
+                    error.message = without_middle(message)  # type: ignore[attr-defined]
+                raise
 
         def shell_complete(self, ctx: Any, incomplete: str) -> Any:
             """Return the completions of a word, without importing any command."""

@@ -12,9 +12,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-_MOST_CHARACTERS = 1_200
-"""Length of a message beyond which its middle is left out: a value that it quotes may be a whole file."""
-_END = 400
+from biasboard.ground.plain_text import without_middle
 
 
 class BiasboardError(Exception):
@@ -22,11 +20,7 @@ class BiasboardError(Exception):
 
     def __str__(self) -> str:
         """Return the message, without its middle if it is too long to be read; the way out stands at its end."""
-        text = super().__str__()
-        n_left_out = len(text) - _MOST_CHARACTERS
-        if n_left_out <= 0:
-            return text
-        return f"{text[: _MOST_CHARACTERS - _END]} … ({n_left_out:,} characters) … {text[-_END:]}"
+        return without_middle(super().__str__())
 
 
 class DataError(BiasboardError):

@@ -67,6 +67,19 @@ def printable(text: str, *, most: int = 400) -> str:
     return shown if len(text) <= most else f"{shown} … ({len(text) - most:,} more characters)"
 
 
+_MOST_CHARACTERS = 1_200
+"""Length of a message beyond which its middle is left out: a value that it quotes may be a whole file."""
+_END = 400
+
+
+def without_middle(message: str) -> str:
+    """Return a message without its middle if it is too long to be read; what to do stands at its end."""
+    n_left_out = len(message) - _MOST_CHARACTERS
+    if n_left_out <= 0:
+        return message
+    return f"{message[: _MOST_CHARACTERS - _END]} … ({n_left_out:,} characters) … {message[-_END:]}"
+
+
 def listed(names: Sequence[str], *, most: int) -> str:
     """Return the first names of a list, separated by commas, and the number of the others.
 
@@ -112,6 +125,15 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def invisible_sign(text: str) -> str | None:
+    r"""Return the first control character, sign of writing direction or lone surrogate of a text; None if it has none.
+
+    >>> invisible_sign("a\u202eb"), invisible_sign("Größe")
+    ('\u202e', None)
+    """
+    return next((sign for sign in text if unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp", "Cs")), None)
 
 
 def visible(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
+from biasboard.ground.plain_text import invisible_sign
 from biasboard.ground.progress import Report
 from builders.dataset.output import Rule
 from schemas.documents.dataset import Reject, Source
@@ -76,9 +77,8 @@ def label_words(name: str, where: str) -> str:
     words = re.sub(" +", " ", words)
     if not any(character.isalnum() for character in words):
         raise DataError(f"{where}: label {name!r} has no letter or digit, so that no text can name it; rename it")
-    strange = [character for character in words if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Cs")]
-    if strange:
-        raise DataError(f"{where}: label {name!r} has the control character {strange[0]!r}; rename it")
+    if (sign := invisible_sign(words)) is not None:
+        raise DataError(f"{where}: label {name!r} has the control character {sign!r}; rename it")
     return words
 
 

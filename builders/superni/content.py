@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.plain_text import invisible_sign, printable
 from builders.dataset.output import Rule
 from schemas.documents.dataset import Reject
 
@@ -111,6 +113,19 @@ def sort_rows(rows: list[Row], make_id: Callable[[str, int], str]) -> Sorted:
         # No candidate text, since the licences of most tasks forbid showing it.
         rejects.append(Reject(candidate="", source_row=row.location, rule=rule.name, reason=reason))
     return Sorted(tuple(instances), tuple(rejects))
+
+
+def check_labels(instances: Iterable[Instance]) -> None:
+    """Check that the labels of a task of the user's own can be seen; those of published tasks are what they are.
+
+    Raises:
+        DataError: a label has a control character, or a sign that changes the direction of writing.
+    """
+    for instance in instances:
+        label = instance.label.strip()
+        if (sign := invisible_sign(label)) is not None:
+            shown = printable(label, most=60)
+            raise DataError(f"{instance.location}: label '{shown}' has the control character {sign!a}; remove it")
 
 
 def _outputs(value: object) -> tuple[str, ...] | None:

@@ -16,7 +16,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.strict_json import JsonValue
 from builders.dataset.inputs import check_folder
-from builders.superni.content import Row, SourceTask, TaskContent, sort_rows
+from builders.superni.content import Row, SourceTask, TaskContent, check_labels, sort_rows
 from builders.superni.task_choice import published_tasks
 
 ADDRESS = "https://github.com/allenai/natural-instructions"
@@ -67,6 +67,8 @@ def read_task(path: Path) -> TaskContent:
     name = path.stem
     facts = published_tasks().get(name)
     usable, rejects = sort_rows(_rows(instances, path), lambda text, n: made_id(name, text, n))
+    if facts is None:
+        check_labels(usable)
     return TaskContent(
         name=name,
         instruction=_first(task, "Definition", path.name),

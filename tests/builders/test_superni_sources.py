@@ -56,6 +56,16 @@ def test_the_old_schema_is_read(tmp_path: Path) -> None:
     assert len({instance.item_id for instance in content.instances}) == 101
 
 
+@pytest.mark.parametrize("sign", ["\u202e", "\x1b", "\u200b", "\n"])
+def test_a_label_that_cannot_be_seen_is_refused_by_its_place(tmp_path: Path, sign: str) -> None:
+    path = write_task(tmp_path, "task900_made", instances(100, ["yes", f"n{sign}o"]))
+    with pytest.raises(DataError, match=r"instance 1: label 'n\\\S+o' has the control character '\\"):
+        natural_instructions.read_task(path)
+    # Spaces and line breaks around a label are common, and part of no rule.
+    content = natural_instructions.read_task(write_task(tmp_path, "task901_made", instances(100, ["yes\n", " no"])))
+    assert labels_of(content) == (" no", "yes\n")
+
+
 def test_the_category_and_the_marks_of_a_published_task_come_from_the_table(tmp_path: Path) -> None:
     name = "task156_codah_classification_adversarial"
     content = natural_instructions.read_task(write_task(tmp_path, name, instances(100, ["yes", "no"])))

@@ -104,7 +104,7 @@ def ended(row: Row, here: Path) -> Result:
     assert is_judged or line.startswith("error: "), line
     assert line.isprintable(), ascii(line)
     assert len(line) < _MOST_CHARACTERS, f"{len(line)} characters: {line[:3000]}"
-    assert "; " in line, f"no remedy: {line}"
+    assert "; " in line or ": give " in line, f"no remedy: {line}"
     return done
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import option
 from evaluators.calibration.reweighting.array_checks import LEAST_CLASSES, first_fault
 
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
 PREFIX = "p_"
 """Beginning of the names of columns with probabilities, in written files and, by default, in read ones."""
 PREDICTED = "predicted"
@@ -162,8 +164,8 @@ def share_names(classes: Sequence[str]) -> list[str]:
 
 
 def are_numbers(names: Iterable[str]) -> bool:
-    """Return True if all names are whole numbers in plain decimal form."""
-    return all(name.lstrip("-").isdecimal() and str(int(name)) == name for name in names)
+    """Return True if all names are whole numbers in plain decimal form, of up to 18 digits."""
+    return all(map(_WHOLE.fullmatch, names))
 
 
 def sorted_names(names: Iterable[str]) -> list[str]:
