@@ -271,9 +271,16 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         yield
         return
     hide_foreign_bars()
+    # A locale of ASCII has no letter é, and a name may hold what no encoding has; standard error escapes both anyway.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         for argument in sys.argv[1:]:
             if _CONTROL.search(argument):
+                if sys.getfilesystemencoding() != "utf-8" and not _CONTROL.search(_as_utf_8(argument)):
+                    raise ConfigError(
+                        f"argument {argument!a}: is UTF-8, and the locale of this terminal is not; set LC_ALL=C.UTF-8"
+                    )
                 # Such an argument could be neither printed nor stored; results store the command line.
                 raise ConfigError(
                     f"argument {argument!a}: is not UTF-8 or holds a control character; choose another name"
@@ -304,6 +311,10 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         _end(f"error: {error}; name the folder itself, or mend the link", EXIT_ERROR, error)
     except KeyboardInterrupt as error:
         _end(interrupted, status_of(error), error)
+
+
+def _as_utf_8(argument: str) -> str:
+    return os.fsencode(argument).decode("utf-8", "surrogateescape")
 
 
 def _end(line: str, status: int, cause: BaseException) -> NoReturn:

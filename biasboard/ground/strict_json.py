@@ -17,6 +17,7 @@ from biasboard.ground.files import check_readable, replacing
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
+_REMEDY = "correct it, or take the file from where it was made"
 _MOST_DIGITS = 300
 """Maximum number of digits of an integer, so that it is also a finite floating-point number."""
 
@@ -80,9 +81,8 @@ def loads(text: str, *, where: str, remedy: str | None = None) -> JsonValue:
     except RecursionError as error:
         raise DataError(f"{where}: not strict JSON: nested too deeply; {remedy or 'flatten it'}") from error
     except ValueError as error:
-        way_out = remedy or getattr(error, "remedy", None)
-        message = f"{where}: not strict JSON: {error}"
-        raise DataError(message if way_out is None else f"{message}; {way_out}") from error
+        way_out = remedy or getattr(error, "remedy", _REMEDY)
+        raise DataError(f"{where}: not strict JSON: {error}; {way_out}") from error
     return value
 
 
@@ -101,9 +101,9 @@ def read(path: Path, *, remedy: str | None = None) -> JsonValue:
             check_readable(path, remedy=remedy)
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file" + (f"; {remedy}" if remedy else "")) from error
+        raise DataError(f"{path}: no such file; {remedy or 'correct the path'}") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8: {error}" + (f"; {remedy}" if remedy else "")) from error
+        raise DataError(f"{path}: not UTF-8: {error}; {remedy or _REMEDY}") from error
     return loads(text, where=str(path), remedy=remedy)
 
 

@@ -120,7 +120,11 @@ def test_a_run_is_recounted(tmp_path: Path) -> None:
     [
         ('{"a": 1, "a": 2}', "not strict JSON: key 'a' stands twice; keep one"),
         ('{"metrics": [NaN]}', "not strict JSON: NaN is not JSON; write null and a reason"),
-        ("", "not strict JSON: Expecting value: line 1 column 1 (char 0)"),
+        (
+            "",
+            "not strict JSON: Expecting value: line 1 column 1 (char 0); correct it, or take the file from where it "
+            "was made",
+        ),
         ("[]", "top level: [] is not of type object; correct it (schemas/documents/result.schema.json)"),
     ],
 )

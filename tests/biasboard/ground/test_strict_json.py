@@ -53,7 +53,7 @@ def test_text_that_is_not_json_is_refused_with_its_place(text: str) -> None:
 
 
 def test_a_missing_file_and_a_file_of_another_encoding_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"absent\.json: no such file$"):
+    with pytest.raises(DataError, match=r"absent\.json: no such file; correct the path$"):
         strict_json.read(tmp_path / "absent.json")
     (tmp_path / "latin.json").write_bytes('"é"'.encode("latin-1"))
     with pytest.raises(DataError, match=r"latin\.json: not UTF-8"):

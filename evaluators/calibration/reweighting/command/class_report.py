@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from biasboard.ground.columns import FloatArray, IntArray
-from biasboard.ground.plain_text import visible
+from biasboard.ground.plain_text import printable, visible
 from evaluators.calibration.reweighting.command.rows import Rows, listed
 from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
@@ -332,7 +332,7 @@ def _class_table(report: Measured, *, is_narrow: bool) -> Table:
     for rows in _shown_classes(list(zip(*(summary.classes for summary in report.states.values()), strict=True))):
         cells = [] if is_narrow else [f"{row.n_predicted:,}" for row in rows]
         cells += [cell for row in rows for cell in _value_and_interval(row)]
-        table.add_row(Text(visible(rows[0].label)), f"{rows[0].n_rows:,}", *cells)
+        table.add_row(Text(printable(rows[0].label, most=80)), f"{rows[0].n_rows:,}", *cells)
     return table
 
 
