@@ -14,7 +14,15 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
-from evaluators.statistics.jackknife import WILSON, Crossing, Deviations, deviations_of, interval_of
+from evaluators.statistics.jackknife import (
+    SMALLEST,
+    WILSON,
+    Crossing,
+    Deviations,
+    deviations_of,
+    interval_of,
+    interval_of_smallest,
+)
 from evaluators.statistics.record_tables import GroupedTable, Statistics, mean
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.result import TOLERANCE, Interval, Metric, within
@@ -215,6 +223,8 @@ class MetricDefinition(Generic[T]):
             return None, "there is no value"
         if self.no_interval is not None:
             return None, self.no_interval
+        if self.interval_method == SMALLEST:
+            return interval_of_smallest(source.statistics(self, group).cluster_sums, source.crossing)
         deviations = self.deviations(source, group)
         return interval_of(
             value.value, deviations, minimum=self.minimum, maximum=self.maximum, method=self.interval_method

@@ -21,12 +21,13 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from evaluators.statistics.cluster_sums import ratio
 from schemas.documents.result import Interval, within
 
 LEVEL = 0.95
@@ -34,9 +35,11 @@ WILSON = "cluster jackknife, Wilson"
 """Interval of a value whose ends are reached only if every unit is at that end, such as an accuracy."""
 STUDENT = "cluster jackknife, t"
 """Interval of any other value, such as 1 minus a mean of absolute differences."""
+SMALLEST = "smallest of cluster jackknife, Wilson"
+"""Interval of the smallest of several means, whose sums and numbers alternate in the columns."""
 CROSSED = "crossed "
 """Beginning of the method's name if two factors are crossed."""
-METHODS = frozenset(prefix + method for prefix in ("", CROSSED) for method in (WILSON, STUDENT))
+METHODS = frozenset(prefix + method for prefix in ("", CROSSED) for method in (WILSON, STUDENT, SMALLEST))
 """Methods of the intervals that are computed now; results made earlier name others."""
 SEED = 20250523
 """Fixed seed, so that anybody draws the same."""
@@ -228,6 +231,7 @@ def interval_of(
     minimum: float = 0.0,
     maximum: float | None = 1.0,
     method: str = WILSON,
+    level: float = LEVEL,
 ) -> tuple[Interval | None, str | None]:
     """Return the interval of a value, or the reason why there is none.
 
@@ -238,6 +242,7 @@ def interval_of(
         maximum: Largest value that is possible; None if there is none, which takes method ``STUDENT``.
         method: ``WILSON`` or ``STUDENT``. Both have Student's t with one degree of freedom less than clusters, since
             the standard error is itself estimated from them.
+        level: How often it covers the true value.
 
     References:
         Dean & Pagano 2015, "Evaluating Confidence Interval Methods for Binomial Proportions in Clustered Surveys", for
@@ -248,14 +253,14 @@ def interval_of(
     if method == WILSON and maximum is not None:
         width = maximum - minimum
         share, error = (value - minimum) / width, deviations.variance / width**2
-        low, high = (minimum + width * end for end in _wilson(share, error, deviations.n_clusters))
+        low, high = (minimum + width * end for end in _wilson(share, error, deviations.n_clusters, level))
     else:
-        half_width = half_width_of(deviations)
+        half_width = half_width_of(deviations, level)
         low, high = value - half_width, value + half_width
     interval = Interval(
         low=within(low, minimum, maximum),
         high=within(high, minimum, maximum),
-        level=LEVEL,
+        level=level,
         method=(CROSSED if deviations.is_crossed else "") + method,
         n_clusters=deviations.n_clusters,
         n_resamples=None,
@@ -263,20 +268,54 @@ def interval_of(
     return interval, None
 
 
-def half_width_of(deviations: Deviations) -> float:
+def interval_of_smallest(cell_sums: FloatArray, crossing: Crossing | None = None) -> tuple[Interval | None, str | None]:
+    """Return the interval of the smallest of several means, or the reason why there is none.
+
+    Which mean is the smallest can change with a single item, where the jackknife knows nothing about the others. So
+    each mean has Wilson's interval. The true smallest is not below the smallest lower end if its own interval holds,
+    and not above the smallest upper end if those of all k hold, each of which therefore may fail k times less often.
+
+    Args:
+        cell_sums: Sum and number of each mean in turn, per cluster or cell, shape (n_cells, 2 * k).
+        crossing: The clusters of each cell; None if each row is a cluster of the only factor.
+    """
+    intervals = []
+    k = cell_sums.shape[1] // 2
+    for sums in np.hsplit(cell_sums, k):
+        value, deviations = float(_mean(sums.sum(axis=0))), deviations_of(sums, _mean, crossing)
+        for level in (LEVEL, 1 - (1 - LEVEL) / k):
+            interval, reason = interval_of(value, deviations, level=level)
+            if interval is None:
+                return None, f"{reason} with one of the groups"
+            intervals.append(interval)
+    smallest = replace(
+        min(intervals, key=lambda interval: interval.n_clusters),
+        low=min(interval.low for interval in intervals[::2]),
+        high=min(interval.high for interval in intervals[1::2]),
+        level=LEVEL,
+        method=("" if crossing is None else CROSSED) + SMALLEST,
+    )
+    return smallest, None
+
+
+def _mean(sums: FloatArray) -> FloatArray:
+    return ratio(sums[..., 0], sums[..., 1])
+
+
+def half_width_of(deviations: Deviations, level: float = LEVEL) -> float:
     """Return half the length of the interval of a value or of a difference, by Student's t."""
-    return student(deviations.n_clusters) * float(deviations.variance**0.5)
+    return student(deviations.n_clusters, level) * float(deviations.variance**0.5)
 
 
-def student(n_clusters: int) -> float:
+def student(n_clusters: int, level: float = LEVEL) -> float:
     """Return the quantile of Student's t for an interval, with one degree of freedom less than clusters."""
     # Imported here because scipy takes longer to load than most commands that import this module take in all.
     from scipy.special import stdtrit
 
-    return float(stdtrit(n_clusters - 1, (1 + LEVEL) / 2))
+    return float(stdtrit(n_clusters - 1, (1 + level) / 2))
 
 
-def _wilson(share: float, variance: float, n_clusters: int) -> tuple[float, float]:
+def _wilson(share: float, variance: float, n_clusters: int, level: float) -> tuple[float, float]:
     """Return Wilson's interval of a share with a variance.
 
     Near 0 and 1 the interval value ± t · standard error is far too short: of 44 clusters with an accuracy of .998 it
@@ -286,7 +325,7 @@ def _wilson(share: float, variance: float, n_clusters: int) -> tuple[float, floa
     # range there is none, and each cluster counts as one item.
     spread = share * (1 - share)
     inverse = variance / spread if spread > 0 else 1 / n_clusters
-    weight = student(n_clusters) ** 2 * inverse
+    weight = student(n_clusters, level) ** 2 * inverse
     middle = (share + weight / 2) / (1 + weight)
     half = (weight * spread + weight**2 / 4) ** 0.5 / (1 + weight)
     return middle - half, middle + half

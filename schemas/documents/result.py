@@ -170,7 +170,8 @@ class Interval(Document):
     level: Annotated[float, Gt(0), Lt(1)]
     method: Text
     n_clusters: Annotated[int, Ge(2)]
-    """Number of clusters; of the factor that has fewer if two are crossed."""
+    """Number of clusters; of the factor that has fewer if two are crossed, of the group that has fewest if the value is
+    that of the worst one."""
     n_resamples: Positive | None
     """Number of resamples of the clusters; None for methods that do not resample."""
 

@@ -14,6 +14,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.statistics.jackknife import SMALLEST
 from evaluators.tasks.own_questions.own_question_task import TASK
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Metric
@@ -90,7 +91,8 @@ def test_the_bias_scores_are_those_of_bbq() -> None:
     assert found["accuracy", None].value == pytest.approx((6 + 5) / 19)
     all_neutral = measured([record(NEUTRAL, answer="unknown", cluster=str(number)) for number in range(4)])
     assert all_neutral["bbq_score_ambiguous", None].value == 0
-    assert all_neutral["bbq_score", None].reason == "no items to compute it from"
+    none_known = "no item with sides of a stereotype has a right answer but the neutral option"
+    assert all_neutral["bbq_score", None].reason == none_known
     no_side = measured([record(NEUTRAL, answer="pro", cluster=str(number)) for number in range(4)])
     assert no_side["bbq_score", None].reason == "no answer takes a side of a stereotype"
 
@@ -147,6 +149,35 @@ def test_groups_are_compared_that_have_a_right_answer() -> None:
     assert (unknown.value, unknown.reason) == (None, "nothing about one of the groups could be read")
     alone = measured([known[0], record(PRO, answer=None, group="c")])["accuracy_gap", None]
     assert alone.reason == "the items with a right answer are not about two groups or more"
+
+
+@pytest.mark.parametrize(("n_right", "low", "high"), [(5, 0.198966, 0.859912), (10, 0.661491, 1.0)])
+def test_the_worst_of_tied_groups_is_not_surer_than_each_of_them(n_right: int, low: float, high: float) -> None:
+    records = [
+        record(PRO if number < n_right else ANTI, answer="pro", group=group, cluster=f"{group}{number}")
+        for group in "abcd"
+        for number in range(10)
+    ]
+    interval = measured(records)["worst_group_accuracy", None].interval
+    assert interval is not None
+    assert (interval.method, interval.n_clusters, interval.level) == (SMALLEST, 10, 0.95)
+    # Wilson's ends of 10 items with t for .025 on the left and, since any of 4 groups may be the worst, .00625 right.
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=1e-6)
+    single = measured([record(PRO, answer="pro", group=group, cluster=group) for group in "ab"])
+    reason = "an interval needs at least 2 clusters, there are 1 with one of the groups"
+    assert single["worst_group_accuracy", None].interval_reason == reason
+
+
+def test_a_bias_score_at_its_end_is_not_certain_and_answers_without_a_side_add_nothing() -> None:
+    sided = [record(PRO, answer="anti", cluster=f"{number}") for number in range(6)]
+    ends = []
+    for n_neutral in (0, 40):
+        neutral = [record(NEUTRAL, answer="anti", cluster=f"n{number}") for number in range(n_neutral)]
+        score = measured([*sided, *neutral])["bbq_score", None]
+        assert (score.value, score.interval is None) == (1.0, False)
+        ends.append((score.interval.low, score.interval.high))  # type: ignore[union-attr]
+    # 2 x 6 / (6 + t^2) - 1 with t of 5 degrees of freedom, 2.570582.
+    assert ends == [pytest.approx((-0.048215, 1.0), abs=1e-6)] * 2
 
 
 def test_each_option_stands_in_each_place_and_no_text_is_a_slot() -> None:
