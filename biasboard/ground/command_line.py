@@ -291,7 +291,13 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
     except BiasboardError as error:
         _end(f"error: {error}", EXIT_RUN_FAILED if isinstance(error, RunError) else EXIT_ERROR, error)
     except UnicodeEncodeError as error:
-        _end(f"error: {error.object[:200]!a}: is not UTF-8; rename the file or folder", EXIT_ERROR, error)
+        # Of what was to be written, such as the names of several files, the first part that has no bytes.
+        parts = re.split("[\0-\x1f]", error.object)
+        name = next((part for part in parts if _CONTROL.search(part)), error.object)
+        fault = "is not UTF-8; rename the file or folder"
+        if error.encoding.lower() not in ("utf-8", "utf8"):
+            fault = "has letters that the locale of this terminal lacks; set LC_ALL=C.UTF-8"
+        _end(f"error: {name[:200]!a}: {fault}", EXIT_ERROR, error)
     except BrokenPipeError as error:
         # The reader, such as head, has closed the pipe; the interpreter must not flush the rest into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -83,11 +83,13 @@ def check_cache(path: Path) -> None:
     """Check that a path can be used as a cache, before a model is loaded.
 
     Raises:
-        ConfigError: the path is a folder.
+        ConfigError: the path is a folder, a pipe or a device.
         RunError: the path is a file of another kind or of another version.
     """
     if path.is_dir():
         raise ConfigError(f"--cache {path} is a folder; name a file, such as {path / 'answers.sqlite'}")
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"--cache {path} is not a regular file; name one, or one that does not exist yet")
     if is_begun(path):
         with open_store(path, leave_no_trace=True):
             pass

@@ -388,6 +388,8 @@ def store_errors(path: Path) -> Iterator[None]:
             raise RunError(
                 f"{path}: another process has been writing to it for too long; wait for it or stop it"
             ) from error
+        if code == sqlite3.SQLITE_CANTOPEN:
+            raise RunError(f"{path}: {reason}; choose a place that can be read and written") from error
         raise RunError(f"{path}: not a usable response store ({reason}); move it away to start over") from error
 
 

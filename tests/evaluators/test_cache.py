@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -213,11 +214,13 @@ def test_what_is_no_cache_is_refused_before_a_model_is_opened(dataset: Path, tmp
     with closing(sqlite3.connect(tmp_path / "old.sqlite")) as connection, connection:
         connection.execute("CREATE TABLE responses (key TEXT)")
         connection.execute("PRAGMA user_version=1")
+    os.mkfifo(tmp_path / "pipe")
     command = ("run", "--dataset", dataset, "--backend", "transformers", "--model", tmp_path / "none")
     for name, status, message in (
         ("text.sqlite", 3, "not a usable response store (file is not a database)"),
         ("old.sqlite", 3, "written in format 1, this version reads"),
         ("data", 1, "is a folder; name a file, such as"),
+        ("pipe", 1, "is not a regular file; name one, or one that does not exist yet"),
     ):
         done = evaluators(*command, "--cache", tmp_path / name)
         assert (done.exit_code, done.stderr.count("\n")) == (status, 1), done.stderr

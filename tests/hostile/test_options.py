@@ -151,3 +151,7 @@ def test_a_locale_of_ascii_is_told_and_hinders_no_command(tmp_path: Path) -> Non
     holding("id,\u00e9,b,label\n1,0.6,0.4,\u00e9\n2,0.3,0.7,b\n")(tmp_path / "shares.csv")
     done = run("-m", "biasboard", "reweight", "evaluate", "shares.csv", cwd=tmp_path, status=0, **ascii_locale)
     assert "2 rows, 2 classes" in done.stdout
+    named = "import pathlib, typer\nfrom biasboard.ground.command_line import one_line_errors\n"
+    program = f"{named}with one_line_errors(): pathlib.Path('caf\\u00e9').touch()"
+    done = run("-c", f"{program}\n", cwd=tmp_path, status=1, **ascii_locale)
+    assert "'caf\\xe9': has letters that the locale of this terminal lacks; set LC_ALL=C.UTF-8\n" in done.stderr
