@@ -57,6 +57,8 @@ def lint_command(
     text and JSON, findings are printed as annotations of GitHub, or as SARIF for other tools.
     """
     report = lint(files, mapped=mapped or [], ignored=_known(ignore or []))
+    for line in report.told:
+        typer.echo(line, err=True)
     lines = FORMATS[output](report, show) if output in FORMATS else text_lines(report, show, most)
     for line in lines:
         typer.echo(line)

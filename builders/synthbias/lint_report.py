@@ -28,7 +28,7 @@ from builders.synthbias.checks.sentence import Collection, PairIndices, SampleTy
 from builders.synthbias.own_sentences import FORM, sentence_of, sides_of
 from builders.synthbias.winobias_text import Side, read_lines
 
-_READ = ("broken_file", "broken_row", "two_occupations", "wrong_answer", "one_sided")
+_READ = ("broken_file", "broken_row", "two_occupations", "wrong_answer", "one_sided", "telling_place")
 CHECKS = (*_READ, *LINT)
 """Names of all checks that a report can name."""
 _TEXT_NAME = re.compile(r"(?:(pro|anti)_stereotyped_)?.*?(type[12])?(?:\.txt.*)?", re.IGNORECASE)
@@ -44,6 +44,8 @@ class Report:
     findings: tuple[Finding, ...]
     """Sorted by file and line; those about a whole file come first."""
     balance: Balance
+    told: tuple[str, ...] = ()
+    """Which columns of each CSV file are taken for what."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -64,6 +66,7 @@ class _Read(NamedTuple):
     """Findings of the reader."""
     unclear: frozenset[int] = frozenset()
     """Indices of the sentences of which it is unknown which two occupations they are about."""
+    told: tuple[str, ...] = ()
 
 
 def lint(paths: Sequence[Path], *, mapped: Sequence[str] = (), ignored: Names[str] = ()) -> Report:
@@ -91,6 +94,7 @@ def lint(paths: Sequence[Path], *, mapped: Sequence[str] = (), ignored: Names[st
         n_sentences=sum(len(part.collection.sentences) for part in read),
         n_pairs=sum(len(part.collection.pairs) for part in read),
         findings=tuple(sorted(findings, key=_order)),
+        told=tuple(line for part in read for line in part.told),
         balance=Balance(sentence for part in read for sentence in part.collection.sentences),
     )
 
@@ -113,7 +117,8 @@ def _read_tables(paths: Sequence[Path], mapped: Sequence[str]) -> _Read:
     sentences: list[Sentence] = []
     findings: list[Finding] = []
     unclear: set[int] = set()
-    for path, table in zip(paths, read_tables(FORM, paths, mapped), strict=True):
+    tables = read_tables(FORM, paths, mapped)
+    for path, table in zip(paths, tables, strict=True):
         findings += _of_reader(path, table)
         for row in chain.from_iterable(map(sides_of, table.rows)):
             stated = sentence_of(row, table)
@@ -122,7 +127,7 @@ def _read_tables(paths: Sequence[Path], mapped: Sequence[str]) -> _Read:
                 findings.append(stated.fault._replace(id=sentence.id))
                 unclear |= {len(sentences)} if stated.fault.check == "two_occupations" else set()
             sentences.append(sentence)
-    return _Read(Collection(sentences), findings, frozenset(unclear))
+    return _Read(Collection(sentences), findings, frozenset(unclear), tuple(table.told for table in tables))
 
 
 def _of_reader(path: Path, table: Table) -> Iterator[Finding]:
@@ -169,10 +174,13 @@ def _findings(read: _Read) -> Iterator[Finding]:
     one_sided = dict(_one_sided(read.collection))
     for path, reason in one_sided.items():
         yield finding_of("one_sided", reason, path)
+    yield from _cues(sentences)
     for index, findings in enumerate(findings_in(read.collection, LINT)):
+        is_repeated = any(finding.check in ("duplicate_text", "repeated_wording") for finding in findings)
         has_wrong_form = any(finding.check == "pronoun_form" for finding in findings)
         for finding in findings:
-            is_told = finding.check == "unpaired" and _file_of(finding) in one_sided
+            # Of a sentence that stands twice, the repetition is what is wrong.
+            is_told = finding.check == "unpaired" and (_file_of(finding) in one_sided or is_repeated)
             # What the readers of the case say of a form that cannot stand there means nothing.
             is_told = is_told or (has_wrong_form and finding.check in ("pronoun_case_error", "pronoun_case_review"))
             if is_told or (index in read.unclear and finding.check in ABOUT_OCCUPATIONS):
@@ -193,6 +201,25 @@ def _one_sided(collection: Collection) -> Iterator[tuple[str, str]]:
         if n > max(1, total[path] / 2):
             counts = f"{n:,} of {total[path]:,} sentences"
             yield path, f"{counts} have no row with the other pronoun; add those, or build with --complete-pairs"
+
+
+_MOST_TELLING = 0.75
+_LEAST_SENTENCES = 10
+
+
+def _cues(sentences: Sequence[Sentence]) -> Iterator[Finding]:
+    """Yield for each file a finding about what tells whom the pronouns mean, without understanding the sentences."""
+    by_file: dict[str, list[Sentence]] = defaultdict(list)
+    for sentence in sentences:
+        if sentence.type == "type2" and sentence.referent is not None and len(sentence.targets) == 2:
+            by_file[sentence.id.rpartition(":")[0]].append(sentence)
+    for path, settled in by_file.items():
+        n = len(settled)
+        n_last = sum(sentence.targets[-1].text == sentence.referent for sentence in settled)
+        most, place = max((n_last, "last"), (n - n_last, "first"))
+        if n >= _LEAST_SENTENCES and most > _MOST_TELLING * n:
+            share = f"the occupation mentioned {place} is meant in {most:,} of {n:,} settled sentences"
+            yield finding_of("telling_place", f"{share}; write more in which it is the other one", path)
 
 
 def _file_of(finding: Finding) -> str:

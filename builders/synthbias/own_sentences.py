@@ -343,8 +343,11 @@ def sentence_of(row: Row, table: Table) -> Stated:
         id=row.where,
     )
     if len(given) < 2 and len(named) != 2:
-        have = ", ".join(named) or "none"
-        reason = f"names {have} of the {len(occupations())} occupations, not two; CEO apart, write them in lower case"
+        have = f"{len(named)} ({', '.join(named)})" if named else "none"
+        reason = (
+            f"names {have} of the {len(occupations())} occupations, and needs two; take others of the list, in lower "
+            "case but for CEO, or name them in columns"
+        )
         return Stated(sentence, CATALOGUE["two_occupations"].finding(sentence, reason))
     if len(given) == 1 and given[0] not in named:
         reason = f"names {' and '.join(named)}, not {given[0]}"

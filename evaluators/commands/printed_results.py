@@ -158,7 +158,7 @@ def value_and_interval(metric: Metric) -> tuple[str, str]:
     interval = metric.interval
     return (
         "none" if metric.value is None else _plain(metric.value),
-        "" if interval is None else f"{_plain(interval.low)} to {_plain(interval.high)}",
+        "" if interval is None else interval.shown(_plain),
     )
 
 

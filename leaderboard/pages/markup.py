@@ -45,9 +45,7 @@ def interval_text(metric: Metric, *, digits: int = 3) -> str:
     """Format the interval of a metric in brackets; empty without one."""
     if metric.interval is None:
         return ""
-    ends = (metric.interval.low, metric.interval.high)
-    low, high = (number(end, signed=metric.minimum < 0, digits=digits) for end in ends)
-    return f"[{low}, {high}]"
+    return metric.interval.shown(lambda end: number(end, signed=metric.minimum < 0, digits=digits))
 
 
 def value_text(metric: Metric) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from leaderboard.model_facts import display_name
@@ -105,9 +106,7 @@ def value_of(measure: MeasureValue) -> str:
 
 def interval_of(measure: MeasureValue) -> str:
     """Return the interval of a measure in brackets; empty without one."""
-    if measure.interval is None:
-        return ""
-    return f"[{number_of(measure, measure.interval.low)}, {number_of(measure, measure.interval.high)}]"
+    return "" if measure.interval is None else measure.interval.shown(partial(number_of, measure))
 
 
 def difference_of(measure: MeasureValue) -> str:

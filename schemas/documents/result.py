@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
@@ -161,6 +161,10 @@ class SplitCounts(Document):
     counts: Counts
 
 
+_ONE_NUMBER = 1e-12
+"""Length below which an interval holds one number, apart from rounding."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval(Document):
     """A confidence interval of a metric."""
@@ -174,6 +178,15 @@ class Interval(Document):
     that of the worst one."""
     n_resamples: Positive | None
     """Number of resamples of the clusters; None for methods that do not resample."""
+
+    def shown(self, number: Callable[[float], str]) -> str:
+        """Return both ends, each written by a function; where all clusters give one value, that they are alike.
+
+        An interval such as [0.5, 0.5] would look certain, while other clusters may well differ.
+        """
+        if self.high - self.low < _ONE_NUMBER:
+            return "(all alike)"
+        return f"[{number(self.low)}, {number(self.high)}]"
 
 
 def within(value: float, minimum: float, maximum: float | None) -> float:

@@ -37,7 +37,7 @@ def test_each_check_says_what_it_finds_and_most_have_code_that_finds_it() -> Non
     assert {type(check) for check in CATALOGUE.values()} == {Check, SentenceCheck, PairCheck, FileCheck}
     # Readers of files, lint and Duplicates find these.
     assert {name for name, check in CATALOGUE.items() if type(check) is Check} == {
-        *("broken_file", "broken_row", "one_sided", "wrong_answer", "near_duplicate"),
+        *("broken_file", "broken_row", "one_sided", "telling_place", "wrong_answer", "near_duplicate"),
         *("repeated_text", "repeated_apart_from_pronoun", "repeated_template"),
     }
 
@@ -125,7 +125,7 @@ def test_two_sides_are_compared_where_the_source_pairs_them() -> None:
         ["not_minimal_pair"],
     ]
     case = Collection(two_sides("The cook met the nurse at his door.", "The cook met the nurse at she door."), pairs)
-    reason = "has 'his' where its counterpart has 'she', in another case"
+    reason = "has 'his' where its counterpart has 'she': one is in the wrong case"
     assert {f.reason for found in findings_in(case, ("not_minimal_pair",)) for f in found} == {reason}
 
 

@@ -181,7 +181,10 @@ def sentences_to_build(reading: Reading, refused: Profile, *, remedy: str) -> li
 
 
 def finding_of(
-    check: Literal["broken_file", "broken_row", "one_sided"], reason: str, name: str, line: int | None = None
+    check: Literal["broken_file", "broken_row", "one_sided", "telling_place"],
+    reason: str,
+    name: str,
+    line: int | None = None,
 ) -> Finding:
     """Return a finding about a file, or about one of its lines."""
     where = name if line is None else f"{name}:{line}"

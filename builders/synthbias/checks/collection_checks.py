@@ -21,7 +21,7 @@ def _not_minimal_pair(side: Sentence, other: Sentence) -> str | None:
         return "differs from its counterpart in more than its pronouns"
     for pronoun, counterpart in zip(side.pronouns, other.pronouns, strict=True):
         if not cases_of_form(pronoun.text) & cases_of_form(counterpart.text):
-            return f"has '{pronoun.text}' where its counterpart has '{counterpart.text}', in another case"
+            return f"has '{pronoun.text}' where its counterpart has '{counterpart.text}': one is in the wrong case"
     return None
 
 
@@ -45,7 +45,8 @@ def _unpaired(collection: Collection) -> Iterator[tuple[int, str]]:
     for group in collection.sides:
         reason = "no row has the other pronoun in the same words"
         if len(group) > 1:
-            reason = f"{len(group) - 1} other rows are the same apart from the pronoun, not one with the other gender"
+            others = ", ".join(collection.sentences[index].id for index in group[:3])
+            reason = f"{len(group)} rows are the same apart from the pronoun, not one of each gender: {others}"
         yield from ((index, reason) for index in group if index not in paired)
 
 

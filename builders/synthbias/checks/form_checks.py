@@ -165,7 +165,9 @@ def _is_subject(place: _Place) -> bool:
     """Return True if an object form, or *her*, stands where nothing but a subject can."""
     is_after_opener = place.before in _WORDS["openers"] or place.text_before.endswith(", for ")
     if place.after in _WORDS["finite"]:
-        return is_after_opener or place.before in _WORDS["saying"] or place.before in ("and", "but", "or", ",", "")
+        # "after him had left", beside "somebody like her was there".
+        may_open = place.before in _WORDS["openers_or_prepositions"] - _WORDS["rather_prepositions"]
+        return is_after_opener or may_open or place.before in _WORDS["saying"] or place.before in (",", "")
     if not (is_after_opener or place.before in _WORDS["saying"] or place.before in _WORDS["openers_or_prepositions"]):
         return False
     # "because her left the" and "because her arrived late", beside "because her left arm hurt".
