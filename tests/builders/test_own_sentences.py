@@ -22,6 +22,7 @@ from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import finished_runs, read_result
 from schemas.items.coreference import CoreferenceItem
+from schemas.lexicon import occupations
 from schemas.validate import problems
 from tests.commands import run
 from tests.fake_hub import WRITER, serving, variables
@@ -367,3 +368,10 @@ def test_python_takes_several_files_and_headings(tmp_path: Path) -> None:
     ]
     built = build("synthbias", source="csv", input=files, out=tmp_path / "d", map=["answer=C", "occupation1=A"])
     assert [source.name for source in read_manifest(built).sources] == ["a.csv", "b.csv"]
+
+
+def test_the_page_lists_the_occupations() -> None:
+    page = (Path(__file__).parents[2] / "site" / "docs" / "own_sentences.md").read_text(encoding="utf-8")
+    for stereotype, title in (("male", "held mostly by men"), ("female", "held mostly by women")):
+        names = sorted(name for name, occupation in occupations().items() if occupation.stereotype == stereotype)
+        assert f"| {title} | {', '.join(names)} |" in page

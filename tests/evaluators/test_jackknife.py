@@ -139,6 +139,24 @@ def test_the_interval_of_a_share_is_wilsons_with_students_t(n_right: int, n_clus
     assert interval.low < interval.high
 
 
+@pytest.mark.parametrize(
+    ("right", "method", "shown"),
+    [
+        ([1, 1, 1, 1], STUDENT, "(all alike)"),
+        ([0.5, 0.5, 0.5, 0.5], WILSON, "(all alike)"),
+        ([1, 0, 1, 0], STUDENT, "[0.00, 1.00]"),
+        ([1, 1, 1, 1], WILSON, "[0.28, 1.00]"),
+    ],
+)
+def test_an_interval_of_one_number_is_shown_as_clusters_that_are_alike(
+    right: list[float], method: str, shown: str
+) -> None:
+    sums = np.column_stack([right, np.ones(len(right))])
+    interval, _ = interval_of(float(np.mean(right)), deviations_of(sums, mean), method=method)
+    assert interval is not None
+    assert interval.shown(lambda end: f"{end:.2f}") == shown
+
+
 def test_a_wider_range_scales_the_interval() -> None:
     sums = np.column_stack([np.arange(20) % 3 == 0, np.ones(20)]).astype(float)
     of_share, _ = interval_of(0.35, deviations_of(sums, mean))
