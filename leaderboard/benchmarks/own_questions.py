@@ -80,6 +80,6 @@ PAGES = BenchmarkPages(
     ),
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. The even measures are ideal for a coin: only a model "
-        "whose accuracy is separably above that of every baseline is ranked."
+        "whose accuracy is separably above that of every baseline that does not solve the items by itself is ranked."
     ),
 )

@@ -229,8 +229,8 @@ PAGES = BenchmarkPages(
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. They help to judge a score: a coin toss, or always "
         "choosing the occupation in the same place, reaches a perfect UCerF of 1 without reading the sentence. Only a "
-        "model whose accuracy is separably above that of every baseline, by .05 or more, is ranked, whichever metric "
-        "ranks: by default its accuracy in the worst group."
+        "model whose accuracy is separably above that of every baseline that does not solve the items by itself, by "
+        ".05 or more, is ranked, whichever metric ranks: by default its accuracy in the worst group."
     ),
     papers=(
         Paper(

@@ -87,8 +87,8 @@ def solved_note(entries: Iterable[Entry]) -> str:
     solvers = [f"{lead.baseline} alone is right in {lead.value:.3f}" for lead in best_baselines(entries) if lead.solves]
     if not solvers:
         return ""
-    which = "that baseline" if len(solvers) == 1 else "those baselines"
-    return f"These items cannot show skill: {listed(solvers, most=_MOST_SOLVERS)}. No model has to lead {which}."
+    shown = listed(solvers, most=_MOST_SOLVERS)
+    return f"These items cannot show skill: {shown}. For a rank, models have to lead the other baselines."
 
 
 def in_config(entry: Entry, reason: str) -> str:

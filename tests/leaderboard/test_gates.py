@@ -23,6 +23,7 @@ from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import load_task, prompt_of, task_for
 from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.gates import solved_note
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
@@ -204,6 +205,10 @@ def test_nobody_has_to_lead_a_baseline_that_solves_the_items(tmp_path: Path) -> 
     with_solver = replace(standing, leads=(solving, *standing.leads))
     assert with_solver.passes
     assert [lead.baseline for lead in with_solver.solvers] == ["first"]
+    assert solved_note([replace(row.entry, standing=with_solver)]) == (
+        "These items cannot show skill: first alone is right in 0.995. "
+        "For a rank, models have to lead the other baselines."
+    )
     alone = replace(standing, leads=(solving,))
     assert not alone.passes
     assert alone.reason == "accuracy cannot show skill here: first alone is right in 0.995"
