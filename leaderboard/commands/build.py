@@ -21,7 +21,7 @@ from leaderboard.commands.shared_options import DATASETS, RESULTS_HELP, Datasets
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import built_datasets, kept_keys
 from leaderboard.pages.publishing import DEFAULT_SITE
-from leaderboard.pages.rendering import copies, generate, make_view, parquet_files
+from leaderboard.pages.rendering import View, copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.duplicates import with_own_identities
 from leaderboard.verify.baselines import with_baselines
@@ -30,7 +30,7 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import Loaded, load
 from leaderboard.verify.submissions import read_register
-from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, SetAside
+from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, OwnResults, SetAside
 from schemas.printed import with_format
 
 _MOST = 2_000
@@ -127,6 +127,7 @@ def build(
             repeated=tuple(
                 _set_aside(one.entry.place, one.reason) for one in board.duplicates if one.entry.origin == "local"
             ),
+            own=tuple(_own_results(view, target)),
             next="biasboard serve" + ("" if target == DEFAULT_SITE else f" --dir {target}"),
         )
         last.remember(built)
@@ -162,6 +163,8 @@ def _print(built: BuiltBoard) -> None:
         _say(f"not shown: {result.place}: {result.reason}")
     done = "wrote" if built.is_new else "nothing changed since the last build of"
     _say(f"{done} {Path(built.site) / 'index.html'}; look at it with: {built.next}")
+    for own in built.own:
+        _say(f"your runs on {own.dataset} {own.version}: {own.page}")
 
 
 def _say(text: str) -> None:
@@ -183,3 +186,15 @@ def _counted(board: Board) -> Iterator[BenchmarkCounts]:
             n_baselines=len({entry.result.model.id for entry in entries if entry.is_baseline}),
             n_tables=len(tables) + len(indices),
         )
+
+
+def _own_results(view: View, site: Path) -> Iterator[OwnResults]:
+    """Yield where the first table of each dataset with runs of one's own is, by name and version."""
+    pages: dict[tuple[str, str], str] = {}
+    for table in (table for benchmark in view.board.benchmarks for table in view.tables_of(benchmark)):
+        # Baselines that the board computes itself count as local, too, also beside accepted results.
+        if any(entry.origin == "local" and not entry.is_computed for row in table.rows for entry in row.entries):
+            for dataset in table.datasets:
+                pages.setdefault(dataset, f"{site / table.page}#{table.anchor}")
+    for (name, version), page in sorted(pages.items()):
+        yield OwnResults(dataset=printable(name), version=version, page=page)

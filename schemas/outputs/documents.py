@@ -551,6 +551,16 @@ class SetAside(Document):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnResults(Document):
+    """Where a board shows the runs of whoever built it on one dataset."""
+
+    dataset: Text
+    version: Text
+    page: Text
+    """Path of the page of the first table with such a run, with the anchor of the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltBoard(Document):
     """A board that was built."""
 
@@ -566,6 +576,8 @@ class BuiltBoard(Document):
     """Results on questions that the board does not know."""
     repeated: tuple[SetAside, ...]
     """Runs of one's own that are not shown, because an accepted result of the same model is."""
+    own: tuple[OwnResults, ...]
+    """Runs of one's own that are shown, by dataset and version."""
     next: Text
     """Command that shows the site."""
 

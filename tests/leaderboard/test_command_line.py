@@ -120,6 +120,10 @@ def test_build_prints_a_line_per_benchmark_and_writes_the_same_bytes_twice(place
     # The ranking itself is on the site; of the demo's it took 150 lines.
     assert first.stdout == "synthbias: models 1 (ranked 1), baselines 1, tables 1\n"
     assert f"wrote {places.built / 'index.html'}; look at it with:" in first.stderr
+    said, address = first.stderr.splitlines()[-1].split(": ")
+    assert said == "your runs on synthbias 9.0.0"
+    page, anchor = address.split("#")
+    assert f'id="{anchor}"' in Path(page).read_text(encoding="utf-8")
     before = contents(places.built)
     assert {"index.html", "audit.html", "models/acme__small.html", "benchmarks/synthbias.html"} <= before.keys()
     assert build(places).returncode == 0
@@ -138,6 +142,10 @@ def test_a_board_of_several_folders_has_the_results_of_all(places: Places, tmp_p
     assert done.stdout.startswith("synthbias: models 3 "), done.stderr
     own = next(places.runs.glob("*/lab__one/*")).relative_to(places.runs)
     assert f"not shown: {own}: accepted result {own} of the same model and signature is shown instead\n" in done.stderr
+    for name in ("acme__small", "baseline__uniform"):
+        shutil.rmtree(places.runs / "synthbias@9.0.0" / name)
+    # An accepted result stands for the only run that is left.
+    assert "your runs on" not in build(places, *(f"--results={folder}" for folder in folders)).stderr
     missing = build(places, "--results", str(folders[0]), "--results", "nowhere")
     assert missing.stderr.splitlines() == ["error: --results nowhere: no such folder; correct it"]
 

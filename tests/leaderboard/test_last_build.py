@@ -12,7 +12,7 @@ import pytest
 from biasboard.ground import memory as memories
 from biasboard.ground.memory import Memory
 from leaderboard.pages.publishing import LastBuild
-from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, SetAside
+from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, OwnResults, SetAside
 
 BUILT = BuiltBoard(
     site="site/_build",
@@ -22,6 +22,7 @@ BUILT = BuiltBoard(
     left_out=(SetAside(place="a/b/c", reason="is no result"),),
     apart=(),
     repeated=(),
+    own=(OwnResults(dataset="made", version="1.0.0", page="site/_build/benchmarks/made.html#made"),),
     next="biasboard serve",
 )
 
