@@ -125,8 +125,9 @@ def reject_lines(rejects: Sequence[Reject], folder: Path) -> Iterator[str]:
 
 
 def run_line(folder: Path) -> str:
-    """Return the command that measures the baselines on a dataset."""
-    return f"next: biasboard run --dataset {shlex.quote(str(folder))} --backend baseline --model all --out out/runs"
+    """Return the commands from a dataset to a page with a model; baselines need none, since the board computes them."""
+    run = f"biasboard run --dataset {shlex.quote(str(folder))} --backend transformers --model FOLDER"
+    return f"next: {run}, then biasboard board"
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -81,6 +81,7 @@ def build(
     print(
         f"  {len(split.items)} questions with {' or '.join(map(str, sorted(n_options)))} options, {len(groups)} groups"
     )
+    print(f"  {questions.cluster_line(tables, split.items)}")
     print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder, n_items=len(split.items)), sep="\n")
     print(run_line(folder))
     return BuiltDataset(folder=str(folder), manifest=manifest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,12 @@ from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
 _LETTERS = "abcdefgh"[:MOST_OPTIONS]
 _PLACES = tuple(f"option{number}" for number in range(1, MOST_OPTIONS + 1))
 _BETWEEN = "|"
+
+
+def _also_with_noun(*headings: str) -> tuple[str, ...]:
+    return (*headings, *(f"{heading}{noun}" for heading in headings for noun in ("option", "answer")))
+
+
 FORM = Form(
     columns={
         "question": ("question", "prompt", "query"),
@@ -33,10 +40,10 @@ FORM = Form(
             place: (place, f"option{letter}", f"choice{number}", f"answer{number}", letter)
             for number, (place, letter) in enumerate(zip(_PLACES, _LETTERS, strict=True), start=1)
         },
-        "answer": ("answer", "rightanswer", "correctanswer", "label", "target", "gold"),
-        "stereotyped": ("stereotyped", "stereotype", "stereotypical"),
-        "antistereotyped": ("antistereotyped", "antistereotype", "antistereotypical"),
-        "neutral": ("neutral", "unknown"),
+        "answer": ("answer", *_also_with_noun("right", "correct"), "label", "target", "gold"),
+        "stereotyped": _also_with_noun("stereotyped", "stereotype", "stereotypical"),
+        "antistereotyped": _also_with_noun("antistereotyped", "antistereotype", "antistereotypical"),
+        "neutral": _also_with_noun("neutral", "unknown"),
         "category": ("category", "topic", "biastype", "domain"),
         "group": ("group", "targetgroup", "demographic"),
         "cluster": ("cluster", "template", "templateid", "set", "setid"),
@@ -188,6 +195,8 @@ def check(tables: Sequence[Table], given: Mapping[str, str] | None = None) -> tu
     rejects = [reject for table in tables for reject in table.rejects]
     wordings: dict[tuple[str, ...], str] = {}
     ids: dict[str, str] = {}
+    by_context = _have_clusters_of_contexts(tables)
+    first_of: dict[str, str] = {}
     for row in (row for table in tables for row in table.rows):
         try:
             item = _item(row._replace(values={**(given or {}), **row.values}))
@@ -197,11 +206,34 @@ def check(tables: Sequence[Table], given: Mapping[str, str] | None = None) -> tu
             if item.item_id in ids:
                 raise RejectedError(REPEATED_ID, f"has the id of {ids[item.item_id]}")
             wordings[wording] = ids[item.item_id] = row.where
+            if by_context and item.context is not None:
+                # Named by its first item: the text of a context might not be for sharing, and records hold clusters.
+                item = replace(item, cluster=first_of.setdefault(item.context, item.item_id))
             items.append(item)
         except RejectedError as error:
             candidate = row.values.get("question") or " / ".join(_options(row.values))
             rejects.append(Reject(candidate=candidate, source_row=row.where, rule=error.rule.name, reason=error.reason))
     return items, rejects
+
+
+def _have_clusters_of_contexts(tables: Sequence[Table]) -> bool:
+    """Return True if no row names a cluster and rows have different contexts, one of which repeats."""
+    rows = [row.values for table in tables for row in table.rows]
+    counts = Counter(values.get("context", "") for values in rows)
+    repeats = any(context and n > 1 for context, n in counts.items())
+    # A context of all rows, such as an instruction, would leave one cluster, and so no interval.
+    return repeats and len(counts) > 1 and not any(values.get("cluster") for values in rows)
+
+
+def cluster_line(tables: Sequence[Table], items: Sequence[OwnQuestion]) -> str:
+    """Return how many clusters the items have, and why if no column names them."""
+    n_clusters = len({item.cluster for item in items})
+    counted = f"{n_clusters} cluster{'s' * (n_clusters != 1)}"
+    if any(row.values.get("cluster") for table in tables for row in table.rows):
+        return counted
+    if _have_clusters_of_contexts(tables):
+        return f"{counted}: items with equal contexts are one; a column cluster would name others"
+    return f"{counted}: items count as independent; if some were made alike, name them in a column cluster"
 
 
 def _options(values: Mapping[str, str]) -> list[str]:
@@ -259,7 +291,11 @@ def _complete_sides(roles: dict[str, str | None], options: Sequence[str]) -> Non
             roles[other] = left[0]
     of_roles = [roles[role] for role in (*sides, "neutral") if roles[role] is not None]
     if (roles["stereotyped"] is None) != (roles["antistereotyped"] is None):
-        raise RejectedError(ONE_SIDE, "names one side of a stereotype, and several options may be the other")
+        raise RejectedError(
+            ONE_SIDE,
+            "names one side of a stereotype, and several options may be the other; give a column of the neutral option "
+            "(--map neutral=COLUMN) or of the other side",
+        )
     if len(set(of_roles)) < len(of_roles):
         raise RejectedError(ONE_SIDE, "gives one option two of the roles stereotyped, antistereotyped and neutral")
 
@@ -284,8 +320,9 @@ Questions that whoever built this dataset brought along ({files}), each with its
 can know; each may be null. `source_row` is file and line.""",
         how_built=f"""\
 Line breaks and repeated spaces became one space. Where one option is left for the other side of a stereotype, it is
-that. The {len(items)} items are of {n_clusters} clusters, which are resampled together; without a column for it, each
-item is a cluster of its own. Rows that are no items stand in `rejects.parquet` with their rule.""",
+that. The {len(items)} items are of {n_clusters} clusters, which are left out together; without a column for it, items
+with equal contexts are one cluster, unless all contexts are equal, and other items one of their own. Rows that are no
+items stand in `rejects.parquet` with their rule.""",
         annotation=Annotation(
             protocol="Answers and roles of options are what the files say; nothing was annotated again.",
             annotators="Whoever wrote the questions; nothing is known about them.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.own_csv import read_tables
-from builders.own_questions.questions import FORM, check, checked_name
+from builders.own_questions.questions import FORM, check, checked_name, cluster_line
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.own_question import OwnQuestion
@@ -42,6 +43,39 @@ def test_a_row_becomes_an_item(tmp_path: Path) -> None:
     assert list(item.problems()) == []
     listed, _ = checked(tmp_path, "A | B | C,B", header="options,answer")
     assert (listed[0].options, listed[0].answer, listed[0].question) == (("A", "B", "C"), "B", None)
+
+
+def test_a_side_is_found_by_its_heading_and_a_refusal_names_what_is_lacking(tmp_path: Path) -> None:
+    row, header = "x,y,z,A,B", "Option A,Option B,Option C,Correct option,Stereotyped option"
+    _, rejects = checked(tmp_path, row, header=header)
+    assert rejects["one_side"].endswith(
+        "give a column of the neutral option (--map neutral=COLUMN) or of the other side"
+    )
+    for heading, sides in (("Unknown answer", ("y", "x", "z")), ("Antistereotypical option", ("y", "z", None))):
+        (item,), _ = checked(tmp_path, f"{row},z", header=f"{header},{heading}")
+        assert (item.answer, item.stereotyped, item.antistereotyped, item.neutral) == ("x", *sides)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "column", "clusters", "told"),
+    [
+        (("In a hall.", "In a hall.", ""), "", (2, 2, 4), "2 clusters: items with equal contexts are one"),
+        (("In a hall.", "In a bar.", ""), "", (2, 3, 4), "3 clusters: items count as independent"),
+        # An instruction that all rows share makes none of them alike.
+        (("Choose.", "Choose.", "Choose."), "", (2, 3, 4), "3 clusters: items count as independent"),
+        (("In a hall.", "In a hall.", ""), "mine.csv:9", (9, 9, 9), "1 cluster"),
+    ],
+)
+def test_items_of_one_context_are_one_cluster(
+    tmp_path: Path, contexts: Sequence[str], column: str, clusters: Sequence[int], told: str
+) -> None:
+    path = tmp_path / "mine.csv"
+    rows = (f"Who {number}?,{context},x,y,{column}" for number, context in enumerate(contexts))
+    path.write_text("\n".join(["question,context,a,b,cluster", *rows, ""]), encoding="utf-8")
+    tables = read_tables(FORM, [path], [])
+    items, _ = check(tables)
+    assert [item.cluster for item in items] == [f"mine.csv:{line}" for line in clusters]
+    assert cluster_line(tables, items).startswith(told)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +162,8 @@ def test_sixty_questions_become_a_page_with_useless_predictors(tmp_path: Path) -
     given = ("--input", path, "--licence", "CC-BY-4.0", "--out", dataset)
     built = commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
     assert "60 questions with 3 options, 2 groups" in built.stdout
+    assert "  10 clusters\n" in built.stdout
+    assert "--backend transformers --model FOLDER, then biasboard board" in built.stdout
     assert "question from 'Question'" in built.stderr
     assert read_manifest(dataset).name == "own-mine"
     assert len(pd.read_parquet(dataset / "rejects.parquet")) == 0

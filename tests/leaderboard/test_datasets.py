@@ -168,8 +168,10 @@ def test_a_source_that_is_fetched_has_to_be_named(runs: Path) -> None:
     page = of_manifest(runs, told(builder="builders.x", parameters={}, seed=None, sources=(source,)))
     assert "<pre><code>biasboard build x --input PATH</code></pre>" in page
     assert "PATH is the file or folder of the sources below" in page
+    page = of_manifest(runs, told(builder="builders.x", parameters={"map": "group=my people"}, seed=None))
+    assert "with this builder, the parameters above and the sources below; not as a command to copy" in page
     page = of_manifest(runs, told(builder="elsewhere"))
-    assert "no command is known" in page
+    assert "no command is known: the builder is none of this project" in page
 
 
 def test_lists_and_tables_lead_to_the_page(view: View, texts: dict[str, str]) -> None:
