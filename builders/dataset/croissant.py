@@ -172,9 +172,9 @@ def croissant_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
     """Yield a message for each fact in a folder's croissant.json that contradicts the folder."""
     path = folder / CROISSANT_FILE
     try:
-        content = strict_json.read(path)
+        content = strict_json.read(path, remedy=_REMEDY)
     except DataError as error:
-        yield f"{error}; {_REMEDY}"
+        yield str(error)
         return
     metadata = content if isinstance(content, dict) else {}
     facts: dict[str, JsonValue] = {
