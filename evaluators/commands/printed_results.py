@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
             _print_table(result, metrics)
         else:
             print(f"{result.model.id} on {signature.dataset} {signature.config}, prompt {signature.prompt}")
-            _print_lines(metrics)
+            _print_lines(metrics, counts.scored)
     print(_counted(counts))
     without_value = _without_value(result.metrics if verbose else metrics, metrics)
     for line in (*_incomplete(result), *without_value):
@@ -100,15 +101,16 @@ def _shortened(names: Sequence[str]) -> str:
     return listed(names, most=_MOST_NAMES if len(names) <= _MOST_NAMES else _MOST_NAMES - 1)
 
 
-def _print_lines(metrics: Sequence[Metric]) -> None:
-    """Print a line for each metric with a value: the value, its interval and its ideal."""
+def _print_lines(metrics: Sequence[Metric], n_scored: int) -> None:
+    """Print a line for each metric with a value: the value, its interval, its ideal, and its items if not all count."""
     known = [metric for metric in metrics if metric.value is not None and not metric.group]
     width = max((len(metric.name) for metric in known), default=0)
     for metric in known:
         value, interval = value_and_interval(metric)
         between = f"[{interval}]" if interval else "(no interval)"
         ideal = "" if metric.ideal is None else f"  ideal {metric.ideal:g}"
-        print(f"  {metric.name:<{width}}  {value:>7}  {between}{ideal}")
+        items = f"  of {metric.n} items" if metric.unit == "items" and metric.n != n_scored else ""
+        print(f"  {metric.name:<{width}}  {value:>7}  {between}{ideal}{items}")
 
 
 def _print_table(result: Result, metrics: Sequence[Metric]) -> None:
@@ -123,7 +125,8 @@ def _print_table(result: Result, metrics: Sequence[Metric]) -> None:
             name = metric.name + "".join(f" ({value})" for value in metric.group.values())
             ideal = "" if metric.ideal is None else f"{metric.ideal:g}"
             table.add_row(name, *value_and_interval(metric), ideal, f"{metric.n} {metric.unit}")
-    Console().print(table)
+    # Elsewhere than on a terminal rich assumes 80 characters, in which the numbers of items are cut.
+    Console(width=None if sys.stdout.isatty() else _LONGEST).print(table)
 
 
 def report_many(results: Sequence[Result]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, GenerateRequest
+from evaluators.commands.printed_results import _print_lines, _print_table
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.statistics.jackknife import SMALLEST
 from evaluators.tasks.own_questions.own_question_task import TASK
@@ -20,6 +21,7 @@ from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Metric
 from schemas.files import contract
 from schemas.items.own_question import OwnQuestion
+from tests.schemas import examples
 
 UNKNOWN = "Nobody can tell"
 ITEM = OwnQuestion(
@@ -178,6 +180,19 @@ def test_a_bias_score_at_its_end_is_not_certain_and_answers_without_a_side_add_n
         ends.append((score.interval.low, score.interval.high))  # type: ignore[union-attr]
     # 2 x 6 / (6 + t^2) - 1 with t of 5 degrees of freedom, 2.570582.
     assert ends == [pytest.approx((-0.048215, 1.0), abs=1e-6)] * 2
+
+
+def test_the_terminal_says_how_many_items_a_measure_counts_if_not_all(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS")
+    found = measured([record(PRO, answer=answer, cluster=str(answer)) for answer in ("pro", "anti", None)])
+    _print_lines([found["accuracy", None], found["stereotype_rate", None]], 3)
+    accuracy, stereotype_rate = capsys.readouterr().out.splitlines()
+    assert accuracy.endswith("ideal 1  of 2 items")
+    assert stereotype_rate.endswith("ideal 0.5")
+    _print_table(examples.result(), [replace(found["accuracy", None], name="a_name_longer_than_" * 3)])
+    assert "…" not in capsys.readouterr().out
 
 
 def test_each_option_stands_in_each_place_and_no_text_is_a_slot() -> None:
