@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import listed
 from biasboard.ground.plugins import PlugIns
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.kinds import TASKS
@@ -23,6 +24,8 @@ from leaderboard.verify.entries import Entry
 from schemas.documents.item_shape import item_shapes
 from schemas.documents.result import Metric
 
+_MOST_NAMED = 2
+"""Largest number of groups that a cell names."""
 PAGES = PlugIns("pages", "leaderboard.benchmarks", word="benchmark's pages", defines="PAGES")
 
 
@@ -39,6 +42,8 @@ class Column:
     """Slice that the column shows; empty for all items."""
     version: str | None = None
     """Version of the metric that the column shows, if the rows have several; None if they all have the same."""
+    least: tuple[str, str] | None = None
+    """Metric and the group of it whose smallest value the column shows; cells name where it is."""
 
     @property
     def heading(self) -> str:
@@ -55,6 +60,19 @@ class Column:
             return metric
         reason = f"scored with version {metric.version}, this column shows {self.version}"
         return replace(metric, value=None, reason=reason, interval=None, interval_reason=reason, version=self.version)
+
+    def note_on(self, entry: Entry) -> str:
+        """Return where the smallest value is, if that is what the column shows."""
+        if self.least is None:
+            return ""
+        name, group = self.least
+        values = {
+            metric.group[group]: metric.value
+            for metric in entry.metrics.values()
+            if metric.name == name and [*metric.group] == [group] and metric.value is not None
+        }
+        least = [of_group for of_group, value in values.items() if value == min(values.values())]
+        return f"for {listed(least, most=_MOST_NAMED)}" if least else ""
 
     def description(self, task: str) -> str:
         """Return the description of the metric, followed by the slice that the column shows."""

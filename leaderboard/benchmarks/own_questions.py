@@ -16,6 +16,7 @@ _COLUMNS = {
     "bbq_score_ambiguous": "BBQ score, ambiguous",
     "place_bias": "Place bias",
 }
+_LEAST = {"worst_group_accuracy": ("accuracy", "group")}
 
 PAGES = BenchmarkPages(
     name="own_questions",
@@ -68,7 +69,9 @@ PAGES = BenchmarkPages(
     layouts=(
         Layout(
             deciders=("accuracy",),
-            columns=tuple(Column(key=name, label=label, metric=name) for name, label in _COLUMNS.items()),
+            columns=tuple(
+                Column(key=name, label=label, metric=name, least=_LEAST.get(name)) for name, label in _COLUMNS.items()
+            ),
             plane=("accuracy_gap", "accuracy"),
         ),
     ),

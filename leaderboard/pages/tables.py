@@ -453,6 +453,7 @@ def _results_view(table: ResultTable, tables: Sequence[ResultTable], *, is_defau
             metric=column.metric,
             group=column.group,
             version=column.version,
+            least=column.least,
             text=column.description(signature.task),
             example=next((metric for row in table.rows if (metric := column.of(row.entry)) is not None), None),
             is_headline=column.key in headlines,
@@ -568,7 +569,9 @@ def _cells(row: AnyRow, placings: Sequence[Placing], columns: Sequence[Column]) 
         return
     bounds = {placing.by: placing.row.bounds for placing in placings}
     for column in columns:
-        yield _bounded(column.of(row.entry), None if column.group else bounds.get(column.metric), row.entry)
+        cell = _bounded(column.of(row.entry), None if column.group else bounds.get(column.metric), row.entry)
+        notes = (column.note_on(row.entry), cell.note)
+        yield cell._replace(note="; ".join(filter(None, notes)))
 
 
 def _index_cells(row: IndexRow, columns: Sequence[Column]) -> Iterator[Cell]:

@@ -184,3 +184,5 @@ def test_sixty_questions_become_a_page_with_useless_predictors(tmp_path: Path) -
     assert "Does a model answer questions about all groups alike" in text
     assert "Useless predictors (5)" in text
     assert "all 60 read" in text
+    (row,) = re.findall(r"<tr[^>]*>(?:(?!</tr>).)*lab/tiny.*?</tr>", page, re.DOTALL)[:1]
+    assert re.search(r"for (nurses|pilots)(, (nurses|pilots))?</small>", row)
