@@ -6,6 +6,7 @@ import hashlib
 import re
 
 from leaderboard.pages.markup import slug
+from leaderboard.ranking.boards import ResultTable
 from leaderboard.ranking.index_tables import IndexTable
 from schemas.documents.result import Model, Result, Signature
 
@@ -26,6 +27,13 @@ def index_anchor(table: IndexTable) -> str:
     """Return the anchor of the table of an index."""
     digest = hashlib.sha256("\n".join((table.version, *table.signatures)).encode()).hexdigest()[:8]
     return plain(f"{table.dataset}-index-{table.protocol}-{digest}")
+
+
+def anchor_of(table: ResultTable | IndexTable) -> str:
+    """Return the anchor of a table of either kind."""
+    if isinstance(table, IndexTable):
+        return index_anchor(table)
+    return table_anchor(table.signature, table.signature_sha256)
 
 
 def row_anchor(table: str, model: Model) -> str:

@@ -9,7 +9,7 @@ import jinja2
 from leaderboard.pages.explorer import explored
 from leaderboard.pages.model_views import ModelView
 from leaderboard.pages.news import News
-from leaderboard.pages.profile import TINTS, front_parts, front_table
+from leaderboard.pages.profile import TINTS, front_parts, front_table, own_parts
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.ranking.boards import Board
 
@@ -35,13 +35,14 @@ def make_blocks(
         news: Events of accepted results, the newest first.
         n_apart: Number of results that are set apart.
     """
-    parts = front_parts(board)
+    parts, own = front_parts(board), own_parts(board)
+    columns = (*own, *(part for part in parts if not part.is_own))
 
     def block(template: str, **context: object) -> str:
         return environment.get_template(template).render(**context)
 
     return {
-        "profile": block("profile.html.j2", table=front_table(board, parts, explored(models)), tints=TINTS),
+        "profile": block("profile.html.j2", table=front_table(board, columns, explored(models)), tints=TINTS),
         "leaders": block("leaders.html.j2", leaders=leaders(parts)),
         "findings": block("findings.html.j2", findings=shown_findings(parts)),
         "examples": block("examples.html.j2", parts=parts),

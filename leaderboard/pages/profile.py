@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
-from leaderboard.pages.addresses import index_anchor, model_page, permalink, result_page, row_anchor
+from leaderboard.pages.addresses import anchor_of, index_anchor, model_page, permalink, result_page, row_anchor
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.pages.markup import slug
 from leaderboard.pages.summaries import distances
@@ -19,7 +19,16 @@ from leaderboard.pages.useless_predictors import Named, baselines_of, best_usele
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.gates import best_baselines
 from leaderboard.ranking.index_tables import IndexTable
-from leaderboard.ranking.profiles import AnyRow, AnyTable, Profile, ProfileCell, ProfileColumn, entries_of, profile_of
+from leaderboard.ranking.profiles import (
+    AnyRow,
+    AnyTable,
+    Profile,
+    ProfileCell,
+    ProfileColumn,
+    entries_of,
+    profile_of,
+    profiles_of,
+)
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.revisions import model_rows
 from leaderboard.ranking.unranked import why_unranked
@@ -79,6 +88,12 @@ class Group(NamedTuple):
     """The columns of a benchmark."""
 
     pages: BenchmarkPages
+    heading: str
+    """Name of the benchmark; of own data theirs."""
+    key: str
+    """Name for scripts, which no other group has."""
+    is_own: bool
+    """True if only local runs are on its data."""
     page: str
     headings: tuple[Heading, ...]
 
@@ -94,6 +109,8 @@ class FrontRow(NamedTuple):
     """Cells of each group, in the order of its headings."""
     vouching: tuple[Provenance, ...]
     """How far its results in the table are vouched for."""
+    is_local: bool
+    """True if a result of it on the board is a local run."""
 
     @property
     def is_complete(self) -> bool:
@@ -117,18 +134,33 @@ class FrontTable:
     rows: tuple[FrontRow, ...]
     missing: tuple[Missing, ...]
 
+    @property
+    def is_mixed(self) -> bool:
+        """True if some models have local runs, and others none."""
+        return len({row.is_local for row in self.rows}) > 1
+
 
 def front_parts(board: Board) -> tuple[Part, ...]:
-    """Return the benchmarks with a language model, those with most models first."""
+    """Return the benchmarks with a language model: those with local runs, and then those with most models first."""
+    own = board.own_datasets
     profiles = [profile for name in board.benchmarks if (profile := profile_of(board, name)) is not None]
-    return tuple(sorted(map(Part, profiles), key=lambda part: (-len(part.models), part.pages.heading)))
+    parts = [Part(profile, is_own=profile.scope.data in own) for profile in profiles]
+    return tuple(sorted(parts, key=lambda part: (not part.is_local, -len(part.models), part.heading)))
+
+
+def own_parts(board: Board) -> tuple[Part, ...]:
+    """Return a part for each dataset that only local runs are on, by the first table of a language model on it."""
+    own = board.own_datasets
+    profiles = [profile for name in board.benchmarks for profile in profiles_of(board, name)]
+    first = {profile.scope.data: profile for profile in reversed(profiles) if profile.scope.data in own}
+    return tuple(Part(first[data], is_own=True) for data in sorted(first))
 
 
 def front_table(board: Board, parts: Sequence[Part], explored: frozenset[str] = frozenset()) -> FrontTable:
     """Return the table of the front page.
 
-    Models with a rank in most benchmarks come first, then by their rank in the first of these, in the second, and so
-    on: values of different measures are never added.
+    Models with local runs come first, then those with a rank in most benchmarks, then by their rank in the first of
+    these, in the second, and so on: values of different measures are never added.
 
     Args:
         board: All results.
@@ -152,10 +184,13 @@ def _missing(benchmark: str) -> Missing:
 
 def _rows(board: Board, parts: Sequence[Part], explored: frozenset[str]) -> tuple[FrontRow, ...]:
     asked: dict[str, set[str]] = {}
+    local: set[str] = set()
     for table in board.tables:
         for row in table.rows:
             if not row.entry.is_baseline:
                 asked.setdefault(row.entry.result.model.id, set()).add(table.signature.benchmark)
+                if row.entry.origin == "local":
+                    local.add(row.entry.result.model.id)
     rows = [
         FrontRow(
             model_id=model_id,
@@ -163,6 +198,7 @@ def _rows(board: Board, parts: Sequence[Part], explored: frozenset[str]) -> tupl
             ranks=tuple(part.rank(model_id, benchmarks) for part in parts),
             cells=tuple(part.cells(model_id, benchmarks, explored) for part in parts),
             vouching=tuple(dict.fromkeys(level for part in parts for level in part.vouching(model_id))),
+            is_local=model_id in local,
         )
         for model_id, benchmarks in sorted(asked.items())
         if any(model_id in part.models for part in parts)
@@ -174,17 +210,23 @@ def _order(row: FrontRow) -> tuple[object, ...]:
     ranks = [each.rank for each in row.ranks]
     n_values = sum(cell.metric is not None for group in row.cells for cell in group)
     places = tuple((each.rank is None, each.place) for each in row.ranks)
-    return -sum(rank is not None for rank in ranks), places, -n_values, row.model_id
+    return not row.is_local, -sum(rank is not None for rank in ranks), places, -n_values, row.model_id
 
 
 class Part:
     """A benchmark on the front page and the rows of its models: of the versions of a model only the newest."""
 
-    def __init__(self, profile: Profile) -> None:
-        """Choose the rows of a profile."""
-        self.profile = profile
+    def __init__(self, profile: Profile, *, is_own: bool) -> None:
+        """Choose the rows of a profile.
+
+        Args:
+            profile: What the benchmark says about all its models.
+            is_own: True if only local runs are on its data, whose name then stands for that of the benchmark.
+        """
+        self.profile, self.is_own = profile, is_own
         self.pages = load_pages(profile.benchmark)
-        self.page = f"benchmarks/{slug(profile.benchmark)}.html"
+        self.heading = " ".join(profile.scope.data) if is_own else self.pages.heading
+        self.page = f"benchmarks/{slug(profile.benchmark)}.html{f'#{anchor_of(profile.table)}' if is_own else ''}"
         rows = [cell.row for column in profile.columns for cell in column.cells.values() if cell.row is not None]
         found = {id(entry): entry for row in (*profile.table.rows, *rows) for entry in entries_of(row)}
         entries = [entry for entry in found.values() if not entry.is_baseline]
@@ -195,6 +237,11 @@ class Part:
         """Results of these versions."""
         below = frozenset(identity for identity, row in profile.rows.items() if row.is_below)
         self._tints = [_tints(column, newest, below) for column in profile.columns]
+
+    @property
+    def is_local(self) -> bool:
+        """True if one of these results is a local run."""
+        return any(entry.origin == "local" for entry in self.entries)
 
     @property
     def rows(self) -> tuple[AnyRow, ...]:
@@ -218,6 +265,7 @@ class Part:
     def group(self) -> Group:
         """Return the headings of the columns."""
         benchmark = load_benchmark(self.profile.benchmark)
+        key = "-".join([self.profile.benchmark, *(self.profile.scope.data if self.is_own else ())])
         headings = tuple(
             Heading(
                 column.headline.label,
@@ -225,12 +273,12 @@ class Part:
                 column.headline.unit,
                 _direction(column),
                 max((metric.drawn_maximum for metric in _metrics(column)), default=1.0),
-                f"about-{slug(self.profile.benchmark)}-{slug(column.headline.name)}",
+                f"about-{slug(key)}-{slug(column.headline.name)}",
                 best_useless_of(column, benchmark),
             )
             for column in self.profile.columns
         )
-        return Group(self.pages, self.page, headings)
+        return Group(self.pages, self.heading, key, self.is_own, self.page, headings)
 
     def rank(self, model_id: str, asked: set[str]) -> GroupRank:
         """Return the rank of a model.

@@ -264,9 +264,10 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
                 view=table,
                 root="../" * table.page.count("/"),
                 tables=tables,
+                shown=_shown(table, tables),
                 incomplete=_incomplete(view.board, table),
                 figures=view.figures.get(scope, ()) if first[scope] == id(table) else (),
-                bibtex=exported[table.files.bib],
+                exported=exported,
                 answers=answers,
             )
     described = portraits(view.board, (*view.indices, *view.sections))
@@ -295,6 +296,15 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     if len(language_models) < len(view.models):
         write(BASELINES, "useless.md.j2", groups=useless_predictors(view.board))
     return pages
+
+
+def _shown(table: AnyView, tables: Sequence[AnyView]) -> tuple[AnyView, ...]:
+    """Return the tables that a page shows: its own, and before that of a benchmark the first one of all own data."""
+    if not table.is_default:
+        return (table,)
+    first = {one.datasets: one for one in reversed(tables) if one.is_own}
+    own = tuple(one for one in tables if first.get(one.datasets) is one)
+    return own if table.is_own else (*own, table)
 
 
 def _write_lists(write: Callable[..., None], view: View) -> None:

@@ -70,7 +70,7 @@ def _leading(part: Part) -> Leaders:
     top = top_note([*map(display_name, first)])
     n_apart = sum(pair.separable for pair in pairs)
     sentences = [
-        f"On “{part.pages.heading}”, {top} (no other ranked model is separably better).",
+        f"On “{part.heading}”, {top} (no other ranked model is separably better).",
         f"{n_apart} of {len(pairs)} pairs can be told apart.",
     ]
     for label, best in part.best_by_skill.items():
@@ -83,7 +83,7 @@ def _below(parts: Sequence[Part]) -> Iterator[ShownFinding]:
     """Yield how many models do no better than a useless predictor, if any does not."""
     below = {part: [row for row in part.rows if row.is_below] for part in parts if len(part.rows) >= LEAST_MODELS}
     if any(below.values()):
-        counts = [f"{len(rows)} of {len(part.rows)} models on “{part.pages.heading}”" for part, rows in below.items()]
+        counts = [f"{len(rows)} of {len(part.rows)} models on “{part.heading}”" for part, rows in below.items()]
         entries = (entry for rows in below.values() for row in rows for entry in entries_of(row)[:1])
         text = f"Not separably better than a predictor that reads nothing: {', '.join(counts)}."
         yield _shown(Finding(text, tuple(entries)), list(below))
@@ -92,5 +92,5 @@ def _below(parts: Sequence[Part]) -> Iterator[ShownFinding]:
 def _shown(finding: Finding, parts: Sequence[Part]) -> ShownFinding:
     first = finding.entries[:_MOST_LINKS]
     links = tuple((display_name(entry.result.model.id), permalink(entry.result)) for entry in first)
-    pages = tuple((part.pages.heading, part.page) for part in parts)
+    pages = tuple((part.heading, part.page) for part in parts)
     return ShownFinding(finding.text, links, len(finding.entries) - len(first), pages)

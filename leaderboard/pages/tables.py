@@ -26,7 +26,7 @@ from leaderboard.ranking.boards import Board, ResultTable, table_title
 from leaderboard.ranking.bounds import Bounds, bounds_note, detectable_note, top_note
 from leaderboard.ranking.gates import solved_note
 from leaderboard.ranking.index_tables import IndexRow, IndexTable
-from leaderboard.ranking.profiles import AnyRow, AnyTable, entries_of, tables_of, tied_for_first
+from leaderboard.ranking.profiles import AnyRow, AnyTable, entries_of, scope_of, tables_of, tied_for_first
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric, Model
 
@@ -151,6 +151,8 @@ class TableView(Generic[TableT]):
     page: str
     is_default: bool
     """True if the page of the benchmark shows the table; False if the table has a page of its own."""
+    is_own: bool
+    """True if only local runs are on its dataset, so that no accepted result can stand in it."""
     all_columns: tuple[TableColumn, ...]
     """The columns of the page, followed by those that only files hold."""
     files: Files
@@ -423,21 +425,27 @@ def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPl
 
 def make_sections(board: Board) -> tuple[Section, ...]:
     """Return a view of each table of results, in the board's order."""
-    defaults = _defaults(board)
-    return tuple(_results_view(table, board.tables, is_default=id(table) in defaults) for table in board.tables)
+    defaults, own = _defaults(board), board.own_datasets
+    return tuple(
+        _results_view(table, board.tables, is_default=id(table) in defaults, is_own=scope_of(table).data in own)
+        for table in board.tables
+    )
 
 
 def index_views(board: Board) -> tuple[IndexView, ...]:
     """Return a view of each index table of a board."""
-    defaults, tables = _defaults(board), board.indices.tables
-    return tuple(_index_view(table, tables, is_default=id(table) in defaults) for table in tables)
+    defaults, tables, own = _defaults(board), board.indices.tables, board.own_datasets
+    return tuple(
+        _index_view(table, tables, is_default=id(table) in defaults, is_own=scope_of(table).data in own)
+        for table in tables
+    )
 
 
 def _defaults(board: Board) -> frozenset[int]:
     return frozenset(id(tables_of(board, benchmark)[0]) for benchmark in board.benchmarks)
 
 
-def _results_view(table: ResultTable, tables: Sequence[ResultTable], *, is_default: bool) -> Section:
+def _results_view(table: ResultTable, tables: Sequence[ResultTable], *, is_default: bool, is_own: bool) -> Section:
     signature = table.signature
     pages = load_pages(signature.benchmark)
     anchor = table_anchor(signature, table.signature_sha256)
@@ -464,16 +472,22 @@ def _results_view(table: ResultTable, tables: Sequence[ResultTable], *, is_defau
     return TableView(
         table=table,
         benchmark=signature.benchmark,
-        words=pages.config_words(signature.config, signature.prompt),
+        words=_words(table, pages.config_words(signature.config, signature.prompt), is_own=is_own),
         conditions=table_title(table, tables),
         anchor=anchor,
         page=_page(signature.benchmark, anchor, is_default=is_default),
         is_default=is_default,
+        is_own=is_own,
         all_columns=tuple(columns),
         files=Files(stem),
         comparisons=Files(f"{stem}-comparisons"),
         pictures=results_pictures(table, f"charts/{anchor}"),
     )
+
+
+def _words(table: AnyTable, words: str, *, is_own: bool) -> str:
+    """Return what distinguishes a table; own data by their name, since their config is called as that of others."""
+    return f"{' '.join(scope_of(table).data)}, {words}" if is_own else words
 
 
 def _first_named(columns: Sequence[Column], names: Sequence[str]) -> frozenset[str]:
@@ -483,17 +497,18 @@ def _first_named(columns: Sequence[Column], names: Sequence[str]) -> frozenset[s
     return frozenset(keys[: min(max(len({*named}), _FEWEST_HEADLINES), _MOST_HEADLINES)])
 
 
-def _index_view(table: IndexTable, tables: Sequence[IndexTable], *, is_default: bool) -> IndexView:
+def _index_view(table: IndexTable, tables: Sequence[IndexTable], *, is_default: bool, is_own: bool) -> IndexView:
     anchor = index_anchor(table)
     stem = f"files/{slug(table.benchmark)}-{anchor}"
     return TableView(
         table=table,
         benchmark=table.benchmark,
-        words=_TOGETHER,
+        words=_words(table, _TOGETHER, is_own=is_own),
         conditions=_index_conditions(table, tables),
         anchor=anchor,
         page=_page(table.benchmark, anchor, is_default=is_default),
         is_default=is_default,
+        is_own=is_own,
         all_columns=tuple(_index_columns(table)),
         files=Files(stem),
         comparisons=Files(f"{stem}-comparisons"),

@@ -108,6 +108,17 @@ class Board:
         """The names of the benchmarks, sorted."""
         return tuple(sorted({table.signature.benchmark for table in self.tables}))
 
+    @property
+    def own_datasets(self) -> frozenset[tuple[str, str]]:
+        """Name and version of each dataset without an accepted result, on a board that has accepted results."""
+        entries = [row.entry for table in self.tables for row in table.rows]
+        accepted = {_dataset(entry) for entry in entries if entry.origin == "accepted"}
+        return frozenset(map(_dataset, entries)) - accepted if accepted else frozenset()
+
+
+def _dataset(entry: Entry) -> tuple[str, str]:
+    return entry.result.signature.dataset, entry.result.signature.dataset_version
+
 
 _MOST_NAMED = 3
 

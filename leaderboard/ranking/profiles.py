@@ -28,6 +28,11 @@ class Scope(NamedTuple):
     protocol: str
 
     @property
+    def data(self) -> tuple[str, str]:
+        """The name and version of the dataset."""
+        return self.dataset, self.dataset_version
+
+    @property
     def is_retired(self) -> bool:
         """True if a later version of the dataset mends a flaw of this one."""
         return f"{self.dataset}@{self.dataset_version}" in load_benchmark(self.benchmark).retired
@@ -45,10 +50,12 @@ def tables_of(board: Board, benchmark: str) -> tuple[AnyTable, ...]:
     """Return the tables of a benchmark; the first one is what its page shows.
 
     Tables with most models come first, counted over all configs of their scope, and those of retired versions last.
+    Data that only local runs are on come after those of accepted results: pages show them besides.
     Within a scope the index comes before single configs, then the configs that rank, under the default prompt.
     """
     tables: list[AnyTable] = [*board.indices.tables, *board.tables]
     of_benchmark = [table for table in tables if scope_of(table).benchmark == benchmark]
+    own = board.own_datasets
     models: dict[Scope, set[str]] = {}
     for table in of_benchmark:
         entries = (entry for row in table.rows for entry in entries_of(row))
@@ -60,7 +67,7 @@ def tables_of(board: Board, benchmark: str) -> tuple[AnyTable, ...]:
         n_models = len(models[scope])
         version = tuple(-int(part) for part in scope.dataset_version.split("."))
         prompt = _default_prompt_order(table)
-        by_scope = (n_models == 0, scope.is_retired, -n_models, version, min(prompt, 1), scope)
+        by_scope = (n_models == 0, scope.is_retired, scope.data in own, -n_models, version, min(prompt, 1), scope)
         if isinstance(table, IndexTable):
             return *by_scope, 0, -len(table.rows), 0, "", 0
         return *by_scope, 1, not table.is_whole, table.primary is None, table.signature.config, prompt

@@ -111,7 +111,8 @@
     }
   }
 
-  // A table with columns that are folded and useless predictors in a band, of which a page has one.
+  // A table with columns that are folded and useless predictors in a band. A page has one, and those of own data besides,
+  // which all keep to the same choices.
   function open(board) {
     const asked = new URLSearchParams(location.search);
     const table = board.querySelector("table");
