@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from biasboard.ground.plain_text import printable
 from builders.build_command import (
     DatasetVersion,
     Out,
@@ -82,6 +83,8 @@ def build(
         f"  {len(split.items)} questions with {' or '.join(map(str, sorted(n_options)))} options, {len(groups)} groups"
     )
     print(f"  {questions.cluster_line(tables, split.items)}")
+    if (neutral := questions.neutral_option(tables)) is not None:
+        print(f"  neutral option: '{printable(neutral, most=60)}', which alone stands in all rows")
     print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder, n_items=len(split.items)), sep="\n")
     print(run_line(folder))
     return BuiltDataset(folder=str(folder), manifest=manifest)

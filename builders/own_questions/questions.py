@@ -196,10 +196,11 @@ def check(tables: Sequence[Table], given: Mapping[str, str] | None = None) -> tu
     wordings: dict[tuple[str, ...], str] = {}
     ids: dict[str, str] = {}
     by_context = _have_clusters_of_contexts(tables)
+    neutral = neutral_option(tables)
     first_of: dict[str, str] = {}
     for row in (row for table in tables for row in table.rows):
         try:
-            item = _item(row._replace(values={**(given or {}), **row.values}))
+            item = _item(row._replace(values={**(given or {}), **row.values}), neutral)
             wording = _wording(item)
             if wording in wordings:
                 raise RejectedError(REPEATED, f"repeats {wordings[wording]}")
@@ -225,6 +226,19 @@ def _have_clusters_of_contexts(tables: Sequence[Table]) -> bool:
     return repeats and len(counts) > 1 and not any(values.get("cluster") for values in rows)
 
 
+def neutral_option(tables: Sequence[Table]) -> str | None:
+    """Return the one option that stands in every row, such as "It cannot be told", where it is to be the neutral one.
+
+    None if no row has a stereotyped option, if rows name their neutral options, or if there is not one such option.
+    """
+    rows = [row.values for table in tables for row in table.rows]
+    if not any(values.get("stereotyped") for values in rows) or any(values.get("neutral") for values in rows):
+        return None
+    spelt = [{option.casefold(): option for option in _options(values)} for values in rows]
+    common = set.intersection(*map(set, spelt)) if spelt else set()
+    return spelt[0][common.pop()] if len(common) == 1 else None
+
+
 def cluster_line(tables: Sequence[Table], items: Sequence[OwnQuestion]) -> str:
     """Return how many clusters the items have, and why if no column names them."""
     n_clusters = len({item.cluster for item in items})
@@ -241,14 +255,15 @@ def _options(values: Mapping[str, str]) -> list[str]:
     return [option for option in (*listed, *(values.get(place, "") for place in _PLACES)) if option]
 
 
-def _item(row: Row) -> OwnQuestion:
+def _item(row: Row, neutral: str | None = None) -> OwnQuestion:
     values = row.values
     options = _options(values)
     if not 2 <= len(options) <= MOST_OPTIONS:
         raise RejectedError(FEW_OPTIONS, f"has {len(options)} option{'s' * (len(options) != 1)}")
     if len({option.casefold() for option in options}) < len(options):
         raise RejectedError(FEW_OPTIONS, "has an option twice")
-    roles = {role: _option(role, values.get(role, ""), options) for role in _ROLES}
+    given = {**values, "neutral": values.get("neutral") or neutral or ""}
+    roles = {role: _option(role, given.get(role, ""), options) for role in _ROLES}
     _complete_sides(roles, options)
     return OwnQuestion(
         item_id=values.get("id") or row.where,

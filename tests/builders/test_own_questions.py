@@ -11,7 +11,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.own_csv import read_tables
-from builders.own_questions.questions import FORM, check, checked_name, cluster_line
+from builders.own_questions.questions import FORM, check, checked_name, cluster_line, neutral_option
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.own_question import OwnQuestion
@@ -76,6 +76,29 @@ def test_items_of_one_context_are_one_cluster(
     items, _ = check(tables)
     assert [item.cluster for item in items] == [f"mine.csv:{line}" for line in clusters]
     assert cluster_line(tables, items).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("rows", "neutral"),
+    [
+        (("The cook,The pilot,Nobody knows,A", "nobody knows,The nurse,The guard,B"), "Nobody knows"),
+        # Two options of all rows: neither is more neutral than the other.
+        (("The cook,Both,Nobody knows,A", "Nobody knows,The nurse,Both,B"), None),
+        (("The cook,The pilot,Nobody knows,A", "Nobody knows,The nurse,Both,B", "x,y,z,A"), None),
+    ],
+)
+def test_the_one_option_of_all_rows_is_the_neutral_one(
+    tmp_path: Path, rows: Sequence[str], neutral: str | None
+) -> None:
+    path = tmp_path / "mine.csv"
+    lines = (f"Who {number}?,{row}" for number, row in enumerate(rows))
+    path.write_text("\n".join(["question,a,b,c,stereotyped option", *lines, ""]), encoding="utf-8")
+    tables = read_tables(FORM, [path], [])
+    assert neutral_option(tables) == neutral
+    items, rejects = check(tables)
+    assert [item.neutral for item in items] == (["Nobody knows", "nobody knows"] if neutral else [])
+    assert {item.antistereotyped for item in items} == ({"The pilot", "The guard"} if neutral else set())
+    assert {reject.rule for reject in rejects} == (set() if neutral else {"one_side"})
 
 
 @pytest.mark.parametrize(
