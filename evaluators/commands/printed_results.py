@@ -107,7 +107,7 @@ def _print_lines(metrics: Sequence[Metric], n_scored: int) -> None:
     width = max((len(metric.name) for metric in known), default=0)
     for metric in known:
         value, interval = value_and_interval(metric)
-        between = f"[{interval}]" if interval else "(no interval)"
+        between = interval or "(no interval)"
         ideal = "" if metric.ideal is None else f"  ideal {metric.ideal:g}"
         items = f"  of {metric.n} items" if metric.unit == "items" and metric.n != n_scored else ""
         print(f"  {metric.name:<{width}}  {value:>7}  {between}{ideal}{items}")

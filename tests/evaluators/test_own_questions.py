@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -189,7 +190,7 @@ def test_the_terminal_says_how_many_items_a_measure_counts_if_not_all(
     found = measured([record(PRO, answer=answer, cluster=str(answer)) for answer in ("pro", "anti", None)])
     _print_lines([found["accuracy", None], found["stereotype_rate", None]], 3)
     accuracy, stereotype_rate = capsys.readouterr().out.splitlines()
-    assert accuracy.endswith("ideal 1  of 2 items")
+    assert re.search(r" 0\.5000  \[0\.\d{4}, \d\.\d{4}\]  ideal 1  of 2 items$", accuracy)
     assert stereotype_rate.endswith("ideal 0.5")
     _print_table(examples.result(), [replace(found["accuracy", None], name="a_name_longer_than_" * 3)])
     assert "…" not in capsys.readouterr().out
