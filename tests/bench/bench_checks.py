@@ -17,7 +17,7 @@ import pytest
 from builders.synthbias.checks import GENERATED, Duplicates, Sentence, first_finding
 from builders.synthbias.embedded import occupation_pairs
 from builders.synthbias.frames import open_frames, settled_frames
-from builders.synthbias.lint import lint
+from builders.synthbias.lint_report import lint
 
 ROUNDS = 3
 N_CANDIDATES = 20_000
@@ -73,5 +73,5 @@ def bench_lint(shared_data: Path) -> None:
     """The published file, from its bytes to the report."""
     path = shared_data / "synthbias" / "synthbias_data.csv"
     start = time.process_time()
-    report = lint([path], headings={})
+    report = lint([path])
     print(f"\nlint: {report.n_sentences:,} rows in {time.process_time() - start:.1f} s of CPU", end="")
