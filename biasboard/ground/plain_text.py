@@ -127,13 +127,19 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
+_JOINERS = "\u200c\u200d"
+
+
 def invisible_sign(text: str) -> str | None:
     r"""Return the first control character, sign of writing direction or lone surrogate of a text; None if it has none.
 
-    >>> invisible_sign("a\u202eb"), invisible_sign("Größe")
-    ('\u202e', None)
+    The two joiners are none of these: words of Persian, Hindi and other languages are spelt with them.
+
+    >>> invisible_sign("a\u202eb"), invisible_sign("Größe"), invisible_sign("\u0646\u0645\u06cc\u200c\u062f")
+    ('\u202e', None, None)
     """
-    return next((sign for sign in text if unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp", "Cs")), None)
+    hidden = (sign for sign in text if unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp", "Cs"))
+    return next((sign for sign in hidden if sign not in _JOINERS), None)
 
 
 def visible(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.plain_text import listed, printable
+from biasboard.ground.plain_text import invisible_sign, listed, printable
 from builders.dataset.csv_records import CsvRecord, fault_of, records_of, wrong_bytes_of
 from builders.dataset.inputs import read_file
 from builders.dataset.licences import OPEN_LICENCES, UNKNOWN
@@ -131,7 +131,7 @@ def read_inputs(paths: Sequence[Path], what: str) -> Iterator[tuple[Path, bytes]
 def plain_values(values: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
     """Return the values of a row with single spaces, and their fault if they hold a sign that nobody sees."""
     plain = {column: " ".join(value.split()) for column, value in values.items()}
-    sign = next((sign for sign in "".join(plain.values()) if not sign.isprintable()), None)
+    sign = invisible_sign("".join(plain.values()))
     return plain, None if sign is None else f"has the invisible sign U+{ord(sign):04X}; remove it"
 
 

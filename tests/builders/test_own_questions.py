@@ -78,6 +78,15 @@ def test_items_of_one_context_are_one_cluster(
     assert cluster_line(tables, items).startswith(told)
 
 
+def test_joiners_that_a_language_is_spelt_with_are_kept(tmp_path: Path) -> None:
+    word = "\u0646\u0645\u06cc\u200c\u062f\u0627\u0646\u0645"  # "I do not know" in Persian.
+    path = tmp_path / "mine.csv"
+    path.write_text(f"question,a,b,answer\nWho?,{word},x,A\nWho else?,{word}\u200b,x,A\n", encoding="utf-8")
+    items, rejects = check(read_tables(FORM, [path], []))
+    assert [item.answer for item in items] == [word]
+    assert [reject.reason for reject in rejects] == ["has the invisible sign U+200B; remove it"]
+
+
 @pytest.mark.parametrize(
     ("rows", "neutral"),
     [
