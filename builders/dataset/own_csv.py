@@ -174,7 +174,10 @@ def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]])
 
 
 def _separator(text: str) -> tuple[str, bool]:
-    """Return the separator, and whether a first line names it: that one, or the one most frequent in the header."""
+    """Return the separator, and whether a first line names it: that one, or the one most frequent in the header.
+
+    ``csv.Sniffer`` also looks at the values, in which a sentence has more commas than there are columns.
+    """
     named = _EXCEL_SEPARATOR.match(text)
     if named is not None:
         return named[1], True
@@ -189,7 +192,7 @@ def _headings(form: Form, heads: Sequence[str], mapped: Sequence[tuple[str, str]
         DataError: a column is missing, or two have the heading of one that is needed.
     """
     by_key = {_key(head): head for head in reversed(heads) if head}
-    loosely = {_spelling(head): head for head in reversed(heads) if head}
+    loosely = {letters_of(head): head for head in reversed(heads) if head}
     found = {}
     for column, spellings in form.columns.items():
         named = (by_key.get(_key(heading)) for name, heading in mapped if name == column)
@@ -253,5 +256,6 @@ def _key(heading: str) -> str:
     return " ".join(heading.casefold().split())
 
 
-def _spelling(heading: str) -> str:
-    return "".join(sign for sign in heading.casefold() if sign.isalnum())
+def letters_of(text: str) -> str:
+    """Return a heading or another name without what people spell in different ways: case, spaces and signs."""
+    return "".join(sign for sign in text.casefold() if sign.isalnum())

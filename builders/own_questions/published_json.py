@@ -24,7 +24,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import printable
 from biasboard.ground.strict_json import JsonValue, loads
 from builders.dataset.output import Rule
-from builders.dataset.own_csv import Row, Table, plain_values, read_inputs
+from builders.dataset.own_csv import Row, Table, letters_of, plain_values, read_inputs
 from schemas.documents.dataset import Reject
 
 UNLIKE_PUBLISHED = Rule(name="unlike_published", description="has the fields and values of the published file")
@@ -176,7 +176,7 @@ def _bbq_values(where: str, entry: JsonValue) -> dict[str, str]:
         option: (_text(entry, "answer_info", name, 0), _text(entry, "answer_info", name, 1))
         for name, option in zip(_OPTIONS, options, strict=True)
     }
-    unknown = [option for option, (_, group) in people.items() if _key(group) == "unknown"]
+    unknown = [option for option, (_, group) in people.items() if letters_of(group) == "unknown"]
     if len(unknown) != 1 or len(people) != len(options):
         _unlike(f"has {len(unknown)} unknown options among {len(people)} different ones, not 1 among {len(options)}")
     label = _field(entry, int, "label")
@@ -241,12 +241,8 @@ def _target(people: Mapping[str, tuple[str, str]], groups: Mapping[str, str], *,
     raise RejectedError(NO_TARGET, f"neither {told} is one of the stereotyped groups, {names}")
 
 
-def _key(text: str) -> str:
-    return "".join(sign for sign in text.casefold() if sign.isalnum())
-
-
 def _group_key(group: str) -> str:
-    return _SPELLINGS.get(_key(group), _key(group))
+    return _SPELLINGS.get(letters_of(group), letters_of(group))
 
 
 def _stereoset_values(where: str, entry: JsonValue) -> dict[str, str]:
