@@ -5,7 +5,8 @@ A description names metrics and words; it holds no value and draws nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from statistics import mean
 from typing import NamedTuple, TypeAlias
 
 
@@ -108,4 +109,26 @@ class Clouds(NamedTuple):
     config: str | None = None
 
 
-Figure: TypeAlias = HeatMap | Matrix | Strips | Curves | Lorenz | Clouds
+class Ordering(NamedTuple):
+    """A way to order the models: by one value, or by several that are put together."""
+
+    label: str
+    parts: tuple[Shown, ...]
+    together: Callable[[Sequence[float]], float | str] = mean
+    """Function that returns one value for those of the parts, or the reason why there is none."""
+
+
+class BumpChart(NamedTuple):
+    """A column for each way to order the models, and a line for each model from place to place."""
+
+    name: str
+    caption: str
+    subject: str
+    """What the columns are, as in "ordered by evenness with other weights"."""
+    orderings: tuple[Ordering, ...]
+    """Columns from the left; the first is the one that the others are compared with."""
+    ideal: float = 1.0
+    """Best value in all columns."""
+
+
+Figure: TypeAlias = BumpChart | HeatMap | Matrix | Strips | Curves | Lorenz | Clouds

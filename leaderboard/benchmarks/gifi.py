@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import geometric_mean, mean
 
-from leaderboard.benchmark_figures import HeatMap, Matrix, Shown, Strips
+from leaderboard.benchmark_figures import BumpChart, HeatMap, Matrix, Ordering, Shown, Strips
 from leaderboard.benchmark_pages import (
     BenchmarkPages,
     Column,
@@ -129,6 +130,39 @@ _STAGES = Strips(
         "Roles": (Shown("SA", "sa"), Shown("OF", "of")),
         "Performance": (Shown("PE", "pe"),),
     },
+)
+_PARTS = tuple(part for stage in _STAGES.panels.values() for part in stage)
+
+
+def _at_gamma(gamma: str) -> Ordering:
+    parts = (Shown("CF", "cf", {"gamma": gamma}) if part.metric == "cf" else part for part in _PARTS)
+    return Ordering(f"CF at gamma\N{NO-BREAK SPACE}{float(gamma)}", tuple(parts))
+
+
+def _mean_of_stages(values: Sequence[float]) -> float:
+    rest = iter(values)
+    return mean(mean(next(rest) for _ in stage) for stage in _STAGES.panels.values())
+
+
+def _geometric_mean(values: Sequence[float]) -> float | str:
+    return geometric_mean(values) if min(values) > 0 else "no geometric mean, since a part is not above 0"
+
+
+_ORDER = BumpChart(
+    name="order",
+    caption="How much the order depends on choices: the index as it is, the mean of its seven parts with CF at the "
+    "threshold gamma 0.3; with CF at another threshold; with the same weight for each of the four stages, of which the "
+    "second has three parts and the third two; with a geometric mean of the seven parts; and by the lowest of them. "
+    "Models are ordered by the values alone, however wide their intervals: ranks are in the table.",
+    subject="ordered by the index and by other thresholds, weights and means of its parts",
+    orderings=(
+        Ordering("Index", (Shown("index", "index"),)),
+        _at_gamma("0.20"),
+        _at_gamma("0.40"),
+        Ordering("Four stages alike", _PARTS, _mean_of_stages),
+        Ordering("Geometric mean", _PARTS, _geometric_mean),
+        Ordering("Lowest part", _PARTS, min),
+    ),
 )
 _RARE = 0.05
 """Largest share of answers that a finding calls rare."""
@@ -305,7 +339,7 @@ PAGES = BenchmarkPages(
             },
         ),
     ),
-    figures=(_RECOGNITION, _REPLACED, _STAGES),
+    figures=(_RECOGNITION, _REPLACED, _STAGES, _ORDER),
     papers=(
         Paper(
             key="shan2025gifi",

@@ -27,7 +27,7 @@
 * What is new: *news*, a page and a feed.
 * Files: *exports* (the rows of any table as CSV and Parquet) of *table_files* (which tables the site offers),
   *latex* (the same tables for papers and as Markdown), *citations* (BibTeX).
-* Drawing: *drawing* (what all charts are made of), *plots*, *curves*, *clouds*, *grids*, *strips*.
+* Drawing: *drawing* (what all charts are made of), *plots*, *curves*, *clouds*, *grids*, *strips*, *bumps*.
 * Text: *markup* (numbers, intervals, escaped text), *addresses*.
 
 *serving* shows the built site on this machine.

@@ -84,6 +84,8 @@ class Chart(NamedTuple):
     """Text of the SVG file. It is dark where its address ends in ``#only-dark``, and light everywhere else."""
     alt: str
     """Description of the chart for readers who cannot see it."""
+    note: str = ""
+    """Sentences for its caption that depend on the values, such as which rows are left out."""
 
 
 class Panel(NamedTuple):
@@ -96,9 +98,9 @@ class Panel(NamedTuple):
     """Values of each row, in the order of the names; None, or one without a value, leaves a gap."""
 
 
-def draw(spec: Mapping[str, JsonValue], alt: str) -> Chart:
+def draw(spec: Mapping[str, JsonValue], alt: str, note: str = "") -> Chart:
     """Draw a Vega-Lite specification in both colour schemes; its colours are among those of this file."""
-    return Chart(svg=_in_both_schemes(_svg(spec)), alt=alt)
+    return Chart(svg=_in_both_schemes(_svg(spec)), alt=alt, note=note)
 
 
 def numbers(

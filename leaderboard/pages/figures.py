@@ -8,9 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leaderboard.benchmark_figures import Clouds, Curves, Figure, HeatMap, Lorenz, Matrix, Shown, Strips
+from leaderboard.benchmark_figures import (
+    BumpChart,
+    Clouds,
+    Curves,
+    Figure,
+    HeatMap,
+    Lorenz,
+    Matrix,
+    Ordering,
+    Shown,
+    Strips,
+)
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
+from leaderboard.pages.bumps import Order, bump_chart
 from leaderboard.pages.clouds import Cloud, Spot, chosen, multiples
 from leaderboard.pages.curves import curves
 from leaderboard.pages.drawing import Chart, Panel
@@ -30,6 +42,8 @@ class Subject(NamedTuple):
 
     label: str
     is_baseline: bool
+    is_below: bool
+    """True if it is not shown to achieve more than every baseline, so that nothing it does alike says much."""
     indices: Mapping[str, Metric]
     entries: tuple[Entry, ...]
 
@@ -69,7 +83,7 @@ def figures_of_result(entry: Entry, stem: str) -> tuple[Picture, ...]:
     signature = entry.result.signature
     described = [figure for figure in load_pages(signature.benchmark).figures if isinstance(figure, Matrix)]
     of_config = [figure for figure in described if figure.config in (None, signature.config)]
-    subject = Subject(display_name(entry.result.model.id), entry.is_baseline, {}, (entry,))
+    subject = Subject(display_name(entry.result.model.id), entry.is_baseline, False, {}, (entry,))
     return tuple(_pictures(of_config, [subject], stem))
 
 
@@ -77,10 +91,13 @@ def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
     """Return the models and baselines of some tables, in the order of the first table that has them."""
     entries: dict[str, list[Entry]] = {}
     indices: dict[str, dict[str, Metric]] = {}
+    below: set[str] = set()
     for table in tables:
         for row in table.rows:
             identity = entries_of(row)[0].result.model.identity_sha256
             entries.setdefault(identity, []).extend(entries_of(row))
+            if row.is_below:
+                below.add(identity)
             if isinstance(row, IndexRow):
                 of_row = {index.metric.name: index.metric for index in row.indices}
                 indices[identity] = of_row | indices.get(identity, {})
@@ -88,6 +105,7 @@ def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
         Subject(
             label=display_name(found[0].result.model.id),
             is_baseline=found[0].is_baseline,
+            is_below=identity in below,
             indices=indices.get(identity, {}),
             entries=tuple(found),
         )
@@ -105,6 +123,8 @@ def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str)
 
 def _chart(figure: Figure, models: Sequence[Subject]) -> Chart | None:
     match figure:
+        case BumpChart():
+            return _bump_chart(figure, models)
         case HeatMap():
             return _heat_map(figure, models)
         case Matrix():
@@ -253,6 +273,30 @@ def _cloud(figure: Clouds, model: Subject) -> Cloud:
         is_separable = bool(leads) and (min(leads) > 0 or max(leads) < 0)
         spots.append(Spot(x, figure.y(value, metric.value), is_separable))
     return Cloud(model.label, tuple(spots))
+
+
+def _bump_chart(figure: BumpChart, models: Sequence[Subject]) -> Chart | None:
+    asked = [model for model in models if any(map(model.metric, figure.orderings[0].parts))]
+    return bump_chart(
+        [model.label for model in asked],
+        [
+            Order(ordering.label, [_ordered_by(ordering, model) for model in asked], figure.ideal)
+            for ordering in figure.orderings
+        ],
+        subject=figure.subject,
+    )
+
+
+def _ordered_by(ordering: Ordering, model: Subject) -> float | str:
+    if model.is_below:
+        return "below the line of the table"
+    values = []
+    for shown in ordering.parts:
+        metric = model.metric(shown)
+        if metric is None or metric.value is None:
+            return f"no {shown.label}"
+        values.append(metric.value)
+    return ordering.together(values)
 
 
 def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:

@@ -37,11 +37,11 @@ def make_picture(chart: Chart, stem: str, caption: str) -> Picture:
     Args:
         chart: Chart to place.
         stem: Path of the drawing without the ending.
-        caption: Caption below the chart.
+        caption: Caption below the chart, which the note of the chart follows.
     """
     size = re.search(r'width="(\d+)" height="(\d+)"', chart.svg)
     width, height = (int(size[1]), int(size[2])) if size else (0, 0)
-    return Picture(chart, f"{stem}.svg", caption, width, height)
+    return Picture(chart, f"{stem}.svg", f"{caption} {chart.note}".strip(), width, height)
 
 
 _MARKS = "Filled circles are models, hollow diamonds are useless predictors, and lines are 95 % intervals."

@@ -126,6 +126,25 @@ def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board)
     assert [float(x) / 96 for x in dots] == pytest.approx(values, abs=0.001)
 
 
+@pytest.mark.slow
+def test_a_bump_chart_orders_the_models_that_pass_by_each_value(tmp_path: Path) -> None:
+    for name, skill in (("high", 0.97), ("middle", 0.9), ("low", 0.8), ("below", 0.0)):
+        write_gifi_model(tmp_path, f"lab/{name}", skill, n_templates=8)
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    (picture,) = (one for one in pictures_of(board) if one.path.endswith("order.svg"))
+    (table,) = board.indices.tables
+    passing = [row for row in table.rows if not row.is_below]
+    passing.sort(key=lambda row: -(row.primary.value or 0.0))
+    assert len(passing) == 3
+    drawn = lines(picture.chart.svg)[-3:]
+    for row, (name, index, *_) in zip(passing, drawn, strict=True):
+        assert (name, index) == (row.model.id.removeprefix("lab/"), f"{row.primary.value:.3f}")
+    lowest = {row.model.id.removeprefix("lab/"): min(part.value or 0.0 for part in row.parts) for row in passing}
+    by_lowest = sorted(lowest, key=lambda name: -lowest[name])
+    assert [of_row[-2:] for of_row in drawn] == [[f"{lowest[name]:.3f}", name] for name in by_lowest]
+    assert picture.caption.endswith("Left out: below (below the line of the table).")
+
+
 def test_a_benchmark_without_results_or_figures_has_none(board: Board) -> None:
     assert {scope.benchmark for scope in figures_of(board)} == {"gifi"}
     assert figures_of(assemble(())) == {}

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from leaderboard.pages import drawing, plots
+from leaderboard.pages.bumps import Order, bump_chart
 from leaderboard.pages.curves import curves, named_rows
 from leaderboard.pages.drawing import Panel
 from leaderboard.pages.grids import Cell, grid
@@ -103,6 +104,12 @@ def some_lorenz_curves() -> drawing.Chart:
     return curves(NAMES, panels, x_title="Classes", alt="Curves.", even=[0.0, 0.5, 1.0], decisive=1)
 
 
+def a_bump_chart() -> drawing.Chart | None:
+    titles = ("Index", "Geometric mean", "Four stages alike")
+    orders = [Order(title, [metric.value or 0.0 for metric in values(50, title)]) for title in titles]
+    return bump_chart(NAMES, orders, subject="")
+
+
 def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
     points = [
         plots.ScatterPoint(name, a_metric(x), a_metric(y), name == "uniform")
@@ -118,7 +125,15 @@ def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
 
 @pytest.mark.parametrize(
     ("draw", "n_named"),
-    [(a_scatter, 25), (dots, 50), (a_grid, 50), (some_strips, 50), (some_curves, 16), (some_lorenz_curves, 16)],
+    [
+        (a_scatter, 25),
+        (dots, 50),
+        (a_grid, 50),
+        (some_strips, 50),
+        (some_curves, 16),
+        (some_lorenz_curves, 16),
+        (a_bump_chart, 100),
+    ],
 )
 def test_no_two_labels_of_fifty_models_overlap(
     draw: Callable[[], drawing.Chart | None], n_named: int, browser: Browser, tmp_path: Path
