@@ -118,6 +118,11 @@ class GenerateRequest:
     json_schema: str | None = None
     """JSON Schema that the text should satisfy; None for any text. A backend that cannot hold a model to it asks
     without, and says so in its settings."""
+    with_logprob: bool = False
+    """True to ask for the log-probability of the text too; a backend that cannot give it leaves it out."""
+    asks_confidence: bool = False
+    """True if the prompt asks to state a confidence in percent, so that baselines state theirs. It is not hashed: the
+    prompt says so."""
     facts: Mapping[str, str] = field(default_factory=dict)
     adapter: str | None = None
 
@@ -136,6 +141,8 @@ class GenerateRequest:
         }
         if self.json_schema is not None:
             value["json_schema"] = self.json_schema
+        if self.with_logprob:
+            value["with_logprob"] = True
         return strict_json.sha256(value)
 
     @property
@@ -176,6 +183,9 @@ class Response:
     """Reason why a generation ended: ``stop``, ``length`` if it was cut off, ``content_filter``."""
     error: str | None = None
     """Reason why there is no answer; None if there is one."""
+    text_logprob: float | None = None
+    """Log-probability of the generated text at temperature 1: the sum over its ``n_completion_tokens`` tokens, the end
+    token among them; None if it was not asked for or is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,7 @@ class _Line:
     n_prompt_tokens: Annotated[int, Field(ge=0)] | None = None
     n_completion_tokens: Annotated[int, Field(ge=0)] | None = None
     error: str | None = None
+    text_logprob: float | None = None
 
 
 @dataclass(frozen=True)
@@ -220,5 +221,6 @@ def _read_line(line: _Line, where: str) -> tuple[str, Response]:
         n_completion_tokens=line.n_completion_tokens,
         finish_reason=line.finish_reason,
         error=line.error,
+        text_logprob=line.text_logprob,
     )
     return key, response

@@ -46,6 +46,7 @@ _ANSWERED: dict[str, pa.DataType] = {
     "n_completion_tokens": pa.int64(),
     "finish_reason": pa.string(),
     "error": pa.string(),
+    "text_logprob": pa.float64(),
 }
 _SCHEMA = pa.schema(
     [

@@ -49,6 +49,9 @@ class Exchange(Document):
     n_completion_tokens: Count | None
     status: ExchangeStatus
     error: Text | None
+    text_logprob: LogProbability | None = None
+    """Log-probability of the generated text at temperature 1, the end token included if there is one: the sum over its
+    tokens; None for choices, if it was not asked for or not returned, and in older files, which lack the column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,8 @@ class Reading(Document):
     probabilities: tuple[Share, ...]
     """Probability of each outcome, or its share of the parsed answers, summing to 1; empty if there are no outcomes."""
     answers: tuple[str, ...]
-    """Answer parsed from the text of each exchange; empty if the task reads probabilities instead."""
+    """Answer parsed from the text of each exchange, "" for a sampled one that could not be parsed; empty if the task
+    reads probabilities instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -230,29 +230,40 @@ def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
         if schema.names.count(field.name) > 1:
             raise DataError(f"{path}: column {field.name} stands twice; keep one")
         stored = schema.field(field.name).type
-        if not _fits(stored, field.type):
+        if not _fits(stored, field.type, _added_fields(row_type, field.name)):
             raise DataError(
                 f"{path}: column {field.name} is of type {stored}, not {field.type}; "
                 "write it with schemas.files.row_files"
             )
 
 
-def _fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return True if a type is the wanted one, apart from a field of a list of structs that never is null and might."""
-    # Files from before a field could be null stay readable.
-    if stored == wanted or not (pa.types.is_list(wanted) and pa.types.is_struct(wanted.value_type)):
+def _fits(stored: pa.DataType, wanted: pa.DataType, added: frozenset[str]) -> bool:
+    """Return True if a type is the wanted one, apart from some fields of a list of structs.
+
+    A field may never be null where the wanted one might, or be missing if it is among those that were added later.
+    """
+    # Files from before a field could be null, or was there, stay readable.
+    if stored == wanted or not all(
+        pa.types.is_list(kind) and pa.types.is_struct(kind.value_type) for kind in (stored, wanted)
+    ):
         return bool(stored == wanted)
+    of_stored = {field.name: field for field in stored.value_type}
     lenient = [
-        field.with_nullable(False) if _is_never_null(stored, field.name) else field for field in wanted.value_type
+        field.with_nullable(field.nullable and of_stored.get(field.name, field).nullable)
+        for field in wanted.value_type
+        if field.name in of_stored or field.name not in added
     ]
     return bool(stored == pa.list_(wanted.value_field.with_type(pa.struct(lenient))))
 
 
-def _is_never_null(stored: pa.DataType, name: str) -> bool:
-    if not (pa.types.is_list(stored) and pa.types.is_struct(stored.value_type)):
-        return False
-    index = stored.value_type.get_field_index(name)
-    return index >= 0 and not stored.value_type.field(index).nullable
+def _added_fields(row_type: type, name: str) -> frozenset[str]:
+    """Return the fields of the structs in a column of lists that have a default, since older files lack them."""
+    (document_type, *_) = *get_args(get_type_hints(row_type)[name]), None
+    if not (isinstance(document_type, type) and dataclasses.is_dataclass(document_type)):
+        return frozenset()
+    return frozenset(
+        field.name for field in dataclasses.fields(document_type) if field.default is not dataclasses.MISSING
+    )
 
 
 def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_type: type) -> pa.Table:

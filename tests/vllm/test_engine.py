@@ -129,12 +129,16 @@ def test_a_context_as_long_as_the_model_is_scored(engine: VllmBackend, tokenizer
 
 def test_greedy_text_equals_plain_decoding(engine: VllmBackend, network: Any, tokenizer: Any) -> None:
     ids = tokenizer(PROMPT)["input_ids"]
+    logprob = 0.0
     with torch.no_grad():
         while len(ids) < len(tokenizer(PROMPT)["input_ids"]) + 8:
-            ids = [*ids, int(network(torch.tensor([ids])).logits[0, -1].argmax())]
+            logprobs = torch.log_softmax(network(torch.tensor([ids])).logits[0, -1], dim=-1)
+            logprob += float(logprobs.max())
+            ids = [*ids, int(logprobs.argmax())]
     text = tokenizer.decode(ids)[len(tokenizer.decode(tokenizer(PROMPT)["input_ids"])) :]
-    (answer,) = all_answers_of(engine, [GenerateRequest(prompt=PROMPT, max_tokens=8)])
+    (answer,) = all_answers_of(engine, [GenerateRequest(prompt=PROMPT, max_tokens=8, with_logprob=True)])
     assert (answer.text, answer.n_completion_tokens, answer.finish_reason) == (text, 8, "length")
+    assert answer.text_logprob == pytest.approx(logprob, abs=8 * TOLERANCE)
     middle = text[len(text) // 2 :][:4]
     (stopped,) = all_answers_of(engine, [GenerateRequest(prompt=PROMPT, max_tokens=8, stop=(middle,))])
     assert (stopped.text, stopped.finish_reason) == (text[: text.index(middle)], "stop")

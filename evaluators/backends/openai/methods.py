@@ -6,6 +6,7 @@ Texts are constrained to a JSON Schema where a request has one.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from evaluators.backends.openai.protocol import (
     chat_tokens,
     check_refusal,
     choices,
+    logprob,
     shown,
     total_usage,
 )
@@ -95,6 +97,8 @@ class Generation:
     """Sampling parameters that the endpoint refuses and that may be left out, such as ``seed``."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Further sampling parameters to send, which override the server's own defaults."""
+    gives_logprobs: bool = False
+    """True if the log-probabilities of generated tokens can be asked for: the endpoint has returned some."""
     form: JsonForm = field(default_factory=JsonForm)
 
     def calls(self, request: GenerateRequest) -> list[Call]:
@@ -115,6 +119,9 @@ class Generation:
         # Some endpoints refuse an empty list.
         if request.stop:
             body["stop"] = list(request.stop)
+        if request.with_logprob and self.gives_logprobs:
+            # In chat a switch, else the number of alternatives; with 1, every server returns the chosen token too.
+            body["logprobs"] = True if self.api == "chat" else 1
         for name in self.left_out:
             # A top_p is left out only if it is 1, which changes nothing.
             if name != "top_p" or request.top_p == 1.0:
@@ -156,7 +163,27 @@ class Generation:
             finish_reason=finish if isinstance(finish, str) else None,
             n_prompt_tokens=n_prompt,
             n_completion_tokens=n_completion,
+            text_logprob=_text_logprob(choice.get("logprobs")) if request.with_logprob else None,
         )
+
+
+def _text_logprob(returned: object) -> float | None:
+    """Return the sum of the log-probabilities of a text's tokens; None if one is missing or none.
+
+    Chat returns a list of tokens as ``content``, completions return numbers as ``token_logprobs``.
+    """
+    if not isinstance(returned, Mapping):
+        return None
+    tokens, listed = returned.get("content"), returned.get("token_logprobs")
+    if isinstance(tokens, list):
+        listed = [token.get("logprob") if isinstance(token, Mapping) else None for token in tokens]
+    if not isinstance(listed, list) or not listed:
+        return None
+    try:
+        return math.fsum(logprob(value, what="a token") for value in listed)
+    except AnswerError:
+        # A sum of the others would look like that of a likelier text.
+        return None
 
 
 _FILTERED = ("content_filter", "content_policy_violation")

@@ -169,6 +169,7 @@ class Probe:
             else:
                 self._check_length(method, calls, replies)
                 self._reasons.pop(method.name, None)
+                generation = replace(generation, gives_logprobs=True)
                 if isinstance(method, FirstToken):
                     generation = replace(generation, max_tokens=method.max_tokens)
                 return self._methods(method, await self._with_sampling(generation) or generation)

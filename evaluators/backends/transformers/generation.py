@@ -11,15 +11,17 @@ this, or give different logits, are asked one request at a time, and the setting
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
 from evaluators.backends.transformers.decoding import Draft, Vocabulary, next_tokens, start
+from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import OUT_OF_MEMORY
 from evaluators.backends.transformers.next_logits import SingleDecoder, Slots, difference_of, plain_logits, try_sharing
 from evaluators.models.process_limits import free_memory
@@ -101,7 +103,7 @@ def generate(
         decoder = None
         events = _one_by_one(SingleDecoder(network, vocabulary), waiting)
     n_before = int(settings.get(_UNSURE_SETTING, "0"))
-    for event in _in_groups(events):
+    for event in _in_groups(_with_logprobs(network, events)):
         if vocabulary.n_left_out:
             settings["ids_without_token"] = str(vocabulary.n_left_out)
         if decoder is not None and decoder.n_unsure:
@@ -128,6 +130,38 @@ def _in_groups(events: Iterable[Draft | Sent | None]) -> Events:
             group, begun = {}, time.perf_counter()
     if group:
         yield Answers(group, time.perf_counter() - begun)
+
+
+def _with_logprobs(network: PreTrainedModel, events: Iterable[Draft | Sent | None]) -> Iterator[Draft | Sent | None]:
+    """Add the log-probability of each ended text that was asked with it; pass on other events.
+
+    It comes from one more pass over the text alone: summed up while decoding, its last digits would depend on the texts
+    beside it, and so on where a run was stopped.
+    """
+    for event in events:
+        if isinstance(event, Draft) and event.request.with_logprob:
+            response = event.response
+            if response is not None and response.status == "answered":
+                event.response = replace(response, text_logprob=_text_logprob(network, event))
+        yield event
+
+
+def _text_logprob(network: PreTrainedModel, draft: Draft) -> float | None:
+    """Return the log-probability of all generated tokens in nats; None if the pass does not fit into memory."""
+    torch = import_extra("torch", "hf")
+    # The last token is predicted, and predicts nothing that is asked for.
+    ids = torch.tensor([draft.ids[:-1]], device=network.device)
+    wanted = [
+        WantedToken(0, column, token) for column, token in enumerate(draft.generated, start=len(draft.prompt) - 1)
+    ]
+    arguments = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False}
+    try:
+        with torch.inference_mode():
+            values = wanted_logprobs(network, arguments, wanted, shape=(1, ids.shape[1]), whole_last_layer=True)
+    except torch.OutOfMemoryError:
+        return None
+    # Rounding may leave the range.
+    return min(math.fsum(values), 0.0)
 
 
 def _one_by_one(decoder: SingleDecoder, waiting: Iterable[Draft]) -> Iterator[Draft | Sent]:

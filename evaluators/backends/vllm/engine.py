@@ -62,6 +62,7 @@ class Continuation(NamedTuple):
     seed: int
     json_schema: str | None = None
     """JSON Schema that the text must satisfy; None for any text."""
+    with_logprob: bool = False
 
 
 class Generated(NamedTuple):
@@ -70,6 +71,8 @@ class Generated(NamedTuple):
     text: str
     n_tokens: int
     finish_reason: str | None
+    logprob: float | None = None
+    """Sum of the log-probabilities of its tokens, in nats; None if it was not asked for."""
 
 
 class Work(NamedTuple):
@@ -220,12 +223,16 @@ class Engine:
                 top_p=asked.top_p,
                 stop=list(asked.stop),
                 seed=asked.seed,
+                # 0 returns the chosen token alone; without it vLLM sums nothing.
+                logprobs=0 if asked.with_logprob else None,
                 **self._schema_parameters(asked.json_schema),
             )
             for asked in continuations
         ]
         texts = (output.outputs[0] for output in self._ask([asked.ids for asked in continuations], parameters))
-        return [Generated(text.text, len(text.token_ids), text.finish_reason) for text in texts]
+        return [
+            Generated(text.text, len(text.token_ids), text.finish_reason, text.cumulative_logprob) for text in texts
+        ]
 
     def _schema_parameters(self, json_schema: str | None) -> dict[str, Any]:
         """Return the parameters that constrain a text to a schema; none without a schema."""

@@ -214,6 +214,7 @@ class VllmBackend(Backend):
             request.stop,
             request.sampling_seed,
             request.json_schema,
+            request.with_logprob,
         )
 
     def _responses(self, chunk: _Prepared, done: Done) -> Iterator[Response]:
@@ -244,6 +245,7 @@ def _generated(asked: Continuation, answer: Generated) -> Response:
         n_prompt_tokens=len(asked.ids),
         n_completion_tokens=answer.n_tokens,
         finish_reason=answer.finish_reason,
+        text_logprob=None if answer.logprob is None else min(answer.logprob, 0.0),
     )
 
 

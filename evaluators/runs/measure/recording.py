@@ -97,6 +97,7 @@ def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat
         n_completion_tokens=response.n_completion_tokens,
         status=response.status,
         error=response.error,
+        text_logprob=response.text_logprob,
     )
 
 
