@@ -39,7 +39,7 @@ from evaluators.runs.plan.estimate import (
     sampled_estimate,
     time_lines,
 )
-from evaluators.runs.plan.plan import Plan, prompts_of_runs, run_command
+from evaluators.runs.plan.plan import Plan, left_out_words, prompts_of_runs, run_command, with_examples
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
 from evaluators.runs.plan.selection import Selection, estimated_selection, select, shape_listed
 from evaluators.task import Prompt, Task, prompt_of, task_for
@@ -344,7 +344,10 @@ def plan_all(folders: Sequence[Path], choice: ScoreChoice, backend: Backend, *, 
                 for prompt in chosen.prompts:
                     if prompt.unread_splits not in selections:
                         selections[prompt.unread_splits] = selected(prompt.unread_splits)
-                    selection = selections[prompt.unread_splits]
+                    selection, left_out = with_examples(selections[prompt.unread_splits], task, prompt)
+                    if left_out:
+                        why = f"parts left out with {prompt.id}: {left_out_words(left_out)}"
+                        notes.setdefault(why, []).append(f"{manifest.name} {config}")
                     plans.append(replace(plan, selection=selection, prompt=prompt).for_backend(backend))
                 if not chosen.prompts:
                     reasons = "; ".join(f"{name} {why}" for name, why in chosen.passed_over)

@@ -107,6 +107,9 @@ class IndexDefinition:
     paired: bool = False
     """True if all results are of the same items, whose clusters are left out of all together. False if they are
     independent, like those of configs without common items."""
+    own_items: bool = False
+    """True if its prompts leave out parts of a suite, so that its results are of other items than those that rank. All
+    such indices of a model are of the same items."""
 
     @property
     def sources(self) -> tuple[Source, ...]:

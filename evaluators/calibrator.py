@@ -136,6 +136,9 @@ class Calibration(ABC):
     learns_from: frozenset[str] = frozenset()
     """The splits whose right labels it learns from; metrics on these splits are not calibrated."""
 
+    needs_examples: bool = False
+    """True if it learns from the examples that the prompt shows, so that there is no correction without any."""
+
     @abstractmethod
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""

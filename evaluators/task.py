@@ -32,7 +32,7 @@ _OPTIONAL = frozenset(
     {"max_tokens", "temperature", "stop", "top_p", "n_samples"}
     | {"n_examples", "example_set", "example_rule", "max_prompt_bytes", "max_prompt_tokens"}
 )
-_UNHASHED = frozenset({"description", "chat", "protocol", "normalisation", "unread_splits"})
+_UNHASHED = frozenset({"description", "chat", "protocol", "normalisation", "unread_splits", "is_extra"})
 """Fields that change neither what is asked nor how, or that a signature names by themselves."""
 
 
@@ -79,6 +79,8 @@ class Prompt:
     """The same in tokens, which makes the prompts depend on the model's tokenizer; None for any."""
     normalisation: Normalisation | None = None
     """Normalisation of option log-probabilities unless the user chooses another; None for ``sum``."""
+    is_extra: bool = False
+    """True for a further set of examples, which ``--contexts`` asks with only under the name ``K-more``."""
     unread_splits: frozenset[str] = frozenset()
     """Splits that are not asked, because no measure reads answers to this prompt about them."""
 
@@ -365,6 +367,13 @@ class Task(ABC):
             f"prompt '{prompt.id}' has its examples chosen by rule '{prompt.example_rule}', and task '{self.name}' "
             "defines no chosen_examples; take another prompt"
         )
+
+    def why_no_examples(self, pool: Sequence[Any], prompt: Prompt) -> str | None:
+        """Return why the rule of a prompt finds no examples in a pool, as in "has 3 labels"; None if it does.
+
+        A run of a suite leaves out such parts.
+        """
+        return None
 
     def shown_items(self, records: RecordColumns) -> frozenset[str]:
         """Return the ids of the items that the prompt of some records shows as examples.

@@ -22,6 +22,7 @@ class LeaveOneOutCalibration(Calibration):
     description = "Calibrated by the distributions over the examples, each asked with the others in its prompt."
     is_of_paper = True
     learns_from = frozenset({"pool"})
+    needs_examples = True
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import note
 from evaluators.commands.shared_options import ItemChoice, normalisation_named, opened_scorers
-from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.plan import Plan, left_out_words, with_examples
 from evaluators.runs.plan.selection import Selection, select, shape_listed
 from evaluators.scorer import TextScorer
 from evaluators.task import Prompt, Task, prompt_of, task_for
@@ -147,8 +148,9 @@ def _plans_of_config(
     task = config.task
     wanted = named_prompts(task, config.name, choice.prompts) or unknown
     plans: list[Plan] = []
-    # Items are read once for all prompts that leave out the same splits.
+    # Items are read once for all prompts that leave out the same splits, and hashed once for the same parts.
     selections: dict[frozenset[str], Selection] = {}
+    smaller: dict[tuple[frozenset[str], str], Selection] = {}
     for prompt in _prompts(task, wanted, choice.contexts):
         without = prompt.unread_splits
         for split in choice.splits:
@@ -166,7 +168,13 @@ def _plans_of_config(
                 support=task.support_splits,
                 without=without,
             )
-        plan = Plan(selections[without], task, prompt, normalisation)
+        selection, left_out = with_examples(selections[without], task, prompt)
+        if left_out:
+            why = left_out_words(left_out)
+            if (without, why) not in smaller:
+                note(f"config '{config.name}': parts left out with {_context_name(prompt)} examples: {why}")
+            selection = smaller.setdefault((without, why), selection)
+        plan = Plan(selection, task, prompt, normalisation)
         _ = plan.normalisation  # Raises before a model is loaded if the prompt cannot have it.
         plans.append(plan)
     return plans
@@ -204,7 +212,7 @@ def _protocols(task: Task) -> frozenset[str | None]:
 
 
 def _in_contexts(task: Task, protocol: str | None, contexts: Sequence[str]) -> Iterator[Prompt]:
-    """Yield the prompts of a protocol in some contexts: numbers of examples such as ``8``, or ``8-RULE``."""
+    """Yield the prompts of a protocol in some contexts: numbers of examples such as ``8``, ``8-RULE`` or ``8-more``."""
     of_protocol = [prompt for prompt in task.prompts.values() if prompt.protocol == protocol]
     have = dict.fromkeys(map(_context_name, of_protocol))
     for name in contexts:
@@ -217,5 +225,5 @@ def _in_contexts(task: Task, protocol: str | None, contexts: Sequence[str]) -> I
 
 
 def _context_name(prompt: Prompt) -> str:
-    """Return the number of examples that a prompt shows, followed by the rule that chooses them, if any."""
-    return "-".join(filter(None, (str(prompt.n_examples), prompt.example_rule)))
+    """Return the number of examples that a prompt shows, and the rule that chooses them, if any, or ``more``."""
+    return "-".join(filter(None, (str(prompt.n_examples), prompt.example_rule, "more" if prompt.is_extra else None)))

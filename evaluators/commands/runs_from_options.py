@@ -21,7 +21,7 @@ from evaluators.runs.ask.prompt_choice import choose_prompts, group_name
 from evaluators.runs.measure.unread_answers import check_read
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import Estimate, estimate
-from evaluators.runs.plan.plan import Plan, run_command
+from evaluators.runs.plan.plan import Plan, run_command, with_examples
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.scorer import with_scorers
 from evaluators.stores.maintenance import check_cache
@@ -168,7 +168,12 @@ def _fitting(plans: Sequence[Plan], backend: Backend, choice: RunChoice, *, prob
         chosen = choose_prompts(first, groups, backend, choice.max_failure_rate)
         # If no prompt fits, the default ones stay, to be refused with the reason.
         if chosen.prompts and chosen.passed_over:
-            group = [replace(first, prompt=prompt) for prompt in chosen.prompts]
+            # Prompts that choose examples by a rule have left out parts that others are asked about.
+            whole = max(group, key=lambda plan: len(plan.selection.parts))
+            group = [
+                replace(whole, prompt=prompt, selection=with_examples(whole.selection, whole.task, prompt)[0])
+                for prompt in chosen.prompts
+            ]
             default = chosen.passed_over[0]
             note(
                 f"config '{first.selection.config}': prompt {group_name(chosen.prompts)} in place of {default.name}, "

@@ -8,8 +8,9 @@ from evaluators.benchmark import load_benchmark
 from evaluators.calibrator import calibrations
 from evaluators.task import Prompt
 from evaluators.tasks.labels.label_measures import MEASURES, QUARTERS
-from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, SHARES, label_prompts, rule_of
+from evaluators.tasks.labels.label_prompts import N_BALANCED, N_COMPARED, N_EXAMPLES, N_FREQUENT, label_prompts, rule_of
 from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
+from evaluators.tasks.labels.superni_benchmark import calibrated_at, sets_suffix
 from leaderboard.benchmark_figures import Curves, Shown, Strips
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models
@@ -27,17 +28,20 @@ _RANKING = 8
 """Number of examples after which models are ranked and calibrations are compared."""
 
 
-def _index_label(measure: str, k: int, method: str = "", percent: int | None = None) -> str:
+def _index_label(measure: str, k: int, method: str = "", *more: str) -> str:
     shown = f"{k} examples" if k else "no examples"
-    share = None if percent is None else f"{percent} % of the first label"
-    return ", ".join(filter(None, (MEASURES[measure].heading, METHODS.get(method), shown, share)))
+    return ", ".join(filter(None, (MEASURES[measure].heading, METHODS.get(method), shown, *more)))
+
+
+def _share(n_frequent: int) -> str:
+    return f"{n_frequent} with the more frequent of two labels"
 
 
 def _prompt_name(prompt: Prompt) -> str:
     in_words = ", answered in words" if prompt.scoring == "generation" else ""
     if not prompt.n_examples:
         return f"no solved examples{in_words}"
-    shares = [f", {percent} % of the first label" for percent in SHARES if prompt.example_rule == rule_of(percent)]
+    shares = [f", {_share(number)}" for number in N_FREQUENT if prompt.example_rule == rule_of(number)]
     return f"{prompt.n_examples} solved examples{''.join(shares)}, set {prompt.example_set}{in_words}"
 
 
@@ -56,14 +60,20 @@ _INDEX_LABELS = {
     },
     **{f"{name}_k{k}": _index_label(name, k) for name in _CURVES for k in N_EXAMPLES},
     **{
-        f"{name}_k{N_BALANCED}_{rule_of(percent)}": _index_label(name, N_BALANCED, percent=percent)
+        f"{name}_k{N_BALANCED}_{rule_of(number)}": _index_label(name, N_BALANCED, "", _share(number))
         for name in _CURVES
-        for percent in SHARES
+        for number in N_FREQUENT
     },
     **{
-        f"{name}_{method}_k{_RANKING}": _index_label(name, _RANKING, method)
-        for name, methods in (_CALIBRATED | dict.fromkeys(QUARTERS, _CALIBRATED["macro_f1"])).items()
-        for method in methods
+        f"{name}_k{_RANKING}_{sets_suffix(N_COMPARED)}": _index_label(name, _RANKING, "", f"{N_COMPARED} sets")
+        for name in load_benchmark("superni").compared_over_sets
+    },
+    **{
+        f"{name}_{method.name}_k{k}": _index_label(name, k, method.name)
+        for name in (*_CURVES, "gini", *QUARTERS)
+        for method in calibrations()
+        for k in N_EXAMPLES
+        if calibrated_at(name, method, k)
     },
 }
 
@@ -81,12 +91,15 @@ _BY_EXAMPLES = Curves(
 )
 _BY_SHARE = Curves(
     name="by-share",
-    caption=f"What the labels of the {N_BALANCED} solved examples change: how many have the first label. An even model "
-    f"has flat lines, with squared RSD and BiasScore at 0. {_SETS}",
-    subject="from no example with the first label to all",
-    x_title=f"Share of the first label among {N_BALANCED} solved examples",
+    caption=f"What the labels of the {N_BALANCED} solved examples change, in tasks with two labels: how many have the "
+    "label that is more frequent in the task. An even model has flat lines, with squared RSD and BiasScore at 0. "
+    f"{_SETS}",
+    subject="from half of the examples with the more frequent label to all",
+    x_title=f"Share of the more frequent label among {N_BALANCED} solved examples",
     panels={
-        heading: tuple(Shown(f"{percent} %", f"{name}_k{N_BALANCED}_{rule_of(percent)}") for percent in SHARES)
+        heading: tuple(
+            Shown(f"{number / N_BALANCED:g}", f"{name}_k{N_BALANCED}_{rule_of(number)}") for number in N_FREQUENT
+        )
         for heading, name in _MEASURES.items()
     },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -13,10 +14,11 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import progress
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.answer_keys import key_of_dataset
+from evaluators.runs.plan.plan import NoExamplesError
 from evaluators.runs.plan.selection import shape_listed
 from evaluators.task import Prompt, load_task, tasks_for
 from leaderboard.verify.board_files import KEYS
-from leaderboard.verify.keys import dataset_name, secret_keys, write_key
+from leaderboard.verify.keys import secret_keys, write_key
 from schemas.documents.dataset import Manifest
 from schemas.files.key_secret import read_key_secret
 from schemas.folders.dataset_folder import read_manifest
@@ -51,14 +53,16 @@ def keys(
         if secret is None:
             _check_public(out / f"{manifest.name}@{manifest.version}")
         wanted = _chosen(folder, list(_wanted(manifest)), config or (), prompt or ())
-        n_bytes = 0
+        n_bytes = n_keys = 0
         with progress(f"keys of {manifest.name} {manifest.version}", len(wanted)) as advance:
             for one in wanted:
-                made = key_of_dataset(folder, manifest, **one._asdict(), secret=secret)
-                path = write_key(out, made)
-                n_bytes += path.stat().st_size + len(made.items)
+                # Nobody can be asked about such a config with this prompt.
+                with suppress(NoExamplesError):
+                    made = key_of_dataset(folder, manifest, **one._asdict(), secret=secret)
+                    path = write_key(out, made)
+                    n_bytes, n_keys = n_bytes + path.stat().st_size + len(made.items), n_keys + 1
                 advance(1)
-        print(f"wrote {len(wanted)} keys ({n_bytes / 1000:,.0f} kB) to {out / dataset_name(made.key.signature)}")
+        print(f"wrote {n_keys} keys ({n_bytes / 1000:,.0f} kB) to {out / f'{manifest.name}@{manifest.version}'}")
 
 
 def _check_public(keys: Path) -> None:

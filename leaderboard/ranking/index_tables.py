@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -221,9 +221,28 @@ def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
         signatures = tuple(str(entry.result.signature) for entry in row.entries)
         rows[_Key(*scope, row.primary.version, signatures)].append(row)
     return Indices(
-        tuple(_table(key, rows[key]) for key in sorted(rows)),
+        tuple(_table(key, _of_one_version(rows[key])) for key in sorted(rows)),
         {scope: tuple(incomplete[scope]) for scope in sorted(incomplete)},
     )
+
+
+def _of_one_version(rows: Sequence[IndexRow]) -> list[IndexRow]:
+    """Return rows of which each index has the version that most rows have; others lose its value, with the reason."""
+    usual: list[str | None] = []
+    for column in zip(*(row.indices for row in rows), strict=True):
+        versions = Counter(index.metric.version for index in column if index.metric.value is not None)
+        usual.append(max(versions, key=lambda version: (versions[version], version), default=None))
+    return [
+        replace(row, indices=tuple(_of_version(*pair) for pair in zip(row.indices, usual, strict=True))) for row in rows
+    ]
+
+
+def _of_version(index: Index, version: str | None) -> Index:
+    if index.metric.value is None or index.metric.version == version:
+        return index
+    reason = "it has another version, or is of other items, than that of most rows"
+    metric = replace(index.metric, value=None, reason=reason, interval=None, interval_reason="there is no value")
+    return index._replace(metric=metric, deviations=None)
 
 
 def _identity(result: Result) -> tuple[str, str]:

@@ -108,7 +108,8 @@ def _requests(signature: Signature, datasets: Path, backend: Backend) -> dict[tu
             "again; build it, or name its folder with --datasets"
         )
     task = load_task(signature.task)
-    plan = Plan(select(*dataset, signature.config), task, prompt_of(task, signature.prompt)).for_backend(backend)
+    selection = select(*dataset, signature.config, parts=signature.parts)
+    plan = Plan(selection, task, prompt_of(task, signature.prompt)).for_backend(backend)
     return {
         (part.config, item.item_id): requests
         for part in plan.parts

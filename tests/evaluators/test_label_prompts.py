@@ -218,7 +218,7 @@ def test_a_budget_of_tokens_is_counted_by_the_tokenizer_that_is_given() -> None:
 def test_prompts_are_told_apart_and_a_set_is_part_of_the_pool() -> None:
     prompts = list(TASK.prompts.values())
     assert (
-        len({prompt.id for prompt in prompts}) == len({prompt.sha256() for prompt in prompts}) == 5 * (13 + 15) + 2 * 4
+        len({prompt.id for prompt in prompts}) == len({prompt.sha256() for prompt in prompts}) == 5 * (15 + 15) + 2 * 6
     )
     assert prompts[0].id == "release-4096b-k0-v1"
     contexts = {(prompt.n_examples, prompt.example_set) for prompt in prompts}
@@ -277,9 +277,9 @@ def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path) -> Non
     sets = [f"release-4096b-k8-set{number}-v1" for number in range(3)]
     assert choice(dataset) == ["release-4096b-k0-v1", *sets]
     assert choice(dataset, contexts="8") == sets
-    assert choice(dataset, contexts="0, 8-share25") == [
+    assert choice(dataset, contexts="0, 8-frequent5") == [
         "release-4096b-k0-v1",
-        *(f"release-4096b-k8-share25-set{number}-v1" for number in range(3)),
+        *(f"release-4096b-k8-frequent5-set{number}-v1" for number in range(3)),
     ]
     assert choice(dataset, contexts="8,0,8") == ["release-4096b-k0-v1", *sets]
     assert choice(dataset, "paper-1024b", contexts="0") == ["paper-1024b-k0-v1"]
@@ -291,7 +291,7 @@ def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path) -> Non
 
 
 def test_wrong_contexts_are_refused_with_those_that_exist(dataset: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--contexts: .* has context '3'; have.*: 0, 2, 4, 8, 16, 8-share0, "):
+    with pytest.raises(ConfigError, match=r"--contexts: .* '3'; have.*: 0, 2, 4, 8, 8-more, 16, 8-frequent4, "):
         choice(dataset, contexts="0,3")
     for wrong in ("", "eight", "0;8", "0,"):
         with pytest.raises(ConfigError, match=r"has context '.*'; have, separated by commas: 0, 2"):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Backend
 from evaluators.runs.ask.context_limit import Ruler, Shortfall, shortfall
-from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.plan import Plan, with_examples
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.runs.plan.selection import sampled
 from evaluators.task import Prompt
@@ -77,7 +77,7 @@ def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | No
     if prompt.requires == "option_logprobs" and has_whole_options and backend.scores_first_token_only:
         return "needs log-probabilities of whole options, and the endpoint gives those of first tokens"
     try:
-        plan = plan.for_backend(backend)
+        plan = replace(plan, selection=with_examples(plan.selection, plan.task, prompt)[0]).for_backend(backend)
     except ConfigError as error:
         return f"cannot be asked: {error}"
     if backend.context_tokens is None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from evaluators.backend import Response
 from evaluators.runs.measure.recording import records_of
-from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.plan import Plan, with_examples
 from evaluators.runs.plan.selection import SelectedPart, Selection, select
 from evaluators.task import load_task, prompt_of
 from schemas.documents.base import SCHEMA_VERSION
@@ -78,16 +78,17 @@ def key_of_dataset(
 
     Raises:
         ConfigError: the prompt shows more examples than the dataset has.
+        NoExamplesError: the rule of the prompt finds none in any part.
         DataError: the data files are damaged.
     """
     loaded = load_task(task)
     asked_with = prompt_of(loaded, prompt)
     without = asked_with.unread_splits
-    whole = select(folder, manifest, config, without=without)
+    whole, left_out = with_examples(select(folder, manifest, config, without=without), loaded, asked_with)
     limited = None
     if loaded.default_limit is not None:
         limit, support = loaded.default_limit, loaded.support_splits
-        by_default = select(folder, manifest, config, limit=limit, support=support, without=without)
+        by_default = select(folder, manifest, config, limit=limit, support=support, without=without).without(left_out)
         limited = by_default if by_default.n_items < whole.n_items else None
     plan = Plan(whole, loaded, asked_with)
     made = key_of_parts(plan.signature, manifest.content_sha256, _unanswered(plan), secret, limited)

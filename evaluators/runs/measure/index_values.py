@@ -1,7 +1,8 @@
 """Computes the indices of a benchmark: means of metrics from several results of one model.
 
 An index is computed from results when needed and never stored. Its version is a hash of the versions of all its parts,
-including their scorers. Values of different versions are never shown in one table.
+including their scorers, and of the items if those are its own. Values of different versions are never shown in one
+table.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def _chosen(
         candidates: Results of each source, the preferred ones first.
     """
     chosen = {source: results[0] for source, results in candidates.items()}
-    ranking_items: str | None = None
+    items_of: dict[bool, str] = {}
     for definition in indices:
         if not definition.paired or not all(source in candidates for source in definition.sources):
             continue
@@ -163,15 +164,16 @@ def _chosen(
         # The first source's preferred items that all sources have.
         common = (scored.result.signature.items_sha256 for scored in candidates[definition.sources[0]])
         items = next((items for items in common if all(items in of_source for of_source in by_items)), None)
-        if ranking_items is not None and all(ranking_items in of_source for of_source in by_items):
-            items = ranking_items
-        elif ranking_items is not None:
-            # Never show an index on other items beside the ranking index.
+        first_items = items_of.get(definition.own_items)
+        if first_items is not None and all(first_items in of_source for of_source in by_items):
+            items = first_items
+        elif first_items is not None:
+            # Never show an index on other items beside the ranking index, or beside others with items of their own.
             for source in {*definition.sources} - {*indices[0].sources}:
                 chosen.pop(source, None)
             continue
-        ranking_items = ranking_items or items
         if items is not None:
+            items_of.setdefault(definition.own_items, items)
             chosen |= {source: of[items] for source, of in zip(definition.sources, by_items, strict=True)}
     return chosen
 
@@ -215,6 +217,10 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
             )
     # With another part version or scorer it is another index, which no table shows beside this one.
     versions = "\n".join(f"{part.name} {part.version}" for part in parts)
+    if definition.own_items:
+        # The results that rank do not tell which items these are.
+        items = dict.fromkeys(scored[one].result.signature.items_sha256 for one in definition.sources if one in scored)
+        versions = "\n".join([versions, *items])
     version = f"{_VERSION}+{hashlib.sha256(versions.encode()).hexdigest()[:8]}"
     reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)
     reason = reason or _why_unpaired(definition, scored)

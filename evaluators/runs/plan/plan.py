@@ -5,13 +5,14 @@ from __future__ import annotations
 import glob
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import listed
 from evaluators.backend import Backend, GenerateRequest, Request, backends_with
 from evaluators.runs.plan.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
@@ -25,6 +26,7 @@ from schemas.files import row_files
 # Asked part by part, a suite of 279 parts would become 279 jobs of a batch API, each of which may take a day.
 _REQUESTS_AT_A_TIME = 16_000
 """Number of requests up to which the parts of a suite are asked together."""
+_MOST_NAMED = 4
 _N_KEY = 8
 _KEY = re.compile(f"[0-9a-f]{{{_N_KEY}}}")
 
@@ -127,6 +129,8 @@ def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[
         return ()
     pool = selected.items_of(task.examples_split)
     if prompt.example_rule is not None:
+        if (reason := task.why_no_examples(pool, prompt)) is not None:
+            raise _no_examples(prompt, {selected.config: reason})
         return tuple(task.chosen_examples(pool, prompt))
     first = prompt.n_examples * (prompt.example_set or 0)
     examples = tuple(pool[first : first + prompt.n_examples])
@@ -136,6 +140,45 @@ def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[
             f"'{task.examples_split}', of which config '{selected.config}' has {len(pool)}; take another prompt"
         )
     return examples
+
+
+class NoExamplesError(ConfigError):
+    """No part of a config or suite has the examples that a prompt shows."""
+
+
+def _no_examples(prompt: Prompt, reasons: Mapping[str, str]) -> NoExamplesError:
+    return NoExamplesError(
+        f"prompt '{prompt.id}' has no examples to show: {left_out_words(reasons)}; take another prompt or config"
+    )
+
+
+def left_out_words(reasons: Mapping[str, str]) -> str:
+    """Return in words why parts have no examples to show, with a few of them by name for each reason."""
+    configs: dict[str, list[str]] = {}
+    for config, reason in reasons.items():
+        configs.setdefault(reason, []).append(config)
+    return "; ".join(f"{listed(alike, most=_MOST_NAMED)} {reason}" for reason, alike in configs.items())
+
+
+def with_examples(selection: Selection, task: Task, prompt: Prompt) -> tuple[Selection, Mapping[str, str]]:
+    """Leave out the parts of a suite in which the rule of a prompt finds no examples.
+
+    Returns:
+        The selection of all other parts, and the reason for each part that is left out, by its config.
+
+    Raises:
+        NoExamplesError: no part is left.
+    """
+    if prompt.example_rule is None or task.examples_split is None:
+        return selection, {}
+    reasons = {
+        part.config: reason
+        for part in selection.parts
+        if (reason := task.why_no_examples(part.items_of(task.examples_split), prompt)) is not None
+    }
+    if len(reasons) == len(selection.parts):
+        raise _no_examples(prompt, reasons)
+    return (selection.without(reasons) if reasons else selection), reasons
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -121,6 +121,18 @@ class Selection:
     def items(self) -> tuple[SplitItem, ...]:
         """The items of all parts in order, each with its split."""
         return tuple(chain.from_iterable(part.items for part in self.parts))
+
+    def without(self, configs: Collection[str]) -> Selection:
+        """Return the selection without some of its parts."""
+        kept = tuple(part for part in self.parts if part.config not in configs)
+        if not self.items_sha256:  # Of an estimate.
+            return replace(self, parts=kept, n_items=sum(part.max_items for part in kept))
+        digest, n_items = hashlib.sha256(), 0
+        for part in kept:
+            items = part.items
+            n_items += len(items)
+            row_files.add_content(digest, (item for _, item in items))
+        return replace(self, parts=kept, n_items=n_items, items_sha256=digest.hexdigest())
 
 
 def shape_listed(manifest: Manifest, name: str) -> str:

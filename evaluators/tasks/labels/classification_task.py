@@ -22,7 +22,13 @@ from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.baseline import Facts
 from evaluators.task import CountTokens, ItemFacts, Prompt
 from evaluators.tasks.labels.label_answers import CONTENT_FREE, CUT, POSITION, SHOWN
-from evaluators.tasks.labels.label_prompts import examples_by_rule, filled, label_prompts, training_items
+from evaluators.tasks.labels.label_prompts import (
+    examples_by_rule,
+    filled,
+    label_prompts,
+    training_items,
+    why_no_examples,
+)
 from evaluators.tasks.labels.label_reading import LabelTask
 from schemas.files.record_columns import RecordColumns
 from schemas.items.label import LabelItem
@@ -75,8 +81,12 @@ class ClassificationTask(LabelTask):
         ]
 
     def chosen_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> Sequence[LabelItem]:
-        """Return the examples of a prompt that fixes the share of the first label among them."""
+        """Return the examples of a prompt that fixes how many of them have the more frequent label."""
         return examples_by_rule(pool, prompt.example_rule or "", prompt.n_examples or 0, prompt.example_set or 0)
+
+    def why_no_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> str | None:
+        """Return why such a prompt finds no examples: other than two labels, or too few items of one."""
+        return why_no_examples(pool)
 
     def training_items(
         self, pool: Sequence[LabelItem], prompt: Prompt, shown: Sequence[LabelItem], n_items: int

@@ -2,9 +2,9 @@
 
 There are two styles, written from their descriptions. *release* is the prompt that the code of Reif & Schwartz (NAACL
 2024, arXiv:2405.02743) sends. *paper* is that of Tk-Instruct (arXiv:2204.07705), which the paper names. Both are used
-with k = 0, 2, 4, 8 or 16 examples, and with three sets of them if k > 0. With k = 8 there are further contexts, in
-which a fixed share of the examples has the first label (§6.2 of the paper varies it for binary tasks; here it is the
-first label of any task, and the other labels are as in the pool).
+with k = 0, 2, 4, 8 or 16 examples, and with three sets of them if k > 0; five with k = 8, of which the last two are not
+asked by default. With k = 8 there are further contexts, for tasks with two labels, in which 4, 5, 6, 7 or all 8
+examples have the more frequent label (§6.2 of the paper). That is the label that more items of the pool have.
 
 A third style, *words*, is our own. It names the labels and is answered with one of them in words, for models without
 log-probabilities of options. It is used with k = 0 and 8.
@@ -19,6 +19,7 @@ An adapter for a context is trained on items of the pool that the context does n
 from __future__ import annotations
 
 import string
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -30,12 +31,16 @@ from schemas.items.label import LabelItem
 # Both as in the paper.
 N_EXAMPLES = (0, 2, 4, 8, 16)
 N_SETS = 3
+N_COMPARED = 5
+"""Number of sets of :data:`N_BALANCED` examples that the tables of the paper compare; the last ones are an extra."""
 N_BALANCED = 8
-"""Number of examples in contexts with a fixed share of the first label."""
+"""Number of examples in contexts that fix how many have the more frequent label."""
 _MAX_BYTES = (4096, 1024)
 """Maximum lengths: about the 1,024 tokens of the paper, and a quarter of that for models with a short context."""
 _MAX_TOKENS = 2000
 """Maximum number of tokens in the release; the paper says 1,024."""
+_N_LABELS = 2
+"""Number of labels of tasks whose examples are chosen by how many have the more frequent one."""
 _GAP = " ... "
 _WORDS_CONTEXTS = (0, N_BALANCED)
 """Numbers of examples in prompts that are answered in words: those that are asked by default."""
@@ -120,30 +125,31 @@ def label_prompts() -> dict[str, Prompt]:
 
 
 class _Shown(NamedTuple):
-    """The examples of a prompt: their number, the number of the set, and the share of the first label if fixed."""
+    """The examples of a prompt: their number, that of the set, and how many have the more frequent label if fixed."""
 
     n_examples: int
     number: int | None = None
-    percent: int | None = None
+    n_frequent: int | None = None
 
     @property
     def name(self) -> str:
-        share = "" if self.percent is None else f"-{rule_of(self.percent)}"
+        share = "" if self.n_frequent is None else f"-{rule_of(self.n_frequent)}"
         return f"k{self.n_examples}{share}" + ("" if self.number is None else f"-set{self.number}")
 
     def __str__(self) -> str:
         if self.number is None:
             return "no examples"
-        share = "" if self.percent is None else f" of which {self.percent} % have the first label"
+        share = "" if self.n_frequent is None else f" of which {self.n_frequent} have the more frequent of two labels"
         return f"{self.n_examples} examples{share}, set {self.number}"
 
 
 def _contexts(style: Style) -> Iterator[_Shown]:
-    """Yield each number of examples with each set, then each share with each set; without examples there is one set."""
+    """Yield each number of examples with each set, then each share with each set; without examples there is one."""
     for k in _WORDS_CONTEXTS if style == "words" else N_EXAMPLES:
-        yield from (_Shown(k, number) for number in (range(N_SETS) if k else (None,)))
+        n_sets = N_COMPARED if k == N_BALANCED else N_SETS
+        yield from (_Shown(k, number) for number in (range(n_sets) if k else (None,)))
     if style != "words":
-        yield from (_Shown(N_BALANCED, number, percent) for percent in SHARES for number in range(N_SETS))
+        yield from (_Shown(N_BALANCED, number, n_frequent) for n_frequent in N_FREQUENT for number in range(N_SETS))
 
 
 def _prompt(protocol: str, shown: _Shown) -> Prompt:
@@ -167,7 +173,8 @@ def _prompt(protocol: str, shown: _Shown) -> Prompt:
         protocol=protocol,
         n_examples=shown.n_examples,
         example_set=shown.number,
-        example_rule=None if shown.percent is None else rule_of(shown.percent),
+        is_extra=shown.number is not None and shown.number >= N_SETS,
+        example_rule=None if shown.n_frequent is None else rule_of(shown.n_frequent),
         max_prompt_bytes=max_bytes,
         max_prompt_tokens=max_tokens,
         normalisation="token_mean_if_unequal",
@@ -257,42 +264,61 @@ def _most(most: int, fits: Callable[[int], bool]) -> int | None:
     return low
 
 
-SHARES = (0, 25, 50, 75, 100)
-"""Fixed shares of examples with the first label, in percent."""
-_RULE = "share"
+N_FREQUENT = (4, 5, 6, 7, 8)
+"""Fixed numbers of examples with the more frequent label, of :data:`N_BALANCED`, as in §6.2 of the paper."""
+_RULE = "frequent"
 
 
-def rule_of(percent: int) -> str:
-    """Return the name of the rule that gives the first label a share of the examples, in percent."""
-    return f"{_RULE}{percent}"
+def rule_of(n_frequent: int) -> str:
+    """Return the name of the rule by which so many examples have the more frequent label."""
+    return f"{_RULE}{n_frequent}"
+
+
+def why_no_examples(pool: Sequence[LabelItem]) -> str | None:
+    """Return why no examples can be chosen by any of the rules; None if all of them can be followed.
+
+    The answer is the same for each rule, so that all shares are compared on the same tasks.
+    """
+    labels = {label for item in pool for label in item.labels}
+    if len(labels) != _N_LABELS:
+        return f"has {len(labels)} labels"
+    n_rarer = len(pool) - len(_with_more_frequent_label(pool))
+    if n_rarer < N_BALANCED - min(N_FREQUENT):
+        return f"has {n_rarer} items with the rarer label to show"
+    if len(pool) - n_rarer < max(N_FREQUENT):
+        return f"has {len(pool) - n_rarer} items with the more frequent label to show"
+    return None
 
 
 def examples_by_rule(pool: Sequence[LabelItem], rule: str, n_examples: int, number: int) -> tuple[LabelItem, ...]:
     """Return the examples of a set, in the order of the pool.
 
-    Sets share no items as long as the pool has enough of each kind; then they start over. If the pool has fewer items
-    of a kind than a set needs, the set is smaller.
+    Sets share no items as long as the pool has enough of each label; then they start over.
 
     Args:
-        pool: The items to choose from.
+        pool: The items to choose from, for which :func:`why_no_examples` gives no reason.
         rule: A name that :func:`rule_of` gave.
-        n_examples: Number of examples that the set should have.
+        n_examples: Number of examples in the set.
         number: Number of the set, from 0.
     """
-    if not pool:
-        return ()
-    n_first = round(n_examples * int(rule.removeprefix(_RULE)) / 100)
-    first_label = pool[0].labels[0]
-    of_first = [index for index, item in enumerate(pool) if item.target == first_label]
-    others = [index for index, item in enumerate(pool) if item.target != first_label]
-    chosen = {*_of_set(of_first, n_first, number), *_of_set(others, n_examples - n_first, number)}
+    n_frequent = int(rule.removeprefix(_RULE))
+    frequent = _with_more_frequent_label(pool)
+    rarer = [index for index in range(len(pool)) if index not in frequent]
+    chosen = {*_of_set(frequent, n_frequent, number), *_of_set(rarer, n_examples - n_frequent, number)}
     return tuple(pool[index] for index in sorted(chosen))
+
+
+def _with_more_frequent_label(pool: Sequence[LabelItem]) -> list[int]:
+    """Return the indices of the items with the label that more of them have; the first offered of two that tie."""
+    # In the pool, not in the test: a run may ask a part of the test only, and must not depend on its right answers.
+    counts = Counter(item.target for item in pool)
+    most = max(pool[0].labels, key=lambda label: counts[label])
+    return [index for index, item in enumerate(pool) if item.target == most]
 
 
 def _of_set(indices: Sequence[int], n_wanted: int, number: int) -> list[int]:
     """Return the indices of a set, which starts where the set before it ended."""
-    n = min(n_wanted, len(indices))
-    return [indices[(n * number + step) % len(indices)] for step in range(n)]
+    return [indices[(n_wanted * number + step) % len(indices)] for step in range(n_wanted)]
 
 
 def training_items(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from evaluators.benchmark import Benchmark, Context, Gate, IndexDefinition, Part
-from evaluators.calibrator import calibrations
+from evaluators.calibrator import Calibration, calibrations
 from evaluators.tasks.labels.label_baselines import BASELINES, baseline_with_prior
 from evaluators.tasks.labels.label_measures import MEASURES, QUARTERS
-from evaluators.tasks.labels.label_prompts import N_BALANCED, N_EXAMPLES, N_SETS, SHARES, rule_of
+from evaluators.tasks.labels.label_prompts import N_BALANCED, N_COMPARED, N_EXAMPLES, N_FREQUENT, N_SETS, rule_of
 from evaluators.tasks.labels.metric_variants import calibrated_measures
 
 _TASK = "classification"
@@ -20,9 +20,14 @@ _CURVES = {
 """Ideal, maximum and name of the measures that are shown for every number of examples."""
 
 
-_CALIBRATED = {
+_TABLE = {
     "macro_f1": (1.0, 1.0, "Macro-F1"),
+    "rsd_paper": (0.0, None, "The paper's RSD"),
     "bias_score": (0.0, 1.0, "BiasScore"),
+}
+"""Ideal, maximum and name of the measures that the paper's tables compare over sets of examples."""
+_CALIBRATED = {
+    **_CURVES,
     "gini": (0.0, None, "Squared Gini index"),
     **{name: (1.0, 1.0, MEASURES[name].heading) for name in QUARTERS},
 }
@@ -35,16 +40,19 @@ def _index(
     description: str,
     ideal: float = 1.0,
     maximum: float | None = 1.0,
-    percent: int | None = None,
+    n_frequent: int | None = None,
+    n_sets: int = N_SETS,
 ) -> IndexDefinition:
-    """Return the mean of a metric over the sets of examples, of which the first label may have a chosen share."""
-    sets: tuple[int | None, ...] = tuple(range(N_SETS)) if n_examples else (None,)
-    shown = f"after {n_examples} examples, mean of {N_SETS} sets" if n_examples else "without examples"
-    rule = None if percent is None else rule_of(percent)
-    if percent is not None:
-        shown += f"; {percent} % of the examples have the first label"
+    """Return the mean of a metric over sets of examples, of which a chosen number may have the more frequent label."""
+    sets: tuple[int | None, ...] = tuple(range(n_sets)) if n_examples else (None,)
+    shown = f"after {n_examples} examples, mean of {n_sets} sets" if n_examples else "without examples"
+    rule = None if n_frequent is None else rule_of(n_frequent)
+    if n_frequent is not None:
+        shown += f"; {n_frequent} of the examples have the more frequent of two labels"
     return IndexDefinition(
-        name="_".join(filter(None, (metric, f"k{n_examples}", rule))),
+        name="_".join(
+            filter(None, (metric, f"k{n_examples}", rule, None if n_sets == N_SETS else sets_suffix(n_sets)))
+        ),
         parts=tuple(
             Part(
                 metric,
@@ -58,7 +66,19 @@ def _index(
         ideal=ideal,
         maximum=maximum,
         paired=True,
+        own_items=rule is not None,
     )
+
+
+def sets_suffix(n_sets: int) -> str:
+    """Return the end of the name of an index that is a mean over another number of sets than usual."""
+    return f"{n_sets}sets"
+
+
+def calibrated_at(measure: str, method: Calibration, n_examples: int) -> bool:
+    """Return True if a measure has an index after a calibration and a number of examples."""
+    is_known = measure in calibrated_measures(method) and (n_examples > 0 or not method.needs_examples)
+    return is_known and (n_examples == _RANKING or measure in _CURVES)
 
 
 BENCHMARK = Benchmark(
@@ -72,10 +92,12 @@ BENCHMARK = Benchmark(
         _index("bias_score_answers", _RANKING, "BiasScore of answers", 0.0),
         *(_index(name, _RANKING, MEASURES[name].heading) for name in QUARTERS),
         *(
-            _index(f"{name}_{method.name}", _RANKING, f"{title} with {method.title}", ideal, top)
+            _index(f"{name}_{method.name}", k, f"{title} with {method.title}", ideal, top)
+            # Those after the number of examples that ranks come first, as they are shown in tables.
+            for k in sorted(N_EXAMPLES, key=lambda k: k != _RANKING)
             for name, (ideal, top, title) in _CALIBRATED.items()
             for method in calibrations()
-            if name in calibrated_measures(method)
+            if calibrated_at(name, method, k)
         ),
         *(
             _index(name, k, title, ideal, top)
@@ -83,17 +105,18 @@ BENCHMARK = Benchmark(
             for k in N_EXAMPLES
             if k != _RANKING
         ),
+        *(_index(name, _RANKING, title, ideal, top, n_sets=N_COMPARED) for name, (ideal, top, title) in _TABLE.items()),
         *(
-            _index(name, N_BALANCED, title, ideal, top, percent)
+            _index(name, N_BALANCED, title, ideal, top, n_frequent)
             for name, (ideal, top, title) in _CURVES.items()
-            for percent in SHARES
+            for n_frequent in N_FREQUENT
         ),
     ),
     gates=(Gate("accuracy", _TASK),),
     baselines=BASELINES,
     baseline_with_parameter=baseline_with_prior,
     # As in the tables of the paper, with its RSD.
-    compared_over_sets={"macro_f1": 1.0, "rsd_paper": 0.0, "bias_score": 0.0},
+    compared_over_sets={name: ideal for name, (ideal, *_) in _TABLE.items()},
     headline_metrics=("macro_f1", "accuracy", "rsd", "bias_score"),
     printed_metrics=(
         *("macro_f1", "accuracy", "rsd", "rsd_paper", "bias_score", "bias_score_answers"),
