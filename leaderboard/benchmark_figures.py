@@ -55,6 +55,14 @@ class Matrix(NamedTuple):
     config: str | None = None
 
 
+class Needed(NamedTuple):
+    """A config in which a model has to achieve more than every baseline, or its other values are unreliable."""
+
+    config: str
+    note: str
+    """What the sign beside the names of the other models means, as a sentence without its subject."""
+
+
 class Strips(NamedTuple):
     """A row for each model and a panel for each group of values, drawn as dots with their intervals."""
 
@@ -64,6 +72,7 @@ class Strips(NamedTuple):
     """What the panels are, as in "four stages of treating pronouns alike"."""
     panels: Mapping[str, tuple[Shown, ...]]
     """Values of each panel, by its title."""
+    needed: Needed | None = None
 
 
 class Curves(NamedTuple):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import geometric_mean, mean
 
-from leaderboard.benchmark_figures import BumpChart, HeatMap, Matrix, Ordering, Shown, Strips
+from leaderboard.benchmark_figures import BumpChart, HeatMap, Matrix, Needed, Ordering, Shown, Strips
 from leaderboard.benchmark_pages import (
     BenchmarkPages,
     Column,
@@ -130,6 +130,11 @@ _STAGES = Strips(
         "Roles": (Shown("SA", "sa"), Shown("OF", "of")),
         "Performance": (Shown("PE", "pe"),),
     },
+    needed=Needed(
+        "recognition",
+        "is not shown to keep the pronoun of a prompt more often than a useless predictor. By the paper's rule, its "
+        "later stages are then unreliable: who does not recognise pronouns cannot treat them fairly.",
+    ),
 )
 _PARTS = tuple(part for stage in _STAGES.panels.values() for part in stage)
 

@@ -16,6 +16,7 @@ from leaderboard.benchmark_figures import (
     HeatMap,
     Lorenz,
     Matrix,
+    Needed,
     Ordering,
     Shown,
     Strips,
@@ -35,6 +36,9 @@ from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.profiles import AnyTable, Scope, entries_of, scope_of, tables_of
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
+
+_SIGN = "\N{NO-BREAK SPACE}\N{DAGGER}"
+"""Sign behind the names of models whose values are unreliable."""
 
 
 class Subject(NamedTuple):
@@ -57,6 +61,13 @@ class Subject(NamedTuple):
         )
         known = (metric for metric in (index, *metrics) if metric is not None and metric.value is not None)
         return next(known, None)
+
+    def lacks(self, needed: Needed | None) -> bool:
+        """Return True if the model is not shown to achieve more than every baseline where it has to."""
+        return needed is not None and any(
+            entry.result.signature.config == needed.config and entry.standing is not None and not entry.standing.passes
+            for entry in self.entries
+        )
 
 
 def figures_of(board: Board) -> dict[Scope, tuple[Picture, ...]]:
@@ -156,7 +167,11 @@ def _strips(figure: Strips, models: Sequence[Subject]) -> Chart | None:
         return None
     words = "; ".join(f"{panel.title}: {', '.join(_ranges(panel))}" for panel in panels)
     alt = f"Dots with intervals for {_count(len(drawn), 'model')}, {figure.subject}. {words}."
-    return strips([model.label for model in drawn], panels, alt=alt)
+    labels = [f"{model.label}{_SIGN if model.lacks(figure.needed) else ''}" for model in drawn]
+    chart = strips(labels, panels, alt=alt)
+    if figure.needed is None or not any(label.endswith(_SIGN) for label in labels):
+        return chart
+    return chart._replace(note=f"{_SIGN.strip()} {figure.needed.note}")
 
 
 def _ranges(panel: Panel) -> Iterator[str]:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix
+from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix, Strips
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages import drawing
 from leaderboard.pages.figures import figures_of, figures_of_result
@@ -126,13 +126,19 @@ def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board)
     assert [float(x) / 96 for x in dots] == pytest.approx(values, abs=0.001)
 
 
-@pytest.mark.slow
-def test_a_bump_chart_orders_the_models_that_pass_by_each_value(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    """Three models that recognise pronouns, and one that does not."""
+    root = tmp_path_factory.mktemp("four")
     for name, skill in (("high", 0.97), ("middle", 0.9), ("low", 0.8), ("below", 0.0)):
-        write_gifi_model(tmp_path, f"lab/{name}", skill, n_templates=8)
-    board = assemble(load_known(Root(tmp_path, "local")).entries)
-    (picture,) = (one for one in pictures_of(board) if one.path.endswith("order.svg"))
-    (table,) = board.indices.tables
+        write_gifi_model(root, f"lab/{name}", skill, n_templates=8)
+    return assemble(load_known(Root(root, "local")).entries)
+
+
+@pytest.mark.slow
+def test_a_bump_chart_orders_the_models_that_pass_by_each_value(four: Board) -> None:
+    (picture,) = (one for one in pictures_of(four) if one.path.endswith("order.svg"))
+    (table,) = four.indices.tables
     passing = [row for row in table.rows if not row.is_below]
     passing.sort(key=lambda row: -(row.primary.value or 0.0))
     assert len(passing) == 3
@@ -143,6 +149,19 @@ def test_a_bump_chart_orders_the_models_that_pass_by_each_value(tmp_path: Path) 
     by_lowest = sorted(lowest, key=lambda name: -lowest[name])
     assert [of_row[-2:] for of_row in drawn] == [[f"{lowest[name]:.3f}", name] for name in by_lowest]
     assert picture.caption.endswith("Left out: below (below the line of the table).")
+
+
+@pytest.mark.slow
+def test_strips_mark_the_models_that_fail_the_stage_that_the_others_need(four: Board, board: Board) -> None:
+    (strips,) = (figure for figure in load_pages("gifi").figures if isinstance(figure, Strips))
+    assert strips.needed is not None
+    (picture,) = (one for one in pictures_of(four) if one.path.endswith("stages.svg"))
+    names = {text.replace("\N{NO-BREAK SPACE}", " ") for line in lines(picture.chart.svg) for text in line}
+    assert {"high", "middle", "low", "below \N{DAGGER}"} <= names
+    assert picture.caption == f"{strips.caption} \N{DAGGER} {strips.needed.note}"
+    # Without such a model, the caption says nothing about a sign.
+    (passing,) = (one for one in pictures_of(assemble(entries(board)[:1])) if one.path.endswith("stages.svg"))
+    assert passing.caption == strips.caption
 
 
 def test_a_benchmark_without_results_or_figures_has_none(board: Board) -> None:
