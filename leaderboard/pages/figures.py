@@ -50,9 +50,11 @@ class Subject(NamedTuple):
     """True if it is not shown to achieve more than every baseline, so that nothing it does alike says much."""
     indices: Mapping[str, Metric]
     entries: tuple[Entry, ...]
+    versions: Mapping[str, str]
+    """Version of each metric that a figure shows, since values of two versions, as of two scorers, share no picture."""
 
     def metric(self, shown: Shown) -> Metric | None:
-        """Return a value; None if no result has it, or if it is unknown."""
+        """Return a value; None if no result has it in this version, or if it is unknown."""
         index = None if shown.group else self.indices.get(shown.metric)
         metrics = (
             entry.metric(shown.metric, shown.group)
@@ -60,7 +62,8 @@ class Subject(NamedTuple):
             if shown.config in (None, entry.result.signature.config)
         )
         known = (metric for metric in (index, *metrics) if metric is not None and metric.value is not None)
-        return next(known, None)
+        version = self.versions.get(shown.metric)
+        return next((metric for metric in known if version in (None, metric.version)), None)
 
     def lacks(self, needed: Needed | None) -> bool:
         """Return True if the model is not shown to achieve more than every baseline where it has to."""
@@ -94,7 +97,7 @@ def figures_of_result(entry: Entry, stem: str) -> tuple[Picture, ...]:
     signature = entry.result.signature
     described = [figure for figure in load_pages(signature.benchmark).figures if isinstance(figure, Matrix)]
     of_config = [figure for figure in described if figure.config in (None, signature.config)]
-    subject = Subject(display_name(entry.result.model.id), entry.is_baseline, False, {}, (entry,))
+    subject = Subject(display_name(entry.result.model.id), entry.is_baseline, False, {}, (entry,), {})
     return tuple(_pictures(of_config, [subject], stem))
 
 
@@ -102,6 +105,7 @@ def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
     """Return the models and baselines of some tables, in the order of the first table that has them."""
     entries: dict[str, list[Entry]] = {}
     indices: dict[str, dict[str, Metric]] = {}
+    versions: dict[str, str] = {}
     below: set[str] = set()
     for table in tables:
         for row in table.rows:
@@ -112,6 +116,15 @@ def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
             if isinstance(row, IndexRow):
                 of_row = {index.metric.name: index.metric for index in row.indices}
                 indices[identity] = of_row | indices.get(identity, {})
+    # The first table decides, as about the order.
+    for identity, found in entries.items():
+        metrics = [
+            *indices.get(identity, {}).values(),
+            *(metric for entry in found for metric in entry.metrics.values()),
+        ]
+        for metric in metrics:
+            if metric.value is not None:
+                versions.setdefault(metric.name, metric.version)
     return [
         Subject(
             label=display_name(found[0].result.model.id),
@@ -119,6 +132,7 @@ def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
             is_below=identity in below,
             indices=indices.get(identity, {}),
             entries=tuple(found),
+            versions=versions,
         )
         for identity, found in entries.items()
     ]

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
 
+from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.scorer import KINDS
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import index_anchor, model_page, plain, result_page, row_anchor, table_anchor
@@ -37,7 +39,7 @@ _MOST_SUMMARISED = 4
 _MOST_BEST = 2
 _LIMITS = re.compile(r" --(?:limit|part|split) \S+")
 """Options of a command that decide which items of a config are asked."""
-_TOGETHER = "all parts together"
+_TOGETHER, _DEMO = "all parts together", ", texts judged by word lists"
 
 TableT = TypeVar("TableT", bound=AnyTable, covariant=True)
 
@@ -270,6 +272,7 @@ class TableView(Generic[TableT]):
             sentences.append(self._unranked_order(self.table))
         if self.is_imported:
             sentences.append("All answers were published elsewhere and imported.")
+        sentences += [self._judges(self.table)] if isinstance(self.table, IndexTable) else []
         return tuple(sentence for sentence in (*sentences, self.solved_note, self.baseline_command) if sentence)
 
     @property
@@ -296,6 +299,16 @@ class TableView(Generic[TableT]):
             each = "configs" if len(configs) == len(entries) else "prompts"
             return f"{n_items:,} answers of each under {len(entries)} {each}"
         return f"{n_items:,} items{f' in {parts} parts' if parts else ''}"
+
+    def _judges(self, table: IndexTable) -> str:
+        """Return who judged the texts that the models wrote; empty if nobody had to."""
+        judges = listed([f"{scorer.kind} by {scorer.label}" for scorer in table.scorers], most=len(KINDS))
+        if table.is_demo:
+            return (
+                f"Texts are judged by lists of words, which do for a demonstration ({judges}). An index by trained "
+                "scorers (--scorer reference) has a table of its own, before this one."
+            )
+        return f"Texts are judged by trained scorers ({judges})." if judges else ""
 
     def _unranked_order(self, table: ResultTable) -> str:
         if table.sorted_by is not None:
@@ -503,7 +516,7 @@ def _index_view(table: IndexTable, tables: Sequence[IndexTable], *, is_default: 
     return TableView(
         table=table,
         benchmark=table.benchmark,
-        words=_words(table, _TOGETHER, is_own=is_own),
+        words=_words(table, f"{_TOGETHER}{_DEMO if table.is_demo else ''}", is_own=is_own),
         conditions=_index_conditions(table, tables),
         anchor=anchor,
         page=_page(table.benchmark, anchor, is_default=is_default),

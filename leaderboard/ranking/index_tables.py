@@ -10,6 +10,7 @@ from typing import NamedTuple
 from evaluators.benchmark import Part, Source, load_benchmark
 from evaluators.runs.measure.example_sets import SetTable, set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
+from evaluators.scorer import WORD_LISTS
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
@@ -161,6 +162,11 @@ class IndexTable:
     def scorers(self) -> tuple[Scorer, ...]:
         """The scorers of the texts, the same for all rows."""
         return tuple(scorer for entry in self.rows[0].entries for scorer in entry.result.scorers)
+
+    @property
+    def is_demo(self) -> bool:
+        """True if lists of words judged the texts, which do for a demonstration."""
+        return any(scorer.name in WORD_LISTS for scorer in self.scorers)
 
     @property
     def ranked(self) -> tuple[IndexRow, ...]:

@@ -51,7 +51,8 @@ def tables_of(board: Board, benchmark: str) -> tuple[AnyTable, ...]:
 
     Tables with most models come first, counted over all configs of their scope, and those of retired versions last.
     Data that only local runs are on come after those of accepted results: pages show them besides.
-    Within a scope the index comes before single configs, then the configs that rank, under the default prompt.
+    Within a scope the index comes before single configs, that of trained scorers before that of word lists, then the
+    configs that rank, under the default prompt.
     """
     tables: list[AnyTable] = [*board.indices.tables, *board.tables]
     of_benchmark = [table for table in tables if scope_of(table).benchmark == benchmark]
@@ -69,7 +70,7 @@ def tables_of(board: Board, benchmark: str) -> tuple[AnyTable, ...]:
         prompt = _default_prompt_order(table)
         by_scope = (n_models == 0, scope.is_retired, scope.data in own, -n_models, version, min(prompt, 1), scope)
         if isinstance(table, IndexTable):
-            return *by_scope, 0, -len(table.rows), 0, "", 0
+            return *by_scope, 0, table.is_demo, -len(table.rows), "", 0
         return *by_scope, 1, not table.is_whole, table.primary is None, table.signature.config, prompt
 
     return tuple(sorted(of_benchmark, key=order))

@@ -17,9 +17,11 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.scorer import quick_scorers
 from leaderboard.benchmark_pages import load_pages
+from leaderboard.pages.figures import figures_of
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.pages.tables import index_placements, index_views
 from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Entry, Root
@@ -70,6 +72,28 @@ def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> 
         parts = [part.value or 0 for part in row.parts]
         assert row.primary.value == pytest.approx(sum(parts) / 7)
     assert [scorer.label for scorer in main.scorers] == ["made-1"] * 3
+
+
+@pytest.mark.slow
+def test_word_lists_have_a_table_of_their_own_behind_that_of_trained_scorers(tmp_path: Path) -> None:
+    for name in ("lab/listed", "lab/also-listed"):
+        write_gifi_model(tmp_path, name, 0.9, n_templates=8, scorer="vader-sentences")
+    write_gifi_model(tmp_path, "lab/trained", 0.8, n_templates=8, scorer="classifier")
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    views = {view.table.is_demo: view for view in index_views(board)}
+    assert {is_demo: len(view.table.rows) for is_demo, view in views.items()} == {False: 1, True: 2}
+    # It is the first of the benchmark although it has fewer models, and only its values are drawn.
+    assert tables_of(board, "gifi")[:2] == (views[False].table, views[True].table)
+    assert views[True].words == "all parts together, texts judged by word lists"
+    assert "Texts are judged by lists of words" in " ".join(views[True].facts)
+    assert "sentiment by vader-sentences-1" in " ".join(views[True].facts)
+    assert "Texts are judged by trained scorers (embedding by classifier-1" in " ".join(views[False].facts)
+    (pictures,) = figures_of(board).values()
+    (stages,) = (picture for picture in pictures if picture.path.endswith("stages.svg"))
+    (row,) = views[False].table.rows
+    assert "Dots with intervals for 3 models" in stages.alt
+    (sn,) = (part.value or 0.0 for part in row.parts if part.name == "sn")
+    assert f"SN from {sn:.2f} to {sn:.2f}" in stages.alt
 
 
 @pytest.mark.slow
