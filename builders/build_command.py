@@ -46,6 +46,7 @@ Overwrite: TypeAlias = Annotated[
 
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_NO_NAME = re.compile(r"[^a-z0-9]+")
 _MOST_LETTERS = 96
 """What the Hub allows."""
 
@@ -62,6 +63,25 @@ def dataset_name(name: str) -> str:
             f"{_MOST_LETTERS} at most; correct it"
         )
     return name
+
+
+def own_name(name: str | None, path: Path, otherwise: str) -> str:
+    """Return the name of a dataset from a user's files: the value of ``--name``, or one by the name of a file.
+
+    Args:
+        name: Value of ``--name``; None if it is not given.
+        path: The file.
+        otherwise: What stands for a name of the file without letters and digits.
+
+    Raises:
+        ConfigError: the name is none of a folder and a dataset of the Hub.
+
+    >>> own_name(None, Path("My Wallets (2).csv"), "questions")
+    'own-my-wallets-2'
+    """
+    if name is None:
+        return f"own-{_NO_NAME.sub('-', path.stem.casefold()).strip('-') or otherwise}"
+    return dataset_name(name)
 
 
 def target_folder(out: Path | None, default: Path, *, overwrite: bool) -> Path:
@@ -124,10 +144,10 @@ def reject_lines(rejects: Sequence[Reject], folder: Path) -> Iterator[str]:
         yield f"  ... and {len(rejects) - _MOST_REJECTS} more in {folder / REJECTS}"
 
 
-def run_line(folder: Path) -> str:
+def run_line(folder: Path, *options: str) -> str:
     """Return the commands from a dataset to a page with a model; baselines need none, since the board computes them."""
     run = f"biasboard run --dataset {shlex.quote(str(folder))} --backend transformers --model FOLDER"
-    return f"next: {run}, then biasboard board"
+    return f"next: {' '.join([run, *options])}, then biasboard board"
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -23,6 +23,7 @@ MODULES = (
         "builders",
         "builders.gifi",
         "builders.image_labels",
+        "builders.labelled_text",
         "builders.own_questions",
         "builders.superni",
         "builders.synthbias",

@@ -203,7 +203,7 @@ def test_every_command_and_option_explains_itself() -> None:
 
 
 def test_every_plugin_and_metric_is_documented() -> None:
-    pages = ("coreference", "pronouns", "labels", "images", "own_questions", "scoring")
+    pages = ("coreference", "pronouns", "labels", "images", "labelled_text", "own_questions", "scoring")
     text = "".join(documents()[f"site/docs/{page}.md"] for page in pages)
     names = [*BACKENDS.names(), *SCORERS.names(), *TASKS.names()]
     for task in TASKS.names():

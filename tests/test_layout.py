@@ -45,6 +45,8 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         ".": {"dataset"},
         "gifi": {".", "dataset"},
         "image_labels": {".", "dataset"},
+        # A labelled text is one task of those that superni has many of, in the same splits.
+        "labelled_text": {".", "dataset", "superni"},
         "own_questions": {".", "dataset"},
         "superni": {".", "dataset"},
         "synthbias": {".", "dataset"},

@@ -25,6 +25,7 @@ OWN = (
     # Packages of single benchmarks.
     "builders/gifi/",
     "builders/image_labels/",
+    "builders/labelled_text/",
     "builders/own_questions/",
     "builders/superni/",
     "builders/synthbias/",

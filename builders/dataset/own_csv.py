@@ -1,10 +1,13 @@
-"""Reads a researcher's CSV files: finds separator and columns, and keeps each row that is broken as a reject."""
+"""Reads a researcher's files: finds form, separator and columns, and keeps each row that is broken as a reject.
+
+A file is CSV, JSON Lines or Parquet, which its content tells.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +17,7 @@ from builders.dataset.csv_records import CsvRecord, fault_of, records_of, wrong_
 from builders.dataset.inputs import read_file
 from builders.dataset.licences import OPEN_LICENCES, UNKNOWN
 from builders.dataset.output import Rule
+from builders.dataset.table_records import PARQUET, are_json_lines, json_records, parquet_records
 from schemas.documents.dataset import Reject, Source
 
 BROKEN_ROW = Rule(name="broken_row", description="can be read: as many fields as the header, and UTF-8")
@@ -91,7 +95,7 @@ def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> lis
 
     Raises:
         ConfigError: a mapping is no such text, or no file has its heading.
-        DataError: a file is missing, is no CSV file in UTF-8, or lacks a column.
+        DataError: a file is missing, is neither CSV in UTF-8 nor JSON Lines nor Parquet, or lacks a column.
     """
     headings = [_mapping(form, text) for text in mapped]
     tables = [_read(form, path, raw, headings) for path, raw in read_inputs(paths, f"a CSV file of your {form.what}")]
@@ -145,6 +149,36 @@ def _mapping(form: Form, text: str) -> tuple[str, str]:
 
 def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]]) -> Table:
     name = path.name
+    wrong_bytes: Mapping[int, str] = {}
+    records: Iterable[CsvRecord]
+    if raw.startswith(PARQUET):
+        try:
+            names, records = parquet_records(raw)
+        except DataError as error:
+            raise DataError(f"--input {path}: {error}") from error
+        written = "Parquet"
+    elif are_json_lines(raw):
+        (names, records), written = json_records(raw), "JSON Lines"
+    else:
+        names, records, separator = _csv(path, raw)
+        written, wrong_bytes = f"separated by {_SEPARATORS[separator]}s", wrong_bytes_of(raw)
+    heads = [" ".join(field.split()) for field in names]
+    headings = _headings(form, heads, mapped, path)
+    rows, rejects = _rows(records, heads, headings, name, wrong_bytes)
+    if not rows and not rejects:
+        raise DataError(f"--input {path}: has a header and no rows; add a row for each of your {form.what}")
+    return Table(
+        name=name,
+        sha256=hashlib.sha256(raw).hexdigest(),
+        headings=headings,
+        rows=tuple(rows),
+        rejects=tuple(rejects),
+        told=_told(name, written, heads, headings, len(rows) + len(rejects)),
+    )
+
+
+def _csv(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRecord], str]:
+    """Return the headings of a CSV file, the records after them, and the separator."""
     if raw.startswith(_WIDE):
         raise DataError(f"--input {path}: is UTF-16; {_SAVE}")
     if raw.startswith(b"PK\x03\x04"):
@@ -158,19 +192,7 @@ def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]])
     if header is None or header.fault or not any(field.strip() for field in header.fields):
         fault = f"its first line {header.fault}" if header and header.fault else "is empty"
         raise DataError(f"--input {path}: {fault}; give a CSV file whose first line names the columns")
-    heads = [" ".join(field.split()) for field in header.fields]
-    headings = _headings(form, heads, mapped, path)
-    rows, rejects = _rows(records, heads, headings, name, wrong_bytes_of(raw))
-    if not rows and not rejects:
-        raise DataError(f"--input {path}: has a header and no rows; add a row for each of your {form.what}")
-    return Table(
-        name=name,
-        sha256=hashlib.sha256(raw).hexdigest(),
-        headings=headings,
-        rows=tuple(rows),
-        rejects=tuple(rejects),
-        told=_told(name, separator, heads, headings, len(rows) + len(rejects)),
-    )
+    return header.fields, records, separator
 
 
 def _separator(text: str) -> tuple[str, bool]:
@@ -199,7 +221,7 @@ def _headings(form: Form, heads: Sequence[str], mapped: Sequence[tuple[str, str]
         head = next(filter(None, (*named, *map(loosely.get, spellings))), None)
         if head is not None:
             found[column] = head
-    shown = listed([f"'{printable(head, most=40)}'" for head in heads if head], most=_MOST_SHOWN)
+    shown = listed([f"'{printable(head, most=40)}'" for head in heads if head], most=_MOST_SHOWN) or "none at all"
     if len(heads) == 1:
         shown += f" alone (values are separated by {listed([f'{name}s' for name in _SEPARATORS.values()], most=3)})"
     for columns, phrase in form.needed:
@@ -217,7 +239,7 @@ def _headings(form: Form, heads: Sequence[str], mapped: Sequence[tuple[str, str]
 
 
 def _rows(
-    records: Iterator[CsvRecord],
+    records: Iterable[CsvRecord],
     heads: Sequence[str],
     headings: Mapping[str, str],
     name: str,
@@ -245,11 +267,11 @@ def _rows(
     return rows, rejects
 
 
-def _told(name: str, separator: str, heads: Sequence[str], headings: Mapping[str, str], n_rows: int) -> str:
+def _told(name: str, written: str, heads: Sequence[str], headings: Mapping[str, str], n_rows: int) -> str:
     taken = ", ".join(f"{column} from '{printable(head, most=40)}'" for column, head in headings.items())
     rest = [f"'{printable(head, most=40)}'" for head in heads if head and head not in headings.values()]
     not_read = f"; not read: {listed(rest, most=_MOST_SHOWN)}" if rest else ""
-    return f"{name}: {n_rows} row{'s' * (n_rows != 1)}, separated by {_SEPARATORS[separator]}s; {taken}{not_read}"
+    return f"{name}: {n_rows} row{'s' * (n_rows != 1)}, {written}; {taken}{not_read}"
 
 
 def _key(heading: str) -> str:

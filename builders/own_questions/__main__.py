@@ -16,6 +16,7 @@ from builders.build_command import (
     Overwrite,
     check_input,
     closing_lines,
+    own_name,
     reject_lines,
     run_line,
     target_folder,
@@ -67,7 +68,7 @@ def build(
         check_input(BUILDER.source(source), paths[0] if paths else None)
         known = BUILDER.source(source)
         is_own = source == "csv"
-        called = questions.checked_name(known.dataset if name is None and not is_own else name, paths[0])
+        called = own_name(known.dataset if name is None and not is_own else name, paths[0], "questions")
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
         tables = questions.KINDS[source].read(paths, mapped or [])
         stated = checked_licence(licence) or (known.licence if known.redistributable and not is_own else None)

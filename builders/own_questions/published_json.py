@@ -25,6 +25,7 @@ from biasboard.ground.plain_text import printable
 from biasboard.ground.strict_json import JsonValue, loads
 from builders.dataset.output import Rule
 from builders.dataset.own_csv import Row, Table, letters_of, plain_values, read_inputs
+from builders.dataset.table_records import json_lines
 from schemas.documents.dataset import Reject
 
 UNLIKE_PUBLISHED = Rule(name="unlike_published", description="has the fields and values of the published file")
@@ -108,15 +109,9 @@ def _reject(where: str, rule: Rule, reason: str) -> Reject:
 
 def _lines(name: str, raw: bytes, what: str) -> Iterator[_Entry | Reject]:
     """Yield the object on each line of a JSONL file, or why there is none."""
-    for number, line in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    for number, value, fault in json_lines(raw):
         where = f"{name}:{number}"
-        try:
-            if line.strip():
-                yield where, loads(line.decode("utf-8"), where=where, remedy="give the file as it was published")
-        except UnicodeDecodeError as error:
-            yield _reject(where, UNLIKE_PUBLISHED, f"byte {line[error.start]:#04x} is not UTF-8")
-        except DataError as error:
-            yield _reject(where, UNLIKE_PUBLISHED, str(error).removeprefix(f"{where}: "))
+        yield (where, value) if fault is None else _reject(where, UNLIKE_PUBLISHED, fault)
 
 
 def _examples(name: str, raw: bytes, what: str) -> Iterator[_Entry | Reject]:

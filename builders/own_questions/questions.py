@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import printable
-from builders.build_command import dataset_name
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
@@ -121,18 +119,6 @@ REPEATED = Rule(name="repeated_question", description="differs from earlier ones
 REPEATED_ID = Rule(name="repeated_id", description="has an id that no earlier row has")
 RULES = (FEW_OPTIONS, NO_OPTION, ONE_SIDE, REPEATED, REPEATED_ID)
 _ROLES = ("answer", "stereotyped", "antistereotyped", "neutral")
-_NAME = re.compile(r"[^a-z0-9]+")
-
-
-def checked_name(name: str | None, path: Path) -> str:
-    """Return the name of the dataset: that which the user gives, or one by the name of the file.
-
-    Raises:
-        ConfigError: the name is none of a folder and a dataset of the Hub.
-    """
-    if name is None:
-        return f"own-{_NAME.sub('-', path.stem.casefold()).strip('-') or 'questions'}"
-    return dataset_name(name)
 
 
 def draft(

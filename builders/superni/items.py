@@ -72,13 +72,26 @@ def split_items(content: TaskContent, *, seed: int, limit: int = N_TEST) -> Mapp
     # One generator per task. The publication drew all tasks from one stream, in which a change of one file changed the
     # examples of every later task.
     order = rng_for(seed, content.name).permutation(len(content.instances)).tolist()
+    places = {"test": order[N_SUPPORT : N_SUPPORT + limit], "bias": order[:N_BIAS], "pool": order[N_BIAS:N_SUPPORT]}
     # By all items, not by the limit, which is the user's own choice.
-    flags = task_flags(labels_of(content), len(content.instances) - N_SUPPORT)
+    return items_at(content, places, n_test=len(content.instances) - N_SUPPORT, seed=seed)
+
+
+def items_at(
+    content: TaskContent, places: Mapping[str, Sequence[int]], *, n_test: int, seed: int
+) -> Mapping[str, Sequence[LabelItem]]:
+    """Return the items of each split of a task, given where in the task they are.
+
+    Args:
+        content: The task.
+        places: Indices of the instances of each split but the last.
+        n_test: Number of items that could be evaluated.
+        seed: Seed of the random words.
+    """
+    flags = task_flags(labels_of(content), n_test)
     items = _label_items(content, flags)
-    chosen = [items[index] for index in order[: N_SUPPORT + limit]]
-    test = chosen[N_SUPPORT:]
-    splits = (test, chosen[:N_BIAS], chosen[N_BIAS:N_SUPPORT], _content_free(test, content, flags, seed))
-    return dict(zip(SPLITS, splits, strict=True))
+    splits = {split: [items[index] for index in places[split]] for split in SPLITS[:-1]}
+    return {**splits, SPLITS[-1]: _content_free(splits["test"], content, flags, seed)}
 
 
 def _label_items(content: TaskContent, of_task: tuple[str, ...]) -> list[LabelItem]:

@@ -58,7 +58,7 @@ def test_evaluate_gives_what_the_command_writes(
 def test_a_mistake_is_an_exception_with_the_line_of_the_command(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ConfigError, match="builder 'synthbais' does not exist; have: gifi, image_labels, own"):
+    with pytest.raises(ConfigError, match="builder 'synthbais' does not exist; have: gifi, image_labels, lab"):
         build("synthbais")
     with pytest.raises(ConfigError, match=r"No such option: --sed"):
         build("synthbias", out=tmp_path / "x", sed=3)

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
+from builders.build_command import own_name
 from builders.dataset.own_csv import read_tables
-from builders.own_questions.questions import FORM, check, checked_name, cluster_line, neutral_option
+from builders.own_questions.questions import FORM, check, cluster_line, neutral_option
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.own_question import OwnQuestion
@@ -133,9 +134,9 @@ def test_what_is_no_question_is_a_reject_with_its_reason(tmp_path: Path, row: st
 def test_a_file_without_options_and_a_wrong_name_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has no column for the options .* but 'Question', 'Answer'; name one: --map"):
         checked(tmp_path, "Who?,A", header="Question,Answer")
-    assert checked_name(None, Path("My Questions (2).csv")) == "own-my-questions-2"
+    assert own_name(None, Path("My Questions (2).csv"), "questions") == "own-my-questions-2"
     with pytest.raises(ConfigError, match="--name A/B: is not made of small letters"):
-        checked_name("A/B", Path("x.csv"))
+        own_name("A/B", Path("x.csv"), "questions")
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,8 @@ def test_a_benchmark_without_a_plug_in_has_no_table(tmp_path: Path) -> None:
     board = board_of(tmp_path)
     assert board.tables == ()
     assert [entry.match.reason for entry in board.apart] == [
-        "no benchmark 'winning' is known here; have: gifi, image_labels, own_questions, superni, synthbias; if a "
+        "no benchmark 'winning' is known here; have: gifi, image_labels, labelled_text, own_questions, superni, "
+        "synthbias; if a "
         "plug-in defines it, install its package or name its folder in BIASBOARD_PLUGINS"
     ]
 

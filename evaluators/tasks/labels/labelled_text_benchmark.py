@@ -1,0 +1,20 @@
+"""The benchmark labelled_text: one task of classification, measured and ranked as superni is (arXiv:2603.15654)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evaluators.tasks.labels import superni_benchmark
+
+_OF_SUITES = superni_benchmark.BENCHMARK
+BENCHMARK = replace(
+    _OF_SUITES,
+    name="labelled_text",
+    headline_metrics=("macro_f1", "accuracy", "gini", "smallest_class_accuracy"),
+    printed_metrics=(
+        *("macro_f1", "accuracy", "gini", "gini_paper", "cobias_paper", "top_class_dominance"),
+        *("smallest_class_accuracy", "rsd_paper", "bias_score"),
+        *(name for name in _OF_SUITES.printed_metrics if name.startswith("macro_f1_")),
+        *("gini_gini", "n_shown", "cut_rate"),
+    ),
+)

@@ -1,0 +1,207 @@
+"""``biasboard build labelled_text``: tasks from a user's labelled texts, in files or on the Hub."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from builders.dataset.output import rng_for
+from builders.dataset.own_csv import _QUOTE
+from builders.labelled_text.drafts import CONFIG
+from builders.labelled_text.rows import label_names, read_texts
+from schemas.folders.dataset_folder import read_manifest, read_split
+from schemas.items.label import LabelItem
+from schemas.validate import problems
+from tests.commands import output_of
+from tests.fake_hub import WRITER, serving, variables
+
+NAMES = ("World", "Sports", "Business", "Sci/Tech")
+PLACES = ("harbour", "kiosk", "attic", "forest", "school", "market")
+
+
+def made(n: int, start: int = 0) -> list[tuple[str, int]]:
+    """Texts that differ, with the numbers of their labels: 0 is right for half of them, 3 for a tenth."""
+    labels = (0, 1, 0, 2, 0, 1, 0, 2, 0, 3)
+    numbers = range(start, start + n)
+    return [
+        (f"Report {number} of the {PLACES[number % 6]} number {number // 6}", labels[number % 10]) for number in numbers
+    ]
+
+
+def as_csv(path: Path, rows: Sequence[tuple[str, int]]) -> None:
+    pd.DataFrame(rows, columns=["Sentence", "Class Index"]).to_csv(path, index=False)
+
+
+def as_json_lines(path: Path, rows: Sequence[tuple[str, int]]) -> None:
+    # The key with a list is left out, and a key that some rows lack is empty there.
+    lines = [{"sentence": text, "label": label, "tokens": text.split()} for text, label in rows]
+    lines[0]["note"] = "x"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+
+
+def as_parquet(path: Path, rows: Sequence[tuple[str, int]], names: Sequence[str] = ()) -> None:
+    table = pa.table({"text": [text for text, _ in rows], "label": [label for _, label in rows]})
+    if names:
+        features = {"text": {"dtype": "string", "_type": "Value"}, "label": {"names": names, "_type": "ClassLabel"}}
+        table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    pq.write_table(table, path)
+
+
+def build(folder: Path, *options: object, **more: Any) -> str:
+    return output_of("-m", "biasboard", "build", "labelled_text", *options, "--out", folder, **more)
+
+
+def items_of(folder: Path) -> dict[str, list[LabelItem]]:
+    assert list(problems(folder)) == []
+    splits = read_manifest(folder).splits
+    return {
+        entry.split: [item for item in read_split(folder, entry) if isinstance(item, LabelItem)] for entry in splits
+    }
+
+
+@pytest.mark.parametrize(
+    ("ending", "write"), [("csv", as_csv), ("jsonl", as_json_lines), ("parquet", as_parquet)], ids=str
+)
+def test_every_form_of_file_gives_the_same_task(
+    tmp_path: Path, ending: str, write: Callable[[Path, list[tuple[str, int]]], None]
+) -> None:
+    path, rows = tmp_path / f"news.{ending}", made(140)
+    write(path, rows)
+    names = ",".join(f"{number}={name}" for number, name in enumerate(NAMES))
+    told = build(tmp_path / "d", "--input", path, "--label-names", names, "--limit", "40", "--licence", "CC0-1.0")
+    items = items_of(tmp_path / "d")
+    assert {split: len(of_split) for split, of_split in items.items()} == {
+        "test": 40, "bias": 32, "pool": 64, "content_free": 23,
+    }  # fmt: skip
+    # The splits are those of a task of superni: parts of one permutation of all rows.
+    order = rng_for(42, CONFIG).permutation(140).tolist()
+    for split, places in (("bias", order[:32]), ("pool", order[32:96]), ("test", order[96:136])):
+        expected = [(rows[place][0], NAMES[rows[place][1]]) for place in places]
+        assert [(item.text, item.target) for item in items[split]] == expected
+    assert items["test"][0].labels == tuple(sorted(NAMES))
+    assert items["test"][0].instruction == (
+        "Classify the text. Answer with one of these labels: Business, Sci/Tech, Sports, World."
+    )
+    assert "label_not_in_instruction" not in {flag for item in items["test"] for flag in item.flags}
+    (label, n), *_ = Counter(item.target for item in items["test"]).most_common()
+    assert f"always answering '{label}' is right in {n / 40:.1%} of test" in told
+    card = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
+    assert f"| World | {sum(item.target == 'World' for item in items['test'])} |" in card
+    manifest = read_manifest(tmp_path / "d")
+    assert (manifest.benchmark, manifest.licence, manifest.publish_refusal) == ("labelled_text", "CC0-1.0", None)
+
+
+def test_files_named_test_are_evaluated_and_nothing_else(tmp_path: Path) -> None:
+    rows = made(120)
+    as_csv(tmp_path / "my_train.csv", rows)
+    # One text is in both files: it is evaluated, and no example.
+    held_out = [*made(50, start=1_000), (rows[5][0].upper(), rows[5][1])]
+    as_csv(tmp_path / "my_test.csv", held_out)
+    inputs = ("--input", tmp_path / "my_train.csv", "--input", tmp_path / "my_test.csv", "--pool", "80")
+    told = build(tmp_path / "d", *inputs, "--instructions", "Which section is it from?", "--name", "sections")
+    items = items_of(tmp_path / "d")
+    assert {item.text for item in items["test"]} == {text for text, _ in held_out}
+    support = {item.text for split in ("bias", "pool") for item in items[split]}
+    assert len(support) == 112
+    assert support <= {text for text, _ in rows} - {rows[5][0]}
+    assert items["pool"][0].instruction == "Which section is it from?"
+    assert "rejected my_train.csv:7, repeated_text: repeats my_test.csv:52\n" in told
+    assert "not for publishing: the licence of the texts is not known" in told
+    assert read_manifest(tmp_path / "d").name == "sections"
+
+
+def test_a_row_that_is_no_item_is_rejected_with_its_reason(tmp_path: Path) -> None:
+    lines = [
+        "headline,text,label,id",
+        "Fog,No ship left.,1,a",
+        ",  ,1,b",
+        ",No bus came.,,c",
+        ",No train came.,9,d",
+        "FOG,no ship LEFT.,1,e",
+        "Fog,No ship left.,2,f",
+        ",Three trams came.,Sports,a",
+        ",Two trams came.,Sports,g",
+        ",A tram,came.,Sports,h",
+        ",A\u200bcart came.,1,i",
+    ]
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    _, texts = read_texts([path], [], {"1": "World", "2": "Sports", "3": "Business"})
+    assert [(instance.item_id, instance.text, instance.label) for instance in texts.train] == [
+        ("a", "Fog No ship left.", "World"),
+        ("g", "Two trams came.", "Sports"),
+    ]
+    assert {str(reject.source_row): (reject.rule, reject.reason) for reject in texts.rejects} == {
+        "mine.csv:3": ("no_text", "the text is empty"),
+        "mine.csv:4": ("no_label", "the label is empty"),
+        "mine.csv:5": ("unnamed_label", "the label '9' is none of 1, 2, 3"),
+        "mine.csv:6": ("repeated_text", "repeats mine.csv:2"),
+        "mine.csv:7": ("repeated_text", "repeats mine.csv:2, with another label"),
+        "mine.csv:8": ("repeated_id", "has the id of mine.csv:2"),
+        "mine.csv:10": ("broken_row", f"has 5 fields, the header 4; {_QUOTE}"),
+        "mine.csv:11": ("broken_row", "has the invisible sign U+200B; remove it"),
+    }  # fmt: skip
+    assert texts.unused == ("Business",)
+
+
+def test_label_names_are_a_list_or_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "classes.txt"
+    path.write_text("\ufeff1=World\n\n2 = Sci/Tech, and more\n", encoding="utf-8")
+    assert label_names(str(path)) == {"1": "World", "2": "Sci/Tech, and more"}
+    assert label_names("effect,int") == {"effect": "effect", "int": "int"}
+    assert label_names(None) is None
+
+
+def test_numbers_that_a_parquet_file_names_get_these_names(tmp_path: Path) -> None:
+    path = tmp_path / "train-00000-of-00001.parquet"
+    as_parquet(path, [*made(30), ("A secret one", -1)], NAMES)
+    _, texts = read_texts([path], [], None)
+    assert [instance.label for instance in texts.train] == [NAMES[label] for _, label in made(30)]
+    assert [reject.rule for reject in texts.rejects] == ["no_label"]
+    # pandas writes whole numbers beside a missing one as floats.
+    frame = pd.DataFrame({"text": ["One", "Two", "Three"], "label": [1.0, 0.0, np.nan]})
+    frame.to_parquet(tmp_path / "floats.parquet")
+    _, texts = read_texts([tmp_path / "floats.parquet"], [], None)
+    assert [instance.label for instance in texts.train] == ["1", "0"]
+
+
+def test_a_dataset_of_the_hub_is_read_at_a_revision(tmp_path: Path) -> None:
+    files = {}
+    for split, rows in (("train", made(100)), ("test", made(20, start=500))):
+        as_parquet(tmp_path / f"{split}.parquet", rows, NAMES)
+        files[f"data/{split}-00000-of-00001.parquet"] = (tmp_path / f"{split}.parquet").read_bytes()
+    with serving() as hub:
+        repository = hub.new("acme/news", files)
+        first = repository.head
+        repository.add("other rows", {"data/train-00000-of-00001.parquet": b"PAR1 is broken"})
+        environment = variables(hub, tmp_path / "home", WRITER)
+        told = build(tmp_path / "d", "--input", f"acme/news@{first}", **environment)
+        assert "own-news 1.0.0:" in told
+        refused = build(tmp_path / "e", "--input", "acme/news@main", status=1, **environment)
+        assert "train-00000-of-00001.parquet: cannot be read as Parquet" in refused
+    items = items_of(tmp_path / "d")
+    assert {(item.text, item.target) for item in items["test"]} == {
+        (text, NAMES[label]) for text, label in made(20, start=500)
+    }
+    sources = read_manifest(tmp_path / "d").sources
+    assert {(source.address, source.revision) for source in sources} == {
+        (f"https://huggingface.co/datasets/acme/news, {split}-00000-of-00001.parquet", first)
+        for split in ("train", "test")
+    }
+
+
+def test_the_same_rows_and_seed_give_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
+    as_csv(tmp_path / "mine.csv", made(110))
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        build(tmp_path / name, "--input", tmp_path / "mine.csv", "--seed", seed)
+    hashes = [read_manifest(tmp_path / name).content_sha256 for name in "abc"]
+    assert hashes[0] == hashes[1] != hashes[2]
