@@ -11,14 +11,16 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from evaluators.calibration.reweighting.fitting import PAPER, Settings, fit_rules, held_out_rows
-from evaluators.calibration.reweighting.problem import Annealing, Counts, Objective, ObjectiveName
+from biasboard.ground.columns import FloatArray, IntArray
+from evaluators.calibration.reweighting.comparison import METHODS, ONE_LINERS, held_out_by
+from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, Settings, fit_rules
+from evaluators.calibration.reweighting.problem import PAPER_RULES, Annealing, Objective, ObjectiveName
 from evaluators.calibration.reweighting.rules import ClassRules, RuleSet, prepared
 from evaluators.calibration.reweighting.solvers import anneal as solve
 from evaluators.calibration.reweighting.top_two import TopTwo
@@ -26,7 +28,6 @@ from evaluators.statistics.class_accuracies import class_accuracies, gini_index,
 from tests.bench.reweighting_rivals import (
     FIRST_COMMIT,
     LAST_COMMIT,
-    PAPER_RULES,
     Split,
     digits,
     full_counts,
@@ -37,19 +38,16 @@ from tests.bench.reweighting_rivals import (
     tuned_thresholds,
 )
 from tests.evaluators.reweighting.every_combination import best_of_all
+from tests.evaluators.reweighting.imbalanced import NAMES, imbalanced
 from tests.evaluators.reweighting.made import Made, biased, problem_of
 
 SEEDS = range(100, 100 + int(os.environ.get("REWEIGHTING_SEEDS", "5")))
 N_MOVES, ROUNDS = 100, 5
 SETTINGS: dict[str, Settings] = {
-    "coordinate, sen (default)": Settings(),
-    "coordinate, gini": Settings(objective="gini"),
-    "coordinate, gini, balanced floor": Settings(objective="gini", min_mean="balanced"),
-    "convex": Settings(solver="convex"),
+    **PRESETS,
+    "coordinate": Settings(solver="coordinate"),
     "path": Settings(solver="path"),
-    "anneal, sen, log weights": Settings(solver="anneal"),
-    "anneal, sen, full map": Settings(solver="anneal", correction="full", grid="linear"),
-    "anneal, gini, full map (paper)": PAPER,
+    "anneal, sen": Settings(solver="anneal"),
 }
 DATA: dict[str, Callable[[int], Split]] = {
     "digits": digits,
@@ -94,13 +92,19 @@ def reached(split: Split, fit: Callable[[Made], ClassRules]) -> Reached:
 
 def fitted_by(settings: Settings) -> Callable[[Made], ClassRules]:
     def fit(made: Made) -> ClassRules:
-        return fit_rules(prepared(made.probabilities, settings.correction), made.targets, settings).rules
+        return fit_rules(prepared(made.probabilities, settings.map), made.targets, settings).rules
 
     return fit
 
 
+def _divided(division: Callable[[FloatArray, IntArray], ClassRules], made: Made) -> ClassRules:
+    return division(made.probabilities, made.targets)
+
+
 def ways(seed: int) -> Iterator[tuple[str, Callable[[Made], ClassRules]]]:
-    yield "uncorrected", lambda made: ClassRules.of_weights(np.ones(made.probabilities.shape[1]))
+    yield UNCORRECTED, lambda made: ClassRules.of_weights(np.ones(made.probabilities.shape[1]))
+    for name, division in ONE_LINERS.items():
+        yield name, partial(_divided, division)
     for name, settings in SETTINGS.items():
         yield name, fitted_by(settings)
     yield "published annealing, last commit", lambda made: published_annealing(made, LAST_COMMIT, seed)
@@ -131,34 +135,52 @@ def bench_solvers(name: str) -> None:
         seconds = statistics.mean(one.seconds for one in each)
         print(f"{way:36} {columns[0]:>15} {' '.join(f'{one:>13}' for one in columns[1:])} {seconds:7.2f} ", end="")
         print(f"{sum(one.falls for one in each)}/{len(each)}")
-    default, before = found["coordinate, sen (default)"], found["uncorrected"]
+    default, before = found["default"], found[UNCORRECTED]
     assert not any(one.falls for one in default)
     assert statistics.mean(one.sen for one in default) > statistics.mean(one.sen for one in before)
 
 
-@pytest.mark.filterwarnings("ignore")
-def bench_random_splits() -> None:
-    """The table on the page: random splits of the rows of its example, of which 30 % of each class are held out."""
+class HeldOut(NamedTuple):
+    """What the predictions of some rows reach."""
+
+    sen: float
+    mean: float
+    gini: float
+
+
+def held_out(made: Made, seed: int) -> dict[str, HeldOut]:
+    """Return what each method reaches on the half that it was not fitted on, for both halves together."""
+    reached = {}
+    for method in METHODS:
+        predicted = held_out_by(method, *made, seed=seed)
+        shares = class_accuracies(made.targets, predicted, made.probabilities.shape[1]).accuracies
+        reached[method] = HeldOut(float(sen_welfare(shares)), float(mean_accuracy(shares)), float(gini_index(shares)))
+    return reached
+
+
+def print_held_out(title: str, found: list[dict[str, HeldOut]]) -> None:
+    """Print means and standard errors, and of the default's lead in Sen welfare over each method."""
+    print(f"\n{title}, {len(found)} seeds, held out")
+    print(f"{'':21} {'Sen welfare':>13} {'mean class acc.':>15} {'Gini':>13} {'lead of the default':>20}")
+    for method in METHODS:
+        columns = [told([getattr(each[method], name) for each in found]) for name in HeldOut._fields]
+        lead = told([each["default"].sen - each[method].sen for each in found])
+        print(f"{method:21} {columns[0]:>13} {columns[1]:>15} {columns[2]:>13} {lead:>20}")
+
+
+@pytest.mark.parametrize("are_labels_rare", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def bench_one_liners(name: str, are_labels_rare: bool) -> None:
+    """Presets beside divisions by the mean and by the prior, on data sets with planted imbalance."""
+    found = [held_out(imbalanced(name, seed, are_labels_rare=are_labels_rare), seed) for seed in SEEDS]
+    where = "in training and labels" if are_labels_rare else "in training"
+    print_held_out(f"{name}, classes rare {where}", found)
+
+
+def bench_page_example() -> None:
+    """The table on the page: random halves of the rows of its example."""
     made = page_example()
-    methods = {"uncorrected": None, "convex": Settings(solver="convex"), "coordinate, sen": Settings()}
-    methods |= {"path, sen": Settings(solver="path"), "paper": PAPER}
-    print(f"\n{'':16} {'mean class accuracy, held out':>30} {'Gini, held out':>15} {'Gini, fitted':>13}")
-    for name, settings in methods.items():
-        means, held_out_ginis, fitted_ginis = [], [], []
-        for seed in range(5):
-            mask = held_out_rows(made.targets, 0.3, seed)
-            fitted, held_out = (Made(made.probabilities[rows], made.targets[rows]) for rows in (~mask, mask))
-            rules = ClassRules.of_weights(np.ones(10))
-            if settings is not None:
-                rules = fitted_by(replace(settings, seed=seed))(fitted)
-            accuracies = [
-                class_accuracies(some.targets, rules.predict(some.probabilities), 10).accuracies
-                for some in (fitted, held_out)
-            ]
-            means.append(float(mean_accuracy(accuracies[1])))
-            held_out_ginis.append(float(gini_index(accuracies[1])))
-            fitted_ginis.append(float(gini_index(accuracies[0])))
-        print(f"{name:16} {told(means):>30} {told(held_out_ginis):>15} {statistics.mean(fitted_ginis):>13.3f}")
+    print_held_out("the example of the page", [held_out(made, seed) for seed in SEEDS])
 
 
 @pytest.mark.parametrize(("n_classes", "least"), [(4, 2.5), (14, 7.0), (100, 100.0)])
@@ -211,7 +233,7 @@ def bench_moves(n_classes: int, least: float) -> None:
 
 def bench_brute_force() -> None:
     """How often annealing finds the best of 30 ** 4 combinations of weights: single searches, and three restarts."""
-    rule_set = RuleSet("weights", 30, "linear")
+    rule_set = RuleSet(has_functions=False)
     names: tuple[ObjectiveName, ...] = ("gini", "sen")
     single, several, gaps = 0, 0, []
     for instance in range(3):
@@ -221,7 +243,7 @@ def bench_brute_force() -> None:
             for seed in range(10):
                 problem = problem_of(made, name, rule_set, Annealing(n_restarts=3), seed=10 * seed)
                 candidates = solve(problem).candidates
-                values = [problem.score(problem.counts(one.rules)).objective for one in candidates]
+                values = [problem.score(problem.n_right(one.rules)).objective for one in candidates]
                 gaps.append(values[0] - best[name])
                 single += values[0] <= best[name] + 1e-12
                 several += min(values) <= best[name] + 1e-12
@@ -237,11 +259,10 @@ def bench_brute_force() -> None:
 def bench_default_fit(n_rows: int, n_classes: int) -> None:
     """Time of whole fits of each solver on larger tables."""
     made = biased(1, n_rows, n_classes, bias=1.5)
-    for solver in ("coordinate", "convex", "path", *(["anneal"] if n_rows <= 10_000 else [])):
+    for solver in ("shrunk", "convex", "path", *(["anneal"] if n_rows <= 10_000 else [])):
         settings = Settings(solver=solver, annealing=Annealing(n_restarts=1))
         start = time.process_time()
         fit = fit_rules(made.probabilities, made.targets, settings)
         seconds = time.process_time() - start
-        counts = Counts(np.nan_to_num(fit.accuracies.after), None)
         print(f"\n{n_rows} x {n_classes}, {solver}: {seconds:.1f} s of CPU, {fit.n_evaluations} evaluations", end="")
-        assert counts.right.sum() > 0
+        assert np.nan_to_num(fit.accuracies.after).sum() > 0

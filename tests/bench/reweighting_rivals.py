@@ -12,10 +12,9 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
+from evaluators.calibration.reweighting.problem import PAPER_RULES
+from evaluators.calibration.reweighting.rules import ClassRules
 from tests.evaluators.reweighting.made import Made
-
-PAPER_RULES = RuleSet("full", 30, "linear")
 
 
 class Schedule(NamedTuple):

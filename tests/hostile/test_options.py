@@ -65,12 +65,11 @@ TABLE: dict[str, Row] = {
         ["queue", "add", "lab/x", "--requester", "me", "--queue", "OUT"], "--memory-gb", NO_FINITE, "'--memory-gb'"
     ),
     **values(["queue", "next", "--queue", "OUT"], "--memory-gb", NO_FINITE, "'--memory-gb'"),
-    **values(FIT, "--validation-fraction", NO_FINITE | {"above 1": "2", "negative": "-1"}, "validation"),
     **values(FIT, "--seed", NO_NUMBERS | {"negative": "-1"}, "'--seed'"),
-    **values(FIT, "--n-weights", NO_NUMBERS | {"one": "1"}, "'--n-weights'"),
-    **values(FIT, "--min-mean", NO_FINITE | {"a word": "x", "none": "", "huge": LONG}, "--min-mean"),
-    **values(FIT, "--objective", {"a word": "x", "none": "", "long": LONG}, "objective '"),
-    **values(FIT, "--solver", {"a word": "x", "none": "", "long": LONG}, "solver '"),
+    **values(FIT, "--preset", {"a word": "x", "none": "", "long": LONG, "in capitals": "PAPER"}, "preset '"),
+    **values(["reweight", "compare", "INPUT"], "--seed", NO_NUMBERS | {"negative": "-1"}, "'--seed'"),
+    **values(["reweight", "compare", "INPUT"], "--test", {"the same rows": "INPUT", "missing": "x"}, ""),
+    **values(["reweight", "compare", "INPUT"], "--test-split", {"of the same file": "test"}, "all rows would be"),
     **values(
         ["reweight", "evaluate", "INPUT"], "--classes", {"long": LONG, "none": "", "a quote": '"a', "one": "a"}, ""
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,8 @@ from evaluators.calibration.reweighting.array_checks import (
     checked_probabilities,
     coded_targets,
 )
-from evaluators.calibration.reweighting.fitting import PAPER, Settings, fit_rules
-from evaluators.calibration.reweighting.problem import Annealing, DcsWeights, ObjectiveName
-from evaluators.calibration.reweighting.rules import Grid, MapKind, prepared
+from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules, preset_settings
+from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
 
 CrossValidation: TypeAlias = int | Literal["prefit"] | Any
@@ -35,33 +34,16 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     """A correction of class probabilities that makes a classifier right about equally often in each class.
 
     It is fitted on any classifier's probabilities for rows that the classifier was not trained on, and on their right
-    classes. By default it maximises the Sen welfare of the class accuracies by one weight per class, without lowering
-    their mean on the fitted rows.
+    classes.
 
     Args:
-        objective: Measure to improve: ``sen`` (mean accuracy times one minus the Gini index), ``gini`` alone, as in the
-            paper, ``cobias``, or ``dcs``, the objective of DNIP and DCS.
-        min_mean: Floor under the mean accuracy of the classes on the fitted rows: ``baseline`` for the mean before the
-            correction, ``balanced`` for that and 95 % of what balanced weights reach, a number, or None.
-        correction: ``weights`` for one weight per class, ``membership`` for one of 19 membership functions per class,
-            ``full`` for either.
-        n_weights: Number of weights in a search over rules; None for 61 on the logarithmic and 30 on the linear grid.
-        grid: ``log`` for weights from 0.001 to 1 in equal ratios, ``linear`` for k / n_weights.
-        solver: Name of the solver: ``coordinate``, ``convex``, ``path``, or ``anneal``, which alone
-            chooses membership functions.
+        preset: ``default`` for one weight per class that raises the Sen welfare of the class accuracies (their mean
+            times one minus their Gini index) and does not lower their mean on the fitted rows; ``balanced`` for the
+            weights of a class-balanced logistic model, a reference; ``paper`` for the choices of the paper, which can
+            lower the mean accuracy, and often does: the Gini index alone, membership functions besides weights, and
+            no floor.
         classes: Name of the class of each column of the probabilities; None for the sorted classes that occur.
-        alpha: Weight of the error rate in the objective ``dcs``.
-        beta: Weight of COBias in the objective ``dcs``.
-        tau: Weight of the pointwise mutual information in the objective ``dcs``.
-        smoothing: Number of rows by which that information is smoothed.
-        temperature: Temperature at which annealing starts.
-        cooling: Factor from one temperature to the next.
-        stop_ratio: Share of the first temperature at which annealing stops.
-        moves_per_level: Number of proposals at each temperature; None for ten per class, but at least 200.
-        n_restarts: Number of annealing searches, with the seeds random_state, random_state + 1 and so on.
-        validation_fraction: Share of the rows of each class that is hidden from the solver and chooses among its
-            candidates.
-        random_state: Seed.
+        random_state: Seed, which only ``paper`` needs.
 
     Attributes:
         classes_: Name of the class of each column, shape (n_classes,).
@@ -81,60 +63,14 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     def __init__(
         self,
-        objective: ObjectiveName = "sen",
+        preset: str = "default",
         *,
-        min_mean: Literal["baseline", "balanced"] | float | None = "baseline",
-        correction: MapKind = "weights",
-        n_weights: int | None = None,
-        grid: Grid = "log",
-        solver: str = "coordinate",
         classes: Sequence[object] | None = None,
-        alpha: float = 1.0,
-        beta: float = 2.7,
-        tau: float = 0.2,
-        smoothing: float = 4000.0,
-        temperature: float = 0.1,
-        cooling: float = 0.95,
-        stop_ratio: float = 1e-3,
-        moves_per_level: int | None = None,
-        n_restarts: int = 3,
-        validation_fraction: float = 0.0,
         random_state: int = 0,
     ) -> None:
-        self.objective: ObjectiveName = objective
-        self.min_mean = min_mean
-        self.correction: MapKind = correction
-        self.n_weights = n_weights
-        self.grid: Grid = grid
-        self.solver = solver
+        self.preset = preset
         self.classes = classes
-        self.alpha = alpha
-        self.beta = beta
-        self.tau = tau
-        self.smoothing = smoothing
-        self.temperature = temperature
-        self.cooling = cooling
-        self.stop_ratio = stop_ratio
-        self.moves_per_level = moves_per_level
-        self.n_restarts = n_restarts
-        self.validation_fraction = validation_fraction
         self.random_state = random_state
-
-    @property
-    def settings(self) -> Settings:
-        """The parameters, as the fit takes them."""
-        return Settings(
-            objective=self.objective,
-            min_mean=self.min_mean,
-            correction=self.correction,
-            n_weights=self.n_weights,
-            grid=self.grid,
-            solver=self.solver,
-            dcs=DcsWeights(self.alpha, self.beta, self.tau, self.smoothing),
-            annealing=Annealing(self.temperature, self.cooling, self.stop_ratio, self.moves_per_level, self.n_restarts),
-            validation_fraction=self.validation_fraction,
-            seed=self.random_state,
-        )
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:  # noqa: N803
         """Fit the rules of the classes.
@@ -144,17 +80,18 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             y: Right class of each row, shape (n,), of at least two classes.
 
         Raises:
-            ValueError: a parameter does not exist, a probability is missing, infinite or negative, or the classes do
+            ValueError: the preset does not exist, a probability is missing, infinite or negative, or the classes do
                 not fit the columns.
 
         Warns:
             UserWarning: the accuracy over all rows or that of a class falls, or a class has few rows.
         """
+        settings = preset_settings(self.preset, self.random_state)
         X, y = self._validated(X, y)  # noqa: N806
         probabilities = checked_probabilities(X)
         self.classes_, targets = coded_targets(y, len(probabilities), probabilities.shape[1], self.classes)
-        self.fit_ = fit_rules(probabilities, targets, self.settings, self.classes_.tolist())
-        self.rules_ = StoredRules.of(self.fit_, self.settings, self.classes_.tolist())
+        self.fit_ = fit_rules(probabilities, targets, settings, self.classes_.tolist())
+        self.rules_ = StoredRules.of(self.fit_, settings, self.classes_.tolist())
         for note in self.fit_.notes:
             warnings.warn(note, UserWarning, stacklevel=2)
         return self
@@ -187,22 +124,16 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def load(cls, path: Path | str) -> Self:
         """Return an estimator with the rules of a file, which predicts like the one that wrote it.
 
-        The file holds only some parameters; the others get their defaults, which matters only for another fit.
+        Rules of a solver that is no preset's, as files of earlier versions have, come with the default preset, which
+        matters only for another fit.
 
         Raises:
             DataError: the file holds no rules.
         """
         stored = StoredRules.read(Path(path))
         document = stored.document
-        loaded = cls(
-            objective=cast(ObjectiveName, document.objective),
-            correction=document.map,
-            n_weights=document.n_weights,
-            grid=document.grid or "log",
-            solver=document.solver,
-            classes=stored.classes,
-            random_state=document.seed,
-        )
+        preset = next((name for name, settings in PRESETS.items() if settings.solver == document.solver), "default")
+        loaded = cls(preset, classes=stored.classes, random_state=document.seed)
         loaded.rules_, loaded.classes_ = stored, np.array(stored.classes)
         loaded.n_features_in_ = len(document.classes)
         return loaded
@@ -231,23 +162,6 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = False
         return tags
-
-
-def paper_preset(**parameters: Any) -> Reweighter:
-    """Return an estimator with the parameters of the paper, as far as it states them.
-
-    They are the Gini index alone, membership functions and 30 linear weights, and simulated annealing without a floor.
-    The correction can lower the mean accuracy, and often does.
-
-    Args:
-        parameters: Parameters to override.
-
-    References:
-        "Discovering the Hidden Role of Gini Index In Prompt-based Classification", arXiv:2603.15654, equation 10.
-    """
-    names = ("objective", "min_mean", "correction", "n_weights", "grid", "solver")
-    chosen: dict[str, Any] = {name: getattr(PAPER, name) for name in names}
-    return Reweighter(**(chosen | parameters))
 
 
 class ReweightedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]

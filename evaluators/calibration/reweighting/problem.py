@@ -1,8 +1,7 @@
-"""The problem that a solver solves: rows with known classes, rules to choose from, and an objective to minimise.
+"""The problem that a solver solves: rows with known classes, and an objective to minimise.
 
 Objectives are computed from the numbers of right rows in each class. With the mean Ā of the N class accuracies, and D,
-half their mean absolute difference over all ordered pairs, they are 1 - Ā + D (``sen``), D / Ā (``gini``),
-D · 2N / (N - 1) (``cobias``), and the objective of DNIP and DCS (``dcs``).
+half their mean absolute difference over all ordered pairs, they are 1 - Ā + D (``sen``) and D / Ā (``gini``).
 """
 
 from __future__ import annotations
@@ -16,28 +15,12 @@ import numpy as np
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
 
-ObjectiveName: TypeAlias = Literal["sen", "gini", "cobias", "dcs"]
-OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini", "cobias", "dcs")
+ObjectiveName: TypeAlias = Literal["sen", "gini"]
+OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini")
 ROUNDING = 1e-12
 """Difference between accuracies or objectives that rounding can cause."""
 # Larger than any gain of an objective per unit of mean accuracy, so that going below the floor never pays.
 _PENALTY = 10.0
-
-
-class DcsWeights(NamedTuple):
-    """The weights in the objective of DNIP and DCS (arXiv:2405.07623, arXiv:2503.05157).
-
-    Its value is ``alpha · error rate + beta · COBias - tau · sum of PMI``, with the pointwise mutual information of the
-    predicted and the right class, smoothed by a number of rows. The defaults are those of the published configuration.
-    """
-
-    alpha: float = 1.0
-    beta: float = 2.7
-    tau: float = 0.2
-    smoothing: float = 4000.0
-
-
-PAPER_DCS = DcsWeights()
 
 
 class Annealing(NamedTuple):
@@ -57,15 +40,7 @@ class Annealing(NamedTuple):
 
 
 DEFAULT_SCHEDULE = Annealing()
-
-
-class Counts(NamedTuple):
-    """Numbers of rows by class, of shape (..., n_classes)."""
-
-    right: FloatArray
-    """Rows of each class that are predicted right."""
-    predicted: FloatArray | None
-    """Rows that are predicted as each class; None if not counted."""
+PAPER_RULES = RuleSet()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,77 +52,43 @@ class Objective:
     """Number of rows of each class, shape (n_classes,)."""
     floor: float | None = None
     """Smallest mean accuracy of the classes; None for any."""
-    dcs: DcsWeights = PAPER_DCS
-
-    @property
-    def needs_predicted(self) -> bool:
-        """True if the objective counts how often each class is predicted."""
-        return self.name == "dcs"
 
     @property
     def is_monotone(self) -> bool:
         """True if making a class more accurate, and none less, never makes the value worse."""
-        # Mean minus a multiple of COBias is monotone up to the multiple 1/2, and DCS takes 2.7 by default. There, and
-        # with the Gini index alone, breaking the best class can pay.
+        # With the Gini index alone, breaking the best class can pay.
         return self.name == "sen"
 
-    @property
-    def scale(self) -> float:
-        """The scale of its values, which temperatures are multiplied by."""
-        # Temperatures of the wrong scale turn annealing into a random walk or into plain descent.
-        return max(1.0, self.dcs.alpha + self.dcs.beta) if self.name == "dcs" else 1.0
+    def __call__(self, n_right: FloatArray) -> FloatArray:
+        """Return the value, shape (...,), smaller is better; infinity where nothing is right.
 
-    def __call__(self, counts: Counts) -> FloatArray:
-        """Return the value, shape (...,), smaller is better; infinity where nothing is right."""
-        accuracies = self._accuracies(counts)
+        Args:
+            n_right: Number of right rows of each class, shape (..., n_classes).
+        """
+        accuracies = self._accuracies(n_right)
         n = accuracies.shape[-1]
         mean = accuracies.sum(axis=-1) / n
         # Like statistics.class_accuracies.mean_difference, but without its handling of classes without rows.
         difference = np.sort(accuracies, axis=-1) @ _pair_weights(n) / n**2
         with np.errstate(divide="ignore", invalid="ignore"):
-            if self.name == "sen":
-                value = 1.0 - mean + difference
-            elif self.name == "gini":
-                value = difference / mean
-            else:
-                # Held-out rows can be of a single class, which has no pairs.
-                value = difference * (2 * n / max(n - 1, 1))
-            if self.name == "dcs":
-                error_rate = 1.0 - counts.right.sum(axis=-1) / self.supports.sum()
-                information = self.pmi(counts).sum(axis=-1) if self.dcs.tau else 0.0
-                value = self.dcs.alpha * error_rate + self.dcs.beta * value - self.dcs.tau * information
+            value = 1.0 - mean + difference if self.name == "sen" else difference / mean
         if self.floor is not None:
             value = value + _PENALTY * np.maximum(self.floor - mean, 0.0)
         # Accuracies of 0 are equal too: by inequality alone, "all wrong" would be an optimum.
         return np.where(mean > 0, value, np.inf)
 
-    def mean(self, counts: Counts) -> FloatArray:
+    def mean(self, n_right: FloatArray) -> FloatArray:
         """Return the mean accuracy of the classes that occur, shape (...,)."""
-        accuracies = self._accuracies(counts)
+        accuracies = self._accuracies(n_right)
         mean: FloatArray = accuracies.sum(axis=-1) / accuracies.shape[-1]
         return mean
 
-    def is_met(self, counts: Counts) -> bool:
+    def is_met(self, n_right: FloatArray) -> bool:
         """Return True if the mean accuracy is not below the floor."""
-        return self.floor is None or bool(self.mean(counts) >= self.floor - ROUNDING)
+        return self.floor is None or bool(self.mean(n_right) >= self.floor - ROUNDING)
 
-    def pmi(self, counts: Counts) -> FloatArray:
-        """Return the smoothed pointwise mutual information of each class, shape (..., n_classes).
-
-        Raises:
-            ValueError: the counts do not include how often each class is predicted.
-        """
-        if counts.predicted is None:
-            raise ValueError("the numbers of rows that are predicted as each class are missing; count them")
-        n_rows, k = self.supports.sum(), self.dcs.smoothing
-        n_classes = len(self.supports)
-        joint = (counts.right + k) / (n_rows + k * n_classes**2)
-        predicted, supports = ((sums + k) / (n_rows + k * n_classes) for sums in (counts.predicted, self.supports))
-        information: FloatArray = np.log(joint / (predicted * supports))
-        return information
-
-    def _accuracies(self, counts: Counts) -> FloatArray:
-        accuracies: FloatArray = counts.right[..., self._occurring] / self._known_supports
+    def _accuracies(self, n_right: FloatArray) -> FloatArray:
+        accuracies: FloatArray = n_right[..., self._occurring] / self._known_supports
         return accuracies
 
     @cached_property
@@ -201,8 +142,8 @@ class Problem:
     targets: IntArray
     """Index of the right class of each row, shape (n,)."""
     objective: Objective
-    rule_set: RuleSet
-    """Rules that a search over rules may choose from."""
+    rule_set: RuleSet = PAPER_RULES
+    """Rules that annealing may choose from."""
     annealing: Annealing = DEFAULT_SCHEDULE
     seed: int = 0
 
@@ -221,20 +162,17 @@ class Problem:
         occurring = np.flatnonzero(self.objective.supports)
         return occurring[np.argsort(-means[occurring], kind="stable")]
 
-    def counts(self, rules: ClassRules) -> Counts:
-        """Return the counts of what some rules predict."""
-        return self.counts_of(rules.predict(self.probabilities))
+    def n_right(self, rules: ClassRules) -> FloatArray:
+        """Return how many rows of each class some rules predict right, shape (n_classes,)."""
+        return self.n_right_of(rules.predict(self.probabilities))
 
-    def counts_of(self, predicted: IntArray) -> Counts:
-        """Return the counts of predictions, shape (n,), as far as the objective needs them."""
-        right = np.bincount(self.targets[predicted == self.targets], minlength=self.n_classes).astype(np.float64)
-        if not self.objective.needs_predicted:
-            return Counts(right, None)
-        return Counts(right, np.bincount(predicted, minlength=self.n_classes).astype(np.float64))
+    def n_right_of(self, predicted: IntArray) -> FloatArray:
+        """Return how many rows of each class are right among predictions, which have the shape (n,)."""
+        return np.bincount(self.targets[predicted == self.targets], minlength=self.n_classes).astype(np.float64)
 
-    def score(self, counts: Counts) -> Score:
-        """Return the score of some counts."""
-        return Score(float(self.objective(counts)), -float(self.objective.mean(counts)))
+    def score(self, n_right: FloatArray) -> Score:
+        """Return the score of some numbers of right rows."""
+        return Score(float(self.objective(n_right)), -float(self.objective.mean(n_right)))
 
     def centred(self, log_weights: FloatArray) -> FloatArray:
         """Return logarithms of weights, shape (n_classes,), centred at 0, with 0 for classes without rows.

@@ -16,16 +16,10 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
 
-Grid: TypeAlias = Literal["log", "linear"]
 MapKind: TypeAlias = Literal["weights", "full", "membership"]
-GRIDS: tuple[Grid, ...] = ("log", "linear")
-MAPS: tuple[MapKind, ...] = ("weights", "full", "membership")
-UNCHANGED = 17
-"""Number of the membership function that leaves a probability unchanged."""
-# DCS has 30 linear weights, whose largest ratio of 30 to 1 limits a fit by weights alone: with the log grid the same
-# search reached a Gini index of .007 instead of .031 with 4 classes, and .021 instead of .048 with 14.
-_DEFAULT_WEIGHTS: dict[Grid, int] = {"log": 61, "linear": 30}
-_SMALLEST_LOG_WEIGHT = 1e-3
+"""The kinds of rules that a file may hold; ``membership`` only in files of earlier versions."""
+PAPER_WEIGHTS = 30
+"""Number of weights of the papers: the first of the 30, 50, 70 and 90 that DCS tried, and that of its configuration."""
 # Files give probabilities with six decimals, so a sum that differs from 1 by no more counts as 1.
 _SUM_TOLERANCE = 1e-6
 
@@ -62,33 +56,26 @@ N_FUNCTIONS = len(TRIANGLES)
 
 @dataclass(frozen=True)
 class RuleSet:
-    """The rules that a search may give to a class."""
+    """The rules that annealing may give to a class: the weights k / n_weights, and the membership functions."""
 
-    kind: MapKind = "weights"
-    n_weights: int | None = None
-    """Number of weights; None for 61 on the logarithmic and 30 on the linear grid."""
-    grid: Grid = "log"
-    """``linear`` for the papers' weights k / K, with ratios of at most K; ``log`` for weights from 0.001 to 1 in equal
-    ratios."""
+    n_weights: int = PAPER_WEIGHTS
+    has_functions: bool = True
+    """False for weights alone, as the paper has them for its images."""
 
     @cached_property
     def weights(self) -> FloatArray:
         """The weights, shape (n_weights,), rising to 1."""
-        if self.kind == "membership":
-            return np.empty(0)
-        n = self.n_weights or _DEFAULT_WEIGHTS[self.grid]
-        return np.arange(1, n + 1) / n if self.grid == "linear" else np.geomspace(_SMALLEST_LOG_WEIGHT, 1.0, n)
+        return np.arange(1, self.n_weights + 1) / self.n_weights
 
     @cached_property
     def numbers(self) -> IntArray:
         """The numbers of the rules, shape (n_rules,)."""
-        first = N_FUNCTIONS if self.kind == "weights" else 0
-        return np.arange(first, N_FUNCTIONS + len(self.weights))
+        return np.arange(0 if self.has_functions else N_FUNCTIONS, N_FUNCTIONS + self.n_weights)
 
     @property
     def identity(self) -> int:
-        """The number of a rule that changes nothing: the weight 1 if there are weights."""
-        return N_FUNCTIONS + len(self.weights) - 1 if len(self.weights) else UNCHANGED
+        """The number of the weight 1, which changes nothing."""
+        return N_FUNCTIONS + self.n_weights - 1
 
     def value(self, number: int, probabilities: FloatArray) -> FloatArray:
         """Apply a rule to the probabilities of a class."""

@@ -13,6 +13,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import DataError
 from evaluators.calibration.reweighting.fitting import Fit, Settings
+from evaluators.calibration.reweighting.problem import PAPER_RULES
 from evaluators.calibration.reweighting.rules import N_FUNCTIONS, ClassRules, RuleSet
 from evaluators.calibration.reweighting.solvers import SOLVERS
 from schemas.documents.reweighting import FitReport, Reweighting
@@ -36,20 +37,19 @@ class StoredRules:
         """
         whole = [_whole(name) for name in classes]
         has_integer_classes = None not in whole
-        rule_set = RuleSet(settings.correction, settings.n_weights, settings.grid)
-        is_search, has_grid = SOLVERS[settings.solver].chooses_rules, len(rule_set.weights) > 0
+        rule_set = PAPER_RULES if SOLVERS[settings.solver].chooses_rules else None
         accuracies = fit.accuracies
         return cls(
             Reweighting(
                 format=1,
                 classes=tuple(str(name) for name in (whole if has_integer_classes else classes)),
                 has_integer_classes=has_integer_classes,
-                map=settings.correction,
+                map=settings.map,
                 index_base=0,
-                rules=tuple(_numbers(fit.rules, rule_set if is_search else None)),
+                rules=tuple(_numbers(fit.rules, rule_set)),
                 weights=_known(fit.rules.weights),
-                n_weights=len(rule_set.weights) if is_search and has_grid else None,
-                grid=settings.grid if is_search and has_grid else None,
+                n_weights=None if rule_set is None else rule_set.n_weights,
+                grid=None if rule_set is None else "linear",
                 objective=settings.objective,
                 solver=settings.solver,
                 seed=int(settings.seed),

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.calibration.reweighting.problem import Counts
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -54,9 +53,8 @@ class TopTwo:
         self._slices = [slice(end - n, end) for end, n in zip(ends.tolist(), self.supports.tolist(), strict=True)]
         self._occurring = np.flatnonzero(self.supports)
         self._starts = (ends - self.supports)[self._occurring]
-        # These classes win rows without a positive corrected value.
-        self._unchanged = self.probabilities.argmax(axis=0)
-        self._unchanged_right = self._unchanged == self.targets
+        # Rows without a positive corrected value are decided by their probabilities.
+        self._unchanged_right = self.probabilities.argmax(axis=0) == self.targets
         n = len(targets)
         self._first, self._second = (
             Ranked(np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.bool_)) for _ in range(2)
@@ -67,12 +65,9 @@ class TopTwo:
         """Return the rows whose right class this is."""
         return self._slices[class_index]
 
-    def counts(self, *, with_predicted: bool = False) -> Counts:
-        """Return the counts by class under the current values."""
-        is_empty = self._first.values <= 0
-        right = np.where(is_empty, self._unchanged_right, self._first.are_right)
-        predicted = np.where(is_empty, self._unchanged, self._first.classes) if with_predicted else None
-        return self._counted(right, predicted)
+    def n_right(self) -> FloatArray:
+        """Return how many rows of each class are right under the current values, shape (n_classes,)."""
+        return self._counted(np.where(self._first.values <= 0, self._unchanged_right, self._first.are_right))
 
     def others(self, class_index: int) -> Ranked:
         """Return the best of all other classes in each row."""
@@ -84,13 +79,12 @@ class TopTwo:
             _with(first.are_right, second.are_right, rows),
         )
 
-    def trial(self, class_index: int, values: FloatArray, *, with_predicted: bool = False) -> Counts:
-        """Return the counts by class if a class had other corrected values.
+    def trial(self, class_index: int, values: FloatArray) -> FloatArray:
+        """Return how many rows of each class would be right if a class had other corrected values.
 
         Args:
             class_index: Index of the class.
             values: Its corrected values, shape (n,), in the order of :attr:`probabilities`.
-            with_predicted: True to count how often each class is predicted.
         """
         # Like others(), but computes classes only if needed.
         rows = np.flatnonzero(self._first.classes == class_index)
@@ -99,22 +93,15 @@ class TopTwo:
         wins = values > best_other
         ties = values == best_other
         has_ties = bool(ties.any())
-        classes = None
-        if has_ties or with_predicted:
-            classes = _with(self._first.classes, self._second.classes, rows)
-            wins |= ties & (classes > class_index)
+        if has_ties:
+            wins |= ties & (_with(self._first.classes, self._second.classes, rows) > class_index)
         right &= ~wins
         own = self._slices[class_index]
         right[own] = wins[own]
-        # Corrected values are never negative, so a row without a positive one has a tie at 0.
-        is_empty = ties & (values <= 0) if has_ties else ties
         if has_ties:
-            np.copyto(right, self._unchanged_right, where=is_empty)
-        if classes is None or not with_predicted:
-            return self._counted(right, None)
-        predicted = np.where(wins, class_index, classes)
-        np.copyto(predicted, self._unchanged, where=is_empty)
-        return self._counted(right, predicted)
+            # Corrected values are never negative, so a row without a positive one has a tie at 0.
+            np.copyto(right, self._unchanged_right, where=ties & (values <= 0))
+        return self._counted(right)
 
     def accept(self, class_index: int, values: FloatArray) -> None:
         """Replace the corrected values of a class.
@@ -158,11 +145,10 @@ class TopTwo:
             if ranked is self._first:
                 values[classes, columns] = -np.inf
 
-    def _counted(self, right: BoolArray, predicted: IntArray | None) -> Counts:
+    def _counted(self, right: BoolArray) -> FloatArray:
         n_right = np.zeros(len(self.supports))
         n_right[self._occurring] = np.add.reduceat(right.view(np.int8), self._starts, dtype=np.int64)
-        n_predicted = None if predicted is None else np.bincount(predicted, minlength=len(self.supports))
-        return Counts(n_right, None if n_predicted is None else n_predicted.astype(np.float64))
+        return n_right
 
 
 def _beats(values: FloatArray, class_index: int, ranked: Ranked) -> BoolArray:

@@ -18,12 +18,12 @@ def texts(path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_fit_draws_classes_lorenz_curves_and_candidates(tmp_path: Path) -> None:
+def test_a_fit_draws_classes_and_lorenz_curves(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="the extra site is not installed")
     path = write_csv(tmp_path / "shares.csv", made())
     told = said("fit", path, "--out", tmp_path / "rules.json", "--plots", tmp_path / "plots")
     assert [line for line in told.splitlines() if line.startswith("chart ")] == [
-        f"chart {tmp_path / 'plots' / name}" for name in ("classes.svg", "lorenz.svg", "trade.svg")
+        f"chart {tmp_path / 'plots' / name}" for name in ("classes.svg", "lorenz.svg")
     ]
     shown = texts(tmp_path / "plots" / "classes.svg")
     assert {*NAMES, "before", "after", "fitted on shares.csv"} <= {*shown}
@@ -32,7 +32,16 @@ def test_a_fit_draws_classes_lorenz_curves_and_candidates(tmp_path: Path) -> Non
     before, after = (float(one) for one in found.groups())
     curves = texts(tmp_path / "plots" / "lorenz.svg")
     assert {f"before: Gini index {before:.3f}", f"after: Gini index {after:.3f}"} <= {*curves}
-    assert {"uncorrected", "convex", "from convex"} <= {*texts(tmp_path / "plots" / "trade.svg")}
+
+
+@pytest.mark.slow
+def test_a_comparison_draws_its_methods(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="the extra site is not installed")
+    path = write_csv(tmp_path / "shares.csv", made(80))
+    told = said("compare", path, "--plots", tmp_path / "plots")
+    assert f"chart {tmp_path / 'plots' / 'trade.svg'}" in told.splitlines()
+    shown = {*texts(tmp_path / "plots" / "trade.svg")}
+    assert {"uncorrected", "divided by the mean", "divided by the prior", "default", "balanced", "paper"} <= shown
 
 
 @pytest.mark.slow

@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Objective, ObjectiveName, Problem
+from evaluators.calibration.reweighting.problem import (
+    DEFAULT_SCHEDULE,
+    PAPER_RULES,
+    Annealing,
+    Objective,
+    ObjectiveName,
+    Problem,
+)
 from evaluators.calibration.reweighting.rules import RuleSet
 
 
@@ -70,7 +77,7 @@ def unequal(seed: int, n_per_class: int = 200) -> Made:
 def problem_of(
     made: Made,
     objective: ObjectiveName = "sen",
-    rule_set: RuleSet | None = None,
+    rule_set: RuleSet = PAPER_RULES,
     annealing: Annealing = DEFAULT_SCHEDULE,
     *,
     floor: float | None = None,
@@ -81,7 +88,7 @@ def problem_of(
         made.probabilities,
         made.targets,
         Objective(objective, supports, floor),
-        rule_set or RuleSet(),
+        rule_set,
         annealing,
         seed,
     )

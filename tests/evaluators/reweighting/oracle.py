@@ -1,7 +1,6 @@
 """Measures, rules and objectives of reweighting, recomputed with plain loops from their definitions.
 
-Nothing here imports what it checks. Equations are those of arXiv:2603.15654; the objective of DNIP and DCS is that of
-arXiv:2405.07623 and arXiv:2503.05157.
+Nothing here imports what it checks. Equations are those of arXiv:2603.15654.
 """
 
 from __future__ import annotations
@@ -77,10 +76,8 @@ def membership(number: int, probability: float) -> float:
     return max(0.0, (c - probability) / (c - b))
 
 
-def weights(n_weights: int, grid: str) -> list[float]:
-    if grid == "linear":
-        return [(place + 1) / n_weights for place in range(n_weights)]
-    return [10 ** (-3 * (n_weights - 1 - place) / (n_weights - 1)) for place in range(n_weights)]
+def weights(n_weights: int) -> list[float]:
+    return [(place + 1) / n_weights for place in range(n_weights)]
 
 
 def corrected(row: Row, numbers: Sequence[int], of_weights: Sequence[float]) -> list[float]:
@@ -117,44 +114,9 @@ def counted(values: Sequence[int], n_classes: int) -> list[int]:
     return [sum(value == one for value in values) for one in range(n_classes)]
 
 
-def dcs(
-    targets: Sequence[int],
-    predicted: Sequence[int],
-    n_classes: int,
-    terms: tuple[float, float, float, float],
-) -> float:
-    """Return z of the released code, for alpha, beta, tau and k."""
-    alpha, beta, tau, k = terms
-    n = len(targets)
-    errors = sum(target != found for target, found in zip(targets, predicted, strict=True))
-    bias = cobias(accuracies(targets, predicted, n_classes))
-    return alpha * errors + beta * n * bias - tau * n * sum(pmi(targets, predicted, n_classes, k))
-
-
-def pmi(targets: Sequence[int], predicted: Sequence[int], n_classes: int, k: float) -> list[float]:
-    n = len(targets)
-    found = []
-    for one in range(n_classes):
-        right = sum(target == one == guess for target, guess in zip(targets, predicted, strict=True))
-        joint = (right + k) / (n + k * n_classes**2)
-        sides = [(sum(value == one for value in side) + k) / (n + k * n_classes) for side in (predicted, targets)]
-        found.append(math.log(joint / (sides[0] * sides[1])))
-    return found
-
-
-def objective(
-    name: str,
-    targets: Sequence[int],
-    predicted: Sequence[int],
-    n_classes: int,
-    terms: tuple[float, float, float, float] = (1.0, 2.7, 0.2, 4000.0),
-) -> float:
+def objective(name: str, targets: Sequence[int], predicted: Sequence[int], n_classes: int) -> float:
     """Return the value to make small; infinity where no class is ever right."""
     values = accuracies(targets, predicted, n_classes)
     if not mean(values):
         return math.inf
-    if name == "dcs":
-        return dcs(targets, predicted, n_classes, terms) / len(targets)
-    if name == "sen":
-        return 1 - sen(values)
-    return gini(values) if name == "gini" else cobias(values)
+    return 1 - sen(values) if name == "sen" else gini(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biasboard.ground.errors import DataError
-from evaluators.calibration.reweighting.estimator import Reweighter, paper_preset
-from evaluators.calibration.reweighting.fitting import Settings
+from evaluators.calibration.reweighting.estimator import Reweighter
+from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules
+from evaluators.calibration.reweighting.problem import Annealing
+from evaluators.calibration.reweighting.rules_file import StoredRules
 from tests.commands import run
 from tests.evaluators.reweighting import oracle
-from tests.evaluators.reweighting.made import biased
+from tests.evaluators.reweighting.made import Made, biased
 
 # The doubts of fits are tested elsewhere; here most data are small.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -41,16 +44,6 @@ EXPECTED_TO_FAIL = dict.fromkeys(
     ),
     OTHER_WIDTH,
 ) | {"check_classifiers_train": "the data of the check are features, not probabilities, and wants them learned"}
-ANNEALING = ("moves_per_level", "n_restarts", "cooling")
-CHOICES: list[dict[str, Any]] = [
-    {},
-    {"solver": "convex"},
-    {"solver": "path", "objective": "gini"},
-    {"solver": "path", "objective": "cobias"},
-    {"solver": "anneal", "moves_per_level": 20, "n_restarts": 1, "cooling": 0.8, "grid": "linear"},
-    {"solver": "anneal", "moves_per_level": 20, "n_restarts": 1, "cooling": 0.8, "correction": "full"},
-    {"solver": "anneal", "moves_per_level": 20, "n_restarts": 1, "cooling": 0.8, "correction": "membership"},
-]
 
 
 @parametrize_with_checks([Reweighter()], expected_failed_checks=lambda _: EXPECTED_TO_FAIL, xfail_strict=True)  # type: ignore[untyped-decorator]
@@ -60,15 +53,15 @@ def test_scikit_learns_checks_pass(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-@pytest.mark.parametrize("choices", CHOICES)
+@pytest.mark.parametrize("preset", ["default", "balanced"])
 @pytest.mark.parametrize(
     "names",
     [["c", "a", "b"], [10, 2, 33], [1.0, 0.0, 2.0], [np.int32(7), np.int32(5), np.int32(6)], ["10", "9", "8"]],
 )
-def test_a_file_predicts_like_the_estimator_that_wrote_it(tmp_path: Path, choices: dict[str, Any], names: Any) -> None:
-    made = biased(1, 150, 3)
+def test_a_file_predicts_like_the_estimator_that_wrote_it(tmp_path: Path, preset: str, names: Any) -> None:
+    made = biased(1, 60, 3)
     classes = np.array(names)
-    fitted = Reweighter(**choices, classes=names).fit(made.probabilities, classes[made.targets])
+    fitted = Reweighter(preset, classes=names).fit(made.probabilities, classes[made.targets])
     fitted.save(tmp_path / "rules.json")
     loaded = Reweighter.load(tmp_path / "rules.json")
     fresh = biased(2, 500, 3).probabilities
@@ -79,10 +72,7 @@ def test_a_file_predicts_like_the_estimator_that_wrote_it(tmp_path: Path, choice
     assert loaded.rules_.document == fitted.rules_.document
     loaded.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "rules.json").read_bytes()
-    again = loaded.set_params(**{name: choices[name] for name in choices if name in ANNEALING})
-    assert (
-        again.fit(made.probabilities, classes[made.targets]).predict(fresh).tolist() == fitted.predict(fresh).tolist()
-    )
+    assert (loaded.preset, loaded.random_state) == (preset, 0)
 
 
 @pytest.mark.parametrize("names", [["no", "yes"], [0, 1], [-1, 1], [False, True]])
@@ -124,11 +114,18 @@ def test_a_class_may_have_no_rows(tmp_path: Path) -> None:
     )
 
 
-def test_a_row_is_predicted_alike_whatever_rows_stand_beside_it() -> None:
-    made = biased(5, 200, 3)
-    fitted = Reweighter(solver="anneal", correction="full", objective="gini", n_restarts=1, moves_per_level=20).fit(
-        *made
-    )
+def searched(made: Made, path: Path, seed: int = 0) -> Reweighter:
+    """Return an estimator with the rules of a short search for those of the paper."""
+    settings = replace(PRESETS["paper"], annealing=Annealing(moves_per_level=20, n_restarts=1), seed=seed)
+    fit = fit_rules(*made, settings)
+    StoredRules.of(fit, settings, range(made.probabilities.shape[1])).write(path)
+    return Reweighter.load(path)
+
+
+def test_a_row_is_predicted_alike_whatever_rows_stand_beside_it(tmp_path: Path) -> None:
+    made = biased(6, 200, 3)
+    fitted = searched(made, tmp_path / "rules.json")
+    assert fitted.rules_.rules.has_functions
     # Sums differ from 1 by the rounding of six decimals; one row is no distribution at all.
     rows = np.round(made.probabilities, 6)
     alone = fitted.transform(rows)
@@ -137,23 +134,21 @@ def test_a_row_is_predicted_alike_whatever_rows_stand_beside_it() -> None:
     np.testing.assert_allclose(beside[-1], fitted.transform([[0.7, 0.1, 0.2]])[0])
 
 
-def test_the_preset_of_the_paper_is_its_choices() -> None:
-    preset = paper_preset(random_state=4)
-    assert preset.settings == Settings(
-        objective="gini", min_mean=None, correction="full", n_weights=30, grid="linear", solver="anneal", seed=4
-    )
+def test_the_preset_of_the_paper_stores_its_choices(tmp_path: Path) -> None:
     made = biased(5, 100, 3)
-    fitted = paper_preset(moves_per_level=5, n_restarts=1).fit(*made)
-    weights = fitted.rules_.document.weights
-    assert all(weight is None or weight * 30 == pytest.approx(round(weight * 30)) for weight in weights)
-    rules = [0 if rule is None else rule for rule in fitted.rules_.document.rules]
-    expected = [oracle.predict(row, rules, oracle.weights(30, "linear")) for row in made.probabilities.tolist()]
+    fitted = searched(made, tmp_path / "rules.json", seed=4)
+    document = fitted.rules_.document
+    assert (document.map, document.grid, document.n_weights) == ("full", "linear", 30)
+    assert (document.objective, document.seed) == ("gini", 4)
+    assert (fitted.preset, fitted.random_state) == ("paper", 4)
+    rules = [0 if rule is None else rule for rule in document.rules]
+    expected = [oracle.predict(row, rules, oracle.weights(30)) for row in made.probabilities.tolist()]
     assert fitted.predict(made.probabilities).tolist() == expected
 
 
 def test_an_estimator_is_cloned_and_pickled() -> None:
     made = biased(6, 120, 3)
-    fitted = Reweighter(solver="path").fit(*made)
+    fitted = Reweighter("balanced").fit(*made)
     assert clone(fitted).get_params() == fitted.get_params()
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict(made.probabilities), fitted.predict(made.probabilities))
@@ -180,7 +175,7 @@ def test_an_estimator_is_cloned_and_pickled() -> None:
 def test_a_file_that_says_nonsense_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     made = biased(1, 150, 3)
     path = tmp_path / "rules.json"
-    Reweighter(solver="convex").fit(made.probabilities, np.array(list("abc"))[made.targets]).save(path)
+    Reweighter("balanced").fit(made.probabilities, np.array(list("abc"))[made.targets]).save(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(DataError, match=said):
         Reweighter.load(path)
@@ -226,13 +221,22 @@ def test_fitting_and_files_need_no_scikit_learn(tmp_path: Path) -> None:
     assert Reweighter.load(path).predict([[0.9, 0.1], [0.3, 0.7]]).tolist() == ["a", "b"]
 
 
-def test_rules_of_a_solver_that_is_gone_still_predict(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "preset"),
+    [
+        ({"solver": "equalise"}, "default"),
+        ({"solver": "path", "objective": "cobias"}, "default"),
+        ({"solver": "coordinate", "objective": "dcs"}, "default"),
+        ({"solver": "anneal", "n_weights": 61, "grid": "log"}, "paper"),
+        ({"solver": "anneal", "map": "membership", "rules": [17, 17, 17], "weights": [None, None, None]}, "paper"),
+    ],
+)
+def test_rules_of_earlier_versions_still_predict(tmp_path: Path, change: dict[str, Any], preset: str) -> None:
     made = biased(1, 120, 3)
-    fitted = Reweighter(solver="convex").fit(*made)
-    fitted.save(tmp_path / "rules.json")
-    text = (tmp_path / "rules.json").read_text(encoding="utf-8")
-    (tmp_path / "rules.json").write_text(text.replace('"convex"', '"equalise"'), encoding="utf-8")
+    Reweighter("balanced").fit(*made).save(tmp_path / "rules.json")
+    document = json.loads((tmp_path / "rules.json").read_text(encoding="utf-8")) | change
+    (tmp_path / "rules.json").write_text(json.dumps(document), encoding="utf-8")
     loaded = Reweighter.load(tmp_path / "rules.json")
-    assert loaded.predict(made.probabilities).tolist() == fitted.predict(made.probabilities).tolist()
-    with pytest.raises(ValueError, match="solver 'equalise' does not exist; have: anneal, convex, coordinate, path"):
-        loaded.fit(*made)
+    weights = [1.0 if weight is None else weight for weight in document["weights"]]
+    assert loaded.predict(made.probabilities).tolist() == oracle.weighted(made.probabilities.tolist(), weights)
+    assert loaded.preset == preset

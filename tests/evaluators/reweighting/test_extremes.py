@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,17 +10,11 @@ import pytest
 from evaluators.calibration.reweighting.fitting import Settings, fit_rules
 from evaluators.calibration.reweighting.problem import OBJECTIVES, Annealing, ObjectiveName
 from evaluators.calibration.reweighting.rules import prepared
+from evaluators.calibration.reweighting.solvers import SOLVERS
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased
 
 SHORT = Annealing(cooling=0.75, stop_ratio=1e-2, moves_per_level=40, n_restarts=1)
-WAYS: tuple[dict[str, Any], ...] = (
-    {"solver": "coordinate"},
-    {"solver": "convex"},
-    {"solver": "path"},
-    {"solver": "anneal"},
-    {"solver": "anneal", "correction": "full"},
-)
 
 
 def scaled(factor: float, *, of_column: int | None = None) -> Made:
@@ -79,24 +72,25 @@ def test_fits_end_with_sound_rules_that_keep_the_floor(case: str, objective: Obj
     n_classes = made.probabilities.shape[1]
     targets = made.targets.tolist()
     before = oracle.mean(oracle.accuracies(targets, made.probabilities.argmax(axis=1).tolist(), n_classes))
-    for way in WAYS:
-        fit = fit_rules(made.probabilities, made.targets, Settings(objective=objective, annealing=SHORT, **way))
+    for solver in SOLVERS:
+        settings = Settings(objective=objective, annealing=SHORT, solver=solver)
+        fit = fit_rules(made.probabilities, made.targets, settings)
         weights = fit.rules.weights[fit.rules.functions < 0]
-        assert np.isfinite(weights).all(), way
-        assert (weights >= 0).all(), way
-        predicted = fit.rules.predict(prepared(made.probabilities, way.get("correction", "weights")))
+        assert np.isfinite(weights).all(), solver
+        assert (weights >= 0).all(), solver
+        predicted = fit.rules.predict(prepared(made.probabilities, settings.map))
         after = oracle.mean(oracle.accuracies(targets, predicted.tolist(), n_classes))
-        assert after >= before - 1e-12, way
+        assert after >= before - 1e-12, solver
 
 
 def test_numbers_of_any_size_are_corrected_as_well_as_shares() -> None:
     # Products of the probabilities of tokens are that small, and unequal in length.
     made = biased(2, 400, 4)
     tiny = Made(made.probabilities * 10.0 ** -np.random.default_rng(0).integers(10, 200, size=(400, 1)), made.targets)
-    for way in WAYS[:3]:
-        settings = Settings(**way)
+    for solver in ("shrunk", "convex", "coordinate", "path"):
+        settings = Settings(solver=solver)
         one, other = (fit_rules(*some, settings).rules.predict(made.probabilities) for some in (made, tiny))
-        assert (one == other).mean() > 0.99, way
+        assert (one == other).mean() > 0.99, solver
 
 
 @pytest.mark.slow
@@ -105,5 +99,6 @@ def test_weights_do_not_drift_apart_where_no_weight_is_enough() -> None:
     for seed in range(6):
         made = biased(seed, 300, 6, bias=6.0, sharpness=0.3)
         for objective in OBJECTIVES:
-            weights = fit_rules(*made, Settings(objective=objective, min_mean=None)).rules.weights
+            settings = Settings(solver="coordinate", objective=objective, has_floor=False)
+            weights = fit_rules(*made, settings).rules.weights
             assert weights.min() > 1e-13, (seed, objective)

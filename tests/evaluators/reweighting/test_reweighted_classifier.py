@@ -40,12 +40,12 @@ def data(seed: int = 0, n: int = 400) -> tuple[Any, Any]:
 def test_each_fold_is_predicted_by_a_classifier_of_the_others() -> None:
     X, y = data()  # noqa: N806
     splits = StratifiedKFold(4)
-    fitted = ReweightedClassifier(LogisticRegression(), Reweighter(solver="convex"), cv=4).fit(X, y)
+    fitted = ReweightedClassifier(LogisticRegression(), Reweighter("balanced"), cv=4).fit(X, y)
     held_out = np.empty((len(y), 3))
     for train, test in splits.split(X, y):
         held_out[test] = LogisticRegression().fit(X[train], y[train]).predict_proba(X[test])
     whole = LogisticRegression().fit(X, y)
-    alone = Reweighter(solver="convex", classes=whole.classes_.tolist()).fit(held_out, y)
+    alone = Reweighter("balanced", classes=whole.classes_.tolist()).fit(held_out, y)
     np.testing.assert_allclose(fitted.reweighter_.rules_.rules.weights, alone.rules_.rules.weights)
     np.testing.assert_array_equal(fitted.predict(X), alone.predict(whole.predict_proba(X)))
     np.testing.assert_allclose(fitted.predict_proba(X), alone.predict_proba(whole.predict_proba(X)))
@@ -93,11 +93,11 @@ def test_classes_that_were_not_seen_are_refused() -> None:
 @pytest.mark.slow
 def test_it_works_in_pipelines_and_searches() -> None:
     X, y = data()  # noqa: N806
-    model = ReweightedClassifier(make_pipeline(StandardScaler(), LogisticRegression()), Reweighter(solver="path"), cv=3)
-    search = GridSearchCV(model, {"reweighter__objective": ["sen", "gini"]}, cv=2, scoring="balanced_accuracy")
+    model = ReweightedClassifier(make_pipeline(StandardScaler(), LogisticRegression()), Reweighter("balanced"), cv=3)
+    search = GridSearchCV(model, {"reweighter__preset": ["default", "balanced"]}, cv=2, scoring="balanced_accuracy")
     search.fit(X, y)
-    assert search.best_estimator_.reweighter_.objective in ("sen", "gini")
-    assert clone(model).get_params()["reweighter__solver"] == "path"
+    assert search.best_estimator_.reweighter_.preset in ("default", "balanced")
+    assert clone(model).get_params()["reweighter__preset"] == "balanced"
 
 
 def test_held_out_rows_are_predicted_more_evenly() -> None:

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from evaluators.calibration.reweighting.rules import N_FUNCTIONS, TRIANGLES, UNCHANGED, ClassRules, RuleSet, prepared
+from evaluators.calibration.reweighting.rules import N_FUNCTIONS, TRIANGLES, ClassRules, RuleSet, prepared
 from tests.evaluators.reweighting import oracle
 
 POINTS = np.sort(np.concatenate([np.arange(8001) / 8000, np.random.default_rng(0).random(9)]))
 """8,010 points from 0 to 1, all corners among them."""
 SHARES = arrays.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(4)), elements=st.integers(0, 8).map(float))
-FULL = RuleSet("full", 30, "linear")
+FULL = RuleSet()
 
 
 def test_there_are_nineteen_functions_in_the_published_order() -> None:
     assert [(one.level, one.position) for one in TRIANGLES] == oracle.TRIANGLES
     assert N_FUNCTIONS == 19
-    assert TRIANGLES[UNCHANGED] == (1, 1)
+    assert TRIANGLES[17] == (1, 1)
     assert TRIANGLES[1].corners == (0.0, 0.5, 1.0)
     assert TRIANGLES[0].corners == (0.0, 0.0, 0.5)
     assert TRIANGLES[16].corners == (0.875, 1.0, 1.0)
@@ -51,7 +51,7 @@ def test_functions_are_those_of_the_published_cases(cases: dict[str, Any]) -> No
 
 def test_predictions_are_those_of_the_published_cases(cases: dict[str, Any]) -> None:
     for case in cases["predictions"]:
-        rules = RuleSet("full", case["K"], "linear").rules(np.array(case["xi"]))
+        rules = RuleSet(case["K"]).rules(np.array(case["xi"]))
         rows = np.array(case["P"])
         np.testing.assert_allclose(rules.transform(rows), case["corrected_before_fallback"], atol=1e-12)
         assert rules.predict(rows).tolist() == case["pred"], case["id"]
@@ -82,12 +82,10 @@ def test_predictions_are_those_worked_out_by_hand(
 
 def test_every_rule_of_a_set_has_its_published_number() -> None:
     assert FULL.numbers.tolist() == list(range(49))
-    assert RuleSet("weights", 30, "linear").numbers.tolist() == list(range(19, 49))
-    assert RuleSet("membership").numbers.tolist() == list(range(19))
-    assert (FULL.identity, RuleSet("membership").identity, RuleSet("weights").identity) == (48, 17, 19 + 60)
-    np.testing.assert_allclose(FULL.weights, oracle.weights(30, "linear"), rtol=1e-15)
-    np.testing.assert_allclose(RuleSet("weights").weights, oracle.weights(61, "log"), rtol=1e-12)
-    assert FULL.weights[-1] == RuleSet("weights").weights[-1] == 1
+    assert RuleSet(has_functions=False).numbers.tolist() == list(range(19, 49))
+    assert (FULL.identity, RuleSet(12).identity) == (48, 19 + 11)
+    np.testing.assert_allclose(FULL.weights, oracle.weights(30), rtol=1e-15)
+    assert FULL.weights[-1] == 1
 
 
 @given(SHARES, st.lists(st.integers(0, 48), min_size=4, max_size=4))

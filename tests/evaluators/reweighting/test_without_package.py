@@ -17,7 +17,6 @@ from evaluators.calibration.reweighting.estimator import Reweighter
 from tests.evaluators.reweighting.made import biased, tied
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-SHORT: dict[str, Any] = {"solver": "anneal", "n_restarts": 1, "moves_per_level": 30, "cooling": 0.8}
 
 
 @pytest.fixture(scope="module")
@@ -36,25 +35,13 @@ def predict(shown: str) -> Callable[[Path, Any], Iterable[str]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "choices",
-    [
-        {},
-        {"solver": "convex"},
-        {"solver": "path"},
-        {"solver": "path", "objective": "gini"},
-        {**SHORT, "grid": "linear"},
-        {**SHORT, "correction": "full", "objective": "gini", "grid": "linear"},
-        {**SHORT, "correction": "full", "objective": "dcs", "n_weights": 5},
-        {**SHORT, "correction": "membership", "objective": "gini", "min_mean": None},
-    ],
-)
+@pytest.mark.parametrize("preset", ["default", "balanced", pytest.param("paper", marks=pytest.mark.slow)])
 def test_the_lines_on_the_page_predict_like_the_package(
-    predict: Callable[[Path, Any], Iterable[str]], tmp_path: Path, choices: dict[str, Any]
+    predict: Callable[[Path, Any], Iterable[str]], tmp_path: Path, preset: str
 ) -> None:
-    made = biased(3, 120, 4)
+    made = biased(3, 60, 4)
     names = np.array(["un", "deux", "trois", "quatre"])
-    fitted = Reweighter(**choices, classes=names.tolist()).fit(made.probabilities, names[made.targets])
+    fitted = Reweighter(preset, classes=names.tolist()).fit(made.probabilities, names[made.targets])
     fitted.save(tmp_path / "rules.json")
     loaded = Reweighter.load(tmp_path / "rules.json")
     even = tied(1, 300, 4).probabilities
@@ -67,11 +54,9 @@ def test_the_lines_on_the_page_predict_like_the_package(
 def test_rows_that_no_function_reaches_decide_themselves(
     predict: Callable[[Path, Any], Iterable[str]], tmp_path: Path
 ) -> None:
-    made = biased(3, 60, 3)
-    fitted = Reweighter(**SHORT, correction="membership").fit(*made)
     path = tmp_path / "rules.json"
-    fitted.save(path)
-    document = json.loads(path.read_text())
+    Reweighter().fit(*biased(3, 60, 3)).save(path)
+    document = json.loads(path.read_text()) | {"map": "full"}
     path.write_text(json.dumps(document | {"rules": [16, 16, 16], "weights": [None, None, None]}))
     rows = [[0.4, 0.4, 0.2], [0.1, 0.4, 0.5], [0.04, 0.0, 0.96]]
     assert list(predict(path, rows)) == ["0", "2", "2"]

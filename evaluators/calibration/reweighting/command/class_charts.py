@@ -1,4 +1,4 @@
-"""Draws class accuracies, their Lorenz curves and the candidates of a fit, as SVG files."""
+"""Draws class accuracies, their Lorenz curves and compared corrections, as SVG files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from biasboard.ground.charts import (
     LABEL_PADDING,
     MUTED,
     SECOND,
-    TEXT,
     check_installed,
     room_for,
     shortened,
@@ -23,7 +22,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from biasboard.ground.strict_json import JsonValue
 from evaluators.calibration.reweighting.command.class_report import Measured
-from evaluators.calibration.reweighting.fitting import Fit
+from schemas.outputs.documents import ComparedMethods
 
 # Height of a class in pixels, and the smaller one in charts with more than _MANY classes.
 _STEP, _SMALL_STEP, _MANY = 22, 14, 30
@@ -32,7 +31,6 @@ _SHIFT = 0.17
 _WIDTH, _PLANE = 420, 360
 _MARGIN = 0.12
 _COLOURS = (MUTED, "#2457a6", "#b3541e", "#3c7d3f", "#7a4fa3", "#a8324a", "#0f7c84", "#8a6d1d")
-# The numbers of shapes and colours have no common divisor, so that 40 marks differ.
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 
 
@@ -66,9 +64,9 @@ def draw_measured(folder: Path, report: Measured) -> list[Path]:
     ]
 
 
-def draw_candidates(folder: Path, fit: Fit) -> Path:
-    """Draw the mean class accuracy of all candidates of a fit against their Gini index; the chosen one has a ring."""
-    return _written(folder / "trade.svg", "Candidates on the fitted rows; the chosen one has a ring", _candidates(fit))
+def draw_methods(folder: Path, report: ComparedMethods) -> Path:
+    """Draw the mean class accuracy of compared methods against their Gini index."""
+    return _written(folder / "trade.svg", report.judged, _methods(report))
 
 
 def _written(path: Path, title: str, spec: Mapping[str, JsonValue]) -> Path:
@@ -170,26 +168,23 @@ def _lorenz(report: Measured) -> dict[str, JsonValue]:
     return {"width": _PLANE, "height": _PLANE, "layer": [diagonal, curves]}
 
 
-def _candidates(fit: Fit) -> dict[str, JsonValue]:
-    """Chart the mean class accuracy of candidates against their Gini index, where it is defined."""
-    names: list[JsonValue] = [shortened(candidate.name) for candidate in fit.candidates]
-    known = [(candidate, candidate.gini) for candidate in fit.candidates if candidate.gini is not None]
+def _methods(report: ComparedMethods) -> dict[str, JsonValue]:
+    """Chart the mean class accuracy of methods against their Gini index, where it is defined."""
+    known = [(method, method.gini) for method in report.methods if method.gini is not None]
+    names: list[JsonValue] = [method.name for method, _ in known]
     values: list[JsonValue] = [
-        {
-            "name": shortened(candidate.name),
-            "x": gini,
-            "y": candidate.mean_class_accuracy,
-            "is_chosen": candidate.name == fit.chosen,
-        }
-        for candidate, gini in known
+        {"name": method.name, "x": gini, "y": method.mean_class_accuracy} for method, gini in known
     ]
     x = _axis("x", "Gini index of the class accuracies (0 is even)", _around([gini for _, gini in known]))
-    y = _axis("y", "mean class accuracy", _around([candidate.mean_class_accuracy for candidate, _ in known]))
+    y = _axis("y", "mean class accuracy", _around([method.mean_class_accuracy for method, _ in known]))
     legend: JsonValue = {"title": None, "labelLimit": 0, "symbolSize": 80, "symbolStrokeWidth": 2}
     name: dict[str, JsonValue] = {"field": "name", "type": "nominal", "legend": legend}
-    colours: list[JsonValue] = [*islice(cycle(_COLOURS), len(names))]
+    colours: list[JsonValue] = [*islice(_COLOURS, len(names))]
     shapes: list[JsonValue] = [*islice(cycle(_SHAPES), len(names))]
-    marks: JsonValue = {
+    return {
+        "width": _WIDTH,
+        "height": _PLANE,
+        "data": {"values": values},
         "mark": {"type": "point", "size": 80, "strokeWidth": 2, "opacity": 1},
         "encoding": {
             "x": x,
@@ -198,12 +193,6 @@ def _candidates(fit: Fit) -> dict[str, JsonValue]:
             "shape": {**name, "scale": {"domain": names, "range": shapes}},
         },
     }
-    ring: JsonValue = {
-        "transform": [{"filter": "datum.is_chosen"}],
-        "mark": {"type": "point", "size": 320, "strokeWidth": 1.2, "color": TEXT, "opacity": 1, "shape": "circle"},
-        "encoding": {"x": x, "y": y},
-    }
-    return {"width": _WIDTH, "height": _PLANE, "data": {"values": values}, "layer": [marks, ring]}
 
 
 def _axis(field: str, title: str, ends: tuple[float, float] = (0.0, 1.0)) -> dict[str, JsonValue]:

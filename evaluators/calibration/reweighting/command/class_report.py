@@ -289,9 +289,7 @@ def print_measured(report: Measured, warnings: Iterable[str] | None = None) -> N
         report: The measured predictions.
         warnings: Warnings to print; None for those of the report.
     """
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=max(console.width, _WIDTH))
+    console = console_of_tables()
     console.print(_class_table(report, is_narrow=console.width < _LEAST_WIDTH))
     if len(report.before.classes) > _MAX_CLASSES:
         print(f"{len(report.before.classes)} classes; --format json prints all of them")
@@ -303,6 +301,12 @@ def print_measured(report: Measured, warnings: Iterable[str] | None = None) -> N
         print(f"traded: {changes(report.before, report.after)}")
     for line in report.warnings if warnings is None else warnings:
         print(f"warning: {visible(line)}")
+
+
+def console_of_tables() -> Console:
+    """Return the terminal, or, where there is none, a console with room for whole tables."""
+    console = Console()
+    return console if console.is_terminal else Console(width=max(console.width, _WIDTH))
 
 
 def print_notes(rows: Rows) -> None:

@@ -1,29 +1,28 @@
-"""The commands ``evaluate``, ``fit`` and ``apply`` of ``python -m evaluators reweight``, with their options."""
+"""The commands of ``python -m evaluators reweight`` (evaluate, fit, compare and apply), with their options."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
-from biasboard.ground.options import Only, option, with_options
+from biasboard.ground.options import Only, with_options
 from biasboard.ground.progress import working
-from evaluators.calibration.reweighting.command.class_charts import check_plots, draw_candidates, draw_measured
+from evaluators.calibration.reweighting.command.class_charts import check_plots, draw_measured, draw_methods
 from evaluators.calibration.reweighting.command.class_report import measured, print_measured, print_notes
+from evaluators.calibration.reweighting.command.comparison_report import compared, print_compared
 from evaluators.calibration.reweighting.command.prediction_files import WRITERS
 from evaluators.calibration.reweighting.command.readers import read_rows
 from evaluators.calibration.reweighting.command.rows import InputChoice, are_numbers
-from evaluators.calibration.reweighting.fitting import PAPER, UNCORRECTED, Settings, fit_rules
-from evaluators.calibration.reweighting.problem import OBJECTIVES
-from evaluators.calibration.reweighting.rules import GRIDS, MAPS, prepared
+from evaluators.calibration.reweighting.fitting import PRESETS, UNCORRECTED, fit_rules, preset_settings
+from evaluators.calibration.reweighting.rules import prepared
 from evaluators.calibration.reweighting.rules_file import StoredRules
-from evaluators.calibration.reweighting.solvers import SOLVERS
-from schemas.outputs.documents import FittedRules, MeasuredClasses, RulesCandidate
+from schemas.outputs.documents import ComparedMethods, FittedRules, MeasuredClasses, RulesCandidate
 from schemas.printed import with_format
 
 Input: TypeAlias = Annotated[
@@ -36,51 +35,17 @@ Input: TypeAlias = Annotated[
 Plots: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="Folder to draw charts into, as SVG: class accuracies with intervals (classes), Lorenz curves (lorenz), "
-        "and mean class accuracy against the Gini index of all candidates (trade). Needs the extra 'site'."
+        help="Folder to draw charts into, as SVG: class accuracies with intervals (classes) and Lorenz curves "
+        "(lorenz). Needs the extra 'site'."
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitChoice:
-    """The options of a fit; None takes the default, or with ``--paper`` the choice of the paper."""
-
-    objective: str | None = option(f"Measure to improve: {', '.join(OBJECTIVES)}. Default: {Settings.objective}.")
-    min_mean: str | None = option(
-        "Floor under the mean class accuracy on the fitted rows: baseline (that before the correction, the default), "
-        "balanced (also 95 % of what balanced weights reach), none, or a number."
-    )
-    correction: str | None = option(
-        f"{', '.join(MAPS)}: a weight per class (default), weights or membership functions, or these alone."
-    )
-    grid: str | None = option(f"Weights that solver anneal searches: {', '.join(GRIDS)}. Default: {Settings.grid}.")
-    n_weights: int | None = option(
-        "Number of these weights; by default 61 from 0.001 to 1 on the log, and 30 (k/30) on the linear grid.", min=2
-    )
-    solver: str | None = option(
-        f"{', '.join(SOLVERS)}; anneal alone has membership functions. Default: {Settings.solver}."
-    )
-    validation_fraction: float = option(
-        "Share of the rows of each class that choose among the solver's candidates.", default=0.0
-    )
-    seed: int = option("Seed of the annealing and of the choice of these rows.", default=0, min=0)
-
-    def settings(self, *, paper: bool) -> Settings:
-        """Return the settings of the fit: the chosen ones, and for the rest the defaults or the choices of the paper.
-
-        Raises:
-            ConfigError: a choice does not exist, or two exclude each other.
-        """
-        chosen: dict[str, Any] = {name: value for name, value in asdict(self).items() if value is not None}
-        if self.min_mean is not None:
-            chosen["min_mean"] = _floor(self.min_mean)
-        settings = replace(PAPER if paper else Settings(), **chosen)
-        try:
-            settings.check()
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
-        return settings
+Test: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Rows of the same classes that nothing is fitted on, to measure on.")
+]
+TestSplits: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(help="Split of a run to measure on, of --test or of the same run. Repeatable."),
+]
 
 
 @one_line_errors()
@@ -116,27 +81,26 @@ def evaluate_command(
 def fit_command(
     path: Input,
     choice: InputChoice,
-    fit_choice: FitChoice,
     out: Annotated[
         Path, typer.Option(help="File to write the rules to, as JSON; replaces an earlier file of rules only.")
     ],
-    paper: Annotated[
-        bool,
+    preset: Annotated[
+        str,
         typer.Option(
-            "--paper", help="Start from the choices of the paper: the Gini index alone, all rules, annealing, no floor."
+            help=f"{', '.join(PRESETS)}: weights for accuracies that are high and even, those of a class-balanced "
+            "logistic model, or the paper's rules for the smallest Gini index, which can lower every accuracy."
         ),
-    ] = False,
-    test: Annotated[
-        Path | None, typer.Option(help="Rows of the same classes that nothing is fitted on, to measure on.")
-    ] = None,
-    test_split: Annotated[
-        list[str] | None,
-        typer.Option(help="Split of a run to measure on, of --test or of the same run. Repeatable."),
-    ] = None,
+    ] = next(iter(PRESETS)),
+    seed: Annotated[int, typer.Option(help="Seed of the search of preset paper.", min=0)] = 0,
+    test: Test = None,
+    test_split: TestSplits = None,
     plots: Plots = None,
 ) -> FittedRules:
     """Fit a correction on rows with known classes, write its rules, and print what they give and what they take."""
-    settings = fit_choice.settings(paper=paper)
+    try:
+        settings = preset_settings(preset, seed)
+    except ValueError as error:
+        raise ConfigError(f"--preset: {error}") from error
     choice = replace(choice, path=path)
     of_test = _test_choice(choice, test, tuple(test_split or ()))
     _check_out(out, path, None if of_test is None else of_test.path)
@@ -157,24 +121,21 @@ def fit_command(
         fitted = measured(f"fitted on {rows.title}", rows, stored)
         tested = None if test_rows is None else measured(f"measured on {test_rows.title}", test_rows, stored)
     stored.write(out)
-    charts = [] if plots is None else [*draw_measured(plots, tested or fitted), draw_candidates(plots, fit)]
+    charts = [] if plots is None else draw_measured(plots, tested or fitted)
     print_notes(rows)
     if test_rows is not None:
         print_notes(test_rows)
-    share = settings.validation_fraction
-    seen = f"{share:.0%} of these rows chose among candidates, and the others were fitted on"
-    remedy = "give other rows with --test" if tested is None else "read those of the other rows below"
     optimism = (
-        f"{seen if share else 'these rows were fitted on'}: the figures after the correction are too good, those of "
-        f"evenness most of all; {remedy}"
+        "these rows were fitted on: the figures after the correction are too good, those of evenness most of all; "
+        + ("give other rows with --test" if tested is None else "read those of the other rows below")
     )
     nothing = "nothing better than the uncorrected probabilities was found; these rules change nothing"
     print_measured(fitted, [*([nothing] if fit.chosen == UNCORRECTED else []), *fit.notes, optimism])
     if tested is not None:
         print_measured(tested)
     print(
-        f"solver {settings.solver}, objective {settings.objective}, {fit.n_evaluations:,} evaluations; of "
-        f"{len(fit.candidates)} candidates '{fit.chosen}' was taken"
+        f"preset {preset}, {fit.n_evaluations:,} evaluations; of {len(fit.candidates)} candidates '{fit.chosen}' was "
+        "taken"
     )
     for chart in charts:
         print(f"chart {chart}")
@@ -191,6 +152,45 @@ def fit_command(
         test=None if tested is None else tested.document,
         plots=tuple(map(str, charts)),
     )
+
+
+@one_line_errors()
+@with_format(ComparedMethods)
+@with_options
+def compare_command(
+    path: Input,
+    choice: InputChoice,
+    test: Test = None,
+    test_split: TestSplits = None,
+    seed: Annotated[int, typer.Option(help="Seed of the halves and of the search of preset paper.", min=0)] = 0,
+    plots: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder to draw a chart into, as SVG: mean class accuracy against the Gini index (trade). Needs the "
+            "extra 'site'."
+        ),
+    ] = None,
+) -> ComparedMethods:
+    """Fit each preset and two corrections of one line, and compare them on rows that none was fitted on.
+
+    The rows are those of --test, or without it all rows: each half is fitted on once, and measured on once.
+    """
+    choice = replace(choice, path=path)
+    of_test = _test_choice(choice, test, tuple(test_split or ()))
+    check_plots(plots)
+    with working(f"reading {path}"):
+        rows = read_rows(choice)
+        test_rows = None if of_test is None else read_rows(of_test, rows.classes)
+    with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
+        report = compared(rows, test_rows, seed)
+    charts = [] if plots is None else [draw_methods(plots, report)]
+    print_notes(rows)
+    if test_rows is not None:
+        print_notes(test_rows)
+    print_compared(report)
+    for chart in charts:
+        print(f"chart {chart}")
+    return replace(report, plots=tuple(map(str, charts)))
 
 
 @one_line_errors()
@@ -243,18 +243,6 @@ def _test_choice(choice: InputChoice, test: Path | None, splits: tuple[str, ...]
                 "rows with --test, or splits of a run with --split and --test-split"
             )
     return of_test
-
-
-def _floor(text: str) -> str | float | None:
-    if text in ("baseline", "balanced", "none"):
-        return None if text == "none" else text
-    try:
-        floor = float(text)
-    except ValueError:
-        floor = -1.0
-    if not 0 <= floor <= 1:
-        raise ConfigError(f"--min-mean {text}: give baseline, balanced, none, or a number from 0 to 1")
-    return floor
 
 
 def _rules(path: Path) -> StoredRules:
