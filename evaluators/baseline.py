@@ -8,6 +8,7 @@ items of a result from its records.
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +80,8 @@ class Facts(Protocol):
 def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Callable[[Request], Response]:
     """Return the ``answer`` function of a baseline that assigns probabilities to options.
 
-    A request for a text is answered with the name of the most probable outcome; ties are broken by the request's seed.
+    A request for a text is answered with the name of the most probable outcome, or of one drawn by the probabilities if
+    it samples; the request's seed draws, and breaks ties. If the prompt asks for a confidence, the probability follows.
 
     Args:
         probabilities: Function that returns one probability per option of a request, in their order, summing to 1.
@@ -110,8 +112,17 @@ def _named(request: GenerateRequest, probabilities: Callable[[ChoiceRequest], Se
         return Response(status="failed", error="a baseline that chooses among options writes no other text")
     choice = ChoiceRequest(prompt=request.prompt, options=outcomes, outcomes=outcomes, facts=request.facts)
     values = probabilities(choice)
-    best = [outcome for outcome, value in zip(outcomes, values, strict=True) if value == max(values)]
-    return Response(status="answered", text=best[request.sampling_seed % len(best)], finish_reason="stop")
+    if request.temperature > 0:
+        (chosen,) = random.Random(request.sampling_seed).choices(range(len(outcomes)), values)
+    else:
+        best = [index for index, value in enumerate(values) if value == max(values)]
+        chosen = best[request.sampling_seed % len(best)]
+    text = f"{outcomes[chosen]}, {100 * values[chosen]:g} %" if request.asks_confidence else outcomes[chosen]
+    if not request.with_logprob:
+        return Response(status="answered", text=text, finish_reason="stop")
+    # As for options: one token, which ends the text.
+    logprob = math.log(values[chosen])
+    return Response(status="answered", text=text, finish_reason="stop", n_completion_tokens=1, text_logprob=logprob)
 
 
 def evenly(request: ChoiceRequest) -> list[float]:

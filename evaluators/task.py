@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from schemas.files.record_columns import RecordColumns
 
 _OPTIONAL = frozenset(
-    {"max_tokens", "temperature", "stop", "top_p", "n_samples"}
+    {"max_tokens", "temperature", "stop", "top_p", "n_samples", "asks_confidence"}
     | {"n_examples", "example_set", "example_rule", "max_prompt_bytes", "max_prompt_tokens"}
 )
 _UNHASHED = frozenset({"description", "chat", "protocol", "normalisation", "unread_splits", "is_extra"})
@@ -66,7 +66,9 @@ class Prompt:
     stop: tuple[str, ...] | None = None
     top_p: float | None = None
     n_samples: int | None = None
-    """Number of sampled answers per item; None for a single answer."""
+    """Number of sampled answers per item, or per order of the outcomes; None for a single answer."""
+    asks_confidence: bool | None = None
+    """True if the answer also states how confident the model is; None if it does not."""
     n_examples: int | None = None
     """Number of solved examples that the prompt shows; None if the task shows none."""
     example_set: int | None = None
@@ -165,8 +167,8 @@ class Task(ABC):
     """A way to ask about the items of one shape and to read the responses.
 
     Every task defines ``requests``, ``facts``, ``read`` and ``table``; the other methods have defaults. A run calls
-    ``requests_with``, ``facts_with`` and ``table_of_parts``, which by default drop the examples and inputs and call
-    ``requests``, ``facts`` and ``table``.
+    ``requests_with``, ``facts_with``, ``read_with`` and ``table_of_parts``, which by default drop the examples, prompt
+    and inputs and call ``requests``, ``facts``, ``read`` and ``table``.
     """
 
     if TYPE_CHECKING:
@@ -254,6 +256,16 @@ class Task(ABC):
             exchanges: The exchanges of one item.
             normalisation: How option log-probabilities become probabilities; None for generated answers.
         """
+
+    def read_with(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
+        """Read the answers to one item, for tasks whose prompts ask for different things in the same form.
+
+        Args:
+            exchanges: The exchanges of one item.
+            normalisation: How option log-probabilities become probabilities; None for generated answers.
+            prompt_id: Id of the prompt that asked.
+        """
+        return self.read(exchanges, normalisation)
 
     @abstractmethod
     def table(self, records: Sequence[Any]) -> RecordTable:

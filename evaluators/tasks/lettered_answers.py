@@ -17,6 +17,9 @@ reading is worse than none, so an ambiguous answer is left unread.
    letter, read as another option, or begin to take the answer back.
 6. An answer that names no option is a refusal if it begins like one (``I cannot``, ``I'm sorry``, ``As an AI``), and
    otherwise unread.
+
+Where a text reasons first, these rules read its end: from the last line with ``answer:`` or ``answer is`` on, from the
+first such words of that line, or else the last line alone, if no line before it reads as another option.
 """
 
 from __future__ import annotations
@@ -72,6 +75,10 @@ _NO_ANSWER = re.compile(
 _LEAVES_IT_OPEN = re.compile(rf"{_CANNOT}|\b(?:un(?:determined|clear|certain|known|sure)|ambiguous)\b", re.IGNORECASE)
 
 
+# Markup may stand before the colon.
+_STATES_THE_ANSWER = re.compile(r"\banswer\b[\W_]{0,4}?(?:\bis\b|[:=])", re.IGNORECASE)
+
+
 class _Letter(NamedTuple):
     option: int
     """Index of the option with this letter."""
@@ -91,7 +98,39 @@ def read_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
     >>> read_answer("A or B", ["guard", "nurse"])
     AnswerReading(outcome=None, refuses=False)
     """
-    lines = _lines(text)
+    return _read_lines(_lines(text), outcomes)
+
+
+def read_final_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
+    """Return the outcome of the option that a text names at its end, after some reasoning.
+
+    Args:
+        text: The generated text, which was not cut off.
+        outcomes: Outcomes of the options, in the order of their letters.
+
+    >>> read_final_answer("A guard waits, but the nurse cures. Answer: B", ["guard", "nurse"]).outcome
+    'nurse'
+    """
+    lines = visible_lines(text)
+    stating = [number for number, line in enumerate(lines) if _STATES_THE_ANSWER.search(line)]
+    if stating:
+        lines = lines[stating[-1] :]
+        statement = _STATES_THE_ANSWER.search(lines[0])
+        assert statement is not None
+        lines[0] = lines[0][statement.start() :]
+        read = _read_lines(_more_than_leading(lines), outcomes)
+    else:
+        *before, end = _more_than_leading(lines) or [""]
+        read = _read_lines([end], outcomes)
+        # The last line of a list of the options is no answer.
+        if any(_outcome(line, outcomes) not in (None, read.outcome) for line in before):
+            read = AnswerReading(None)
+    # A refusal stands at the beginning.
+    return read if read.outcome is not None else AnswerReading(None, refuses=read_answer(text, outcomes).refuses)
+
+
+def _read_lines(lines: Sequence[str], outcomes: Sequence[str]) -> AnswerReading:
+    """Return the outcome that the first line names, unless a later one contradicts it."""
     if not lines:
         return AnswerReading(None)
     outcome = _outcome(lines[0], outcomes)
@@ -104,7 +143,11 @@ def read_answer(text: str, outcomes: Sequence[str]) -> AnswerReading:
 
 def _lines(text: str) -> list[str]:
     """Return the visible lines of an answer that hold more than leading words."""
-    return [line for line in visible_lines(text) if not _is_leading(line)]
+    return _more_than_leading(visible_lines(text))
+
+
+def _more_than_leading(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if not _is_leading(line)]
 
 
 def _words(text: str) -> list[str]:

@@ -14,8 +14,8 @@ from schemas.documents.result import Normalisation
 
 def offering(
     prompt: Prompt, text: str, options: tuple[str, ...], outcomes: tuple[str, ...], facts: Mapping[str, str]
-) -> Request:
-    """Return the request that offers outcomes in one order: to score options, or to answer in text.
+) -> Sequence[Request]:
+    """Return the requests that offer outcomes in one order: to score options, or to answer in text, once per sample.
 
     Args:
         prompt: The prompt that asks.
@@ -25,15 +25,22 @@ def offering(
         facts: Facts about the item, for baselines.
     """
     if prompt.max_tokens is None:
-        return ChoiceRequest(prompt=text, options=options, outcomes=outcomes, facts=facts)
-    return GenerateRequest(
-        prompt=text,
-        max_tokens=prompt.max_tokens,
-        temperature=prompt.temperature or 0.0,
-        stop=prompt.stop or (),
-        outcomes=outcomes,
-        facts=facts,
-    )
+        return [ChoiceRequest(prompt=text, options=options, outcomes=outcomes, facts=facts)]
+    return [
+        GenerateRequest(
+            prompt=text,
+            max_tokens=prompt.max_tokens,
+            temperature=prompt.temperature or 0.0,
+            stop=prompt.stop or (),
+            sample=sample,
+            outcomes=outcomes,
+            # By which samples can be weighted.
+            with_logprob=sample is not None,
+            asks_confidence=prompt.asks_confidence or False,
+            facts=facts,
+        )
+        for sample in ((None,) if prompt.n_samples is None else range(prompt.n_samples))
+    ]
 
 
 def read_orders(
@@ -41,6 +48,9 @@ def read_orders(
     outcomes: Sequence[str],
     normalisation: Normalisation | None,
     read_answer: Callable[[str, tuple[str, ...]], AnswerReading],
+    *,
+    stated_probability: Callable[[str], float | None] = lambda text: 1.0,
+    unread: str = "names no one option",
 ) -> Read:
     """Average the distributions over the orders of the outcomes.
 
@@ -50,9 +60,12 @@ def read_orders(
         exchanges: The exchanges of one item, one per order.
         outcomes: The outcomes in the order of the reading.
         normalisation: How option log-probabilities become probabilities. None for generated answers, each of which
-            gives all probability to one outcome.
+            gives its stated probability to one outcome, and the rest to the others.
         read_answer: Function that returns the outcome that a generated answer names, from the text and the outcomes in
             the order in which they were offered.
+        stated_probability: Function that returns the probability that a generated answer gives to the outcome; None if
+            it states none, so that it cannot be read. By default it is 1.
+        unread: What an answer does that cannot be read, for the reason why there is no reading.
     """
     for exchange in exchanges:
         if exchange.status != "answered":
@@ -62,12 +75,15 @@ def read_orders(
     for number, exchange in enumerate(exchanges, start=1):
         if normalisation is None:
             answer = read_answer(exchange.text or "", exchange.outcomes)
-            if answer.outcome is None:
-                verb = "declines" if answer.refuses else "names no one option"
+            stated = stated_probability(exchange.text or "")
+            if answer.outcome is None or stated is None:
+                verb = "declines" if answer.refuses else unread
                 reason = f"answer {number} of {len(exchanges)} {verb}: {quoted(exchange.text)}"
                 return Read(status="refused" if answer.refuses else "unparsed", reading=None, reason=reason)
             answers.append(answer.outcome)
-            total[answer.outcome] += 1 / len(exchanges)
+            for outcome in outcomes:
+                share = stated if outcome == answer.outcome else (1 - stated) / (len(outcomes) - 1)
+                total[outcome] += share / len(exchanges)
             continue
         probabilities = option_probabilities(exchange, normalisation)
         if isinstance(probabilities, str):

@@ -200,6 +200,8 @@ PAGES = BenchmarkPages(
         "mcq3-v1": "three choices",
         "mcq2-generate-v1": "two choices, answered in text",
         "mcq3-generate-v1": "three choices, answered in text",
+        "cot-v1": "two choices, answered after reasoning",
+        "verbalised-v1": "two choices, answered with a confidence",
     },
     labels={"ucerf_macro": "UCerF by occupation pair", "certainty": "Certainty"},
     summarised=("worst_group_accuracy", "accuracy", "accuracy_gap", "ucerf", "pro_rate", "certainty"),

@@ -216,7 +216,7 @@ def test_rescore_prints_what_changed(dataset: Path, tmp_path: Path) -> None:
             ("--model", "uniform", "--prompt", "mcq2-v1", "--prompt", "greedy-v1"),
             ("--prompt greedy-v1 is not used; the run would ask type1 with mcq2-v1, type2 with mcq2-v1; leave it out",),
         ),
-        (("--model", "uniform", "--prompt", "cot-v1"), ("prompt 'cot-v1' does not exist", "have: intrinsic-v1")),
+        (("--model", "uniform", "--prompt", "mcq9-v1"), ("prompt 'mcq9-v1' does not exist", "have: intrinsic-v1")),
         (("--model", "uniform", "--normalisation", "log"), ("--normalisation log does not exist; have: sum",)),
         (("--model", "uniform", "--dtype", "float16"), ("backend 'baseline' has no use for --dtype; leave it out",)),
         (("--model", "uniform", "--limit", "1"), ("--limit 1 leaves no whole minimal pair",)),

@@ -169,18 +169,18 @@ def test_another_normalisation_is_another_run_beside_the_old_one(finished: Path)
     new, old = read_run(outcome.folder), read_run(finished)
     assert new.result.signature.normalisation == "token_mean"
     assert new.result.signature_sha256 != old.result.signature_sha256
-    by_hand = compute_metrics(reread(old.records, "coreference", "token_mean"), "coreference")
+    by_hand = compute_metrics(reread(old.records, new.result.signature), "coreference")
     assert new.result.metrics == by_hand
     assert "--normalisation token_mean" in new.result.command or new.result.command == "tests"
 
 
 def test_the_reading_comes_from_the_answers_not_from_the_stored_reading(finished: Path) -> None:
-    records = read_run(finished).records
+    result, records = read_run(finished)
     falsified = []
     for record in records:
         assert record.reading is not None
         falsified.append(replace(record, reading=replace(record.reading, probabilities=(1.0, 0.0))))
-    assert reread(falsified, "coreference", "sum") == records
+    assert reread(falsified, result.signature) == records
 
 
 def test_a_normalisation_that_cannot_work_writes_nothing(finished: Path) -> None:
@@ -234,7 +234,8 @@ def test_rescoring_mends_wrong_counts_as_their_message_says(finished: Path) -> N
 
 
 def test_missing_end_tokens_fail_every_record_with_the_reason(finished: Path) -> None:
-    records = reread(read_run(finished).records, "coreference", "sum_with_end")
+    result, stored = read_run(finished)
+    records = reread(stored, replace(result.signature, normalisation="sum_with_end"))
     assert {record.status for record in records} == {"failed"}
     assert {record.reason for record in records} == {"the model has no end token; use another normalisation"}
 

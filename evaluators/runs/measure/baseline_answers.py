@@ -117,7 +117,7 @@ class BaselineAnswers:
         """Answer each kind of record once."""
         offers = self._offers(number, part, baseline.facts | baseline.optional_facts)
         answered = [[asked.answered(baseline.answer(asked.request)) for asked in of_kind] for of_kind in offers.asked]
-        reads = [self.task.read(exchanges, self.normalisation) for exchanges in answered]
+        reads = [self.task.read_with(exchanges, self.normalisation, self.prompt.id) for exchanges in answered]
         codes = offers.codes.tolist()
         exchanges_of_all = chain.from_iterable(answered[code] for code in codes)
         return _replaced(part, [reads[code] for code in codes], list(exchanges_of_all))
@@ -144,7 +144,7 @@ class BaselineAnswers:
         answers = baseline.answers(dict(self._requests(number, part, rows))) if together is None else together
         of_records = self._asked(number, part, rows)
         answered = [[asked.answered(answers[asked.sha256]) for asked in of_record] for of_record in of_records]
-        reads = [self.task.read(exchanges, self.normalisation) for exchanges in answered]
+        reads = [self.task.read_with(exchanges, self.normalisation, self.prompt.id) for exchanges in answered]
         records = RecordColumns(part.table.slice(rows.start, len(rows)))
         return _replaced(records, reads, list(chain.from_iterable(answered)))
 
@@ -282,6 +282,8 @@ def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Re
         stop=prompt.stop or (),
         sample=exchange.sample,
         outcomes=exchange.outcomes,
+        with_logprob=exchange.sample is not None,
+        asks_confidence=prompt.asks_confidence or False,
         facts=facts,
     )
     # A prompt that may not be shown is not stored, but its hash is, and random baselines are seeded by it.

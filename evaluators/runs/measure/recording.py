@@ -40,7 +40,7 @@ def records_of(
             exchange_of(request, answer, show_prompt=show, chat=chat)
             for request, answer in zip(asked, answers, strict=True)
         )
-        read = task.read(exchanges, plan.normalisation)
+        read = task.read_with(exchanges, plan.normalisation, plan.prompt.id)
         yield Record(
             item_id=item.item_id,
             config=part.config,

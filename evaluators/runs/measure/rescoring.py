@@ -41,21 +41,20 @@ class Rescored(NamedTuple):
     n_metrics: int
 
 
-def reread(records: Sequence[Record], task_name: str, normalisation: Normalisation | None) -> Sequence[Record]:
+def reread(records: Sequence[Record], signature: Signature) -> Sequence[Record]:
     """Read the stored answers in records again.
 
     Args:
         records: The records of one run.
-        task_name: Name of the task that wrote the records.
-        normalisation: The way in which option log-probabilities become probabilities; None for generated texts.
+        signature: How they were asked, with the normalisation to read them with.
 
     Returns:
         The records with new readings and unchanged exchanges.
     """
-    task = load_task(task_name)
+    task = load_task(signature.task)
     changed = []
     for record in records:
-        read = task.read(record.exchanges, normalisation)
+        read = task.read_with(record.exchanges, signature.normalisation, signature.prompt)
         changed.append(replace(record, status=read.status, reason=read.reason, reading=read.reading))
     return changed
 
@@ -139,7 +138,7 @@ def _checked(folder: Path, result: Result, task: Task, max_failure_rate: float) 
         # Answers are read one by one only if this machine has not yet read the same bytes with the same code and the
         # quick check on arrays does not settle it.
         are_sound = are_known or _surely_follow(task, records, normalisation)
-        if not are_sound and reread(records, task.name, normalisation) != list(records):
+        if not are_sound and reread(records, result.signature) != list(records):
             raise DataError(
                 f"{folder}: the answers are read differently now than when they were scored, under the same task "
                 f"version {task.version}; the stored readings were changed, or the task was changed without raising "
@@ -165,7 +164,7 @@ def _reread_parts(
     for records in _shown_parts(folder, result):
         is_read_alike = result.signature.normalisation == signature.normalisation
         stays = is_read_alike and _surely_follow(load_task(signature.task), records, signature.normalisation)
-        changed = records if stays else RecordColumns.of(reread(records, signature.task, signature.normalisation))
+        changed = records if stays else RecordColumns.of(reread(records, signature))
         failures.add(changed)
         yield changed
     failures.check(max_failure_rate)

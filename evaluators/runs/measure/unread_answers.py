@@ -109,7 +109,7 @@ def early_look(
                 continue
             pairs = zip(requests, sound, strict=True)
             exchanges = [exchange_of(request, answer, show_prompt=False, chat=chat) for request, answer in pairs]
-            reads.append(plan.task.read(exchanges, plan.normalisation))
+            reads.append(plan.task.read_with(exchanges, plan.normalisation, plan.prompt.id))
             example = shown(item.item_id, exchanges, plan.task.facts(item).target, reads[-1].reason)
             if len(reads) == _N_LOOKED_AT:
                 break
@@ -143,7 +143,8 @@ class Refusals(NamedTuple):
     @classmethod
     def of(cls, folder: Path, result: Result) -> Refusals:
         """Count the refusals among the answers of a finished run."""
-        task, sliced_by = load_task(result.signature.task), {name for metric in result.metrics for name in metric.group}
+        signature = result.signature
+        task, sliced_by = load_task(signature.task), {name for metric in result.metrics for name in metric.group}
         n_refused = n_answers = 0
         of_groups: dict[tuple[str, str], tuple[int, int]] = {}
         for records in StoredParts(folder, result):
@@ -153,7 +154,10 @@ class Refusals(NamedTuple):
             is_text = records.exchanges["kind"].coded.is_one_of("generate").any()
             several = np.flatnonzero((n_of_items > 1) & is_text)
             for row, record in zip(several.tolist(), records.rows(several), strict=True):
-                alone = (task.read((exchange,), result.signature.normalisation) for exchange in record.exchanges)
+                alone = (
+                    task.read_with((exchange,), signature.normalisation, signature.prompt)
+                    for exchange in record.exchanges
+                )
                 refused[row] = sum(read.status == "refused" for read in alone)
             n_refused += int(refused.sum())
             n_answers += int(n_of_items.sum())

@@ -6,7 +6,7 @@ From item to metrics::
         │  coreference_task: one request per order of the options
         v
     A. guard  B. nurse │ A. nurse  B. guard           lettered_answers: which option a text names, or a refusal
-        │  read: probabilities, averaged over the orders
+        │  read: probabilities, averaged over the orders; sampled_answers: votes; stated_confidence: as a model says
         v
     nurse 0.7, guard 0.3
         │  coreference_table: the referent first; without one, the reference occupation of the dataset

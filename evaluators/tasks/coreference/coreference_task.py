@@ -1,13 +1,14 @@
 """Asks which of two occupations a pronoun refers to.
 
 The SynthBias paper (arXiv:2505.23996) does not publish its prompts. The prompts here are our own; they are versioned,
-and results with different prompts are never ranked together. The task does not measure reasoning.
+and results with different prompts are never ranked together.
 
 The reading of an item is a distribution over the outcomes. A prompt that scores options gives the model's own
 distribution. A prompt that generates text, for models without log-probabilities, gives one hard choice per order of the
 options; the distribution is the share of orders in which each outcome was chosen. Certainty, and with it UCerF, then
 measures how little the answer depends on the order of the options, not how sure the model is of each answer. The two
-kinds of results never share a table.
+kinds of results never share a table. Of ``cot-v1`` it is the share of sampled answers (*sampled_answers*), and of
+``verbalised-v1`` what the model says itself (*stated_confidence*).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from evaluators.statistics.certainty import TIE_TOLERANCE
 from evaluators.statistics.option_scores import option_probabilities_of
 from evaluators.task import ItemFacts, Prompt, Read, Task
 from evaluators.tasks.coreference.coreference_table import FRAME, CoreferenceTable
-from evaluators.tasks.lettered_answers import UNDETERMINED, read_answer
+from evaluators.tasks.coreference.sampled_answers import read_votes
+from evaluators.tasks.coreference.stated_confidence import read_beside_confidence, stated_confidence
+from evaluators.tasks.lettered_answers import UNDETERMINED, read_answer, read_final_answer
 from evaluators.tasks.ordered_options import offering, read_orders
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import TOLERANCE, Normalisation
@@ -106,6 +109,40 @@ _PROMPTS = (
         temperature=0.0,
         stop=_NEXT_QUESTION,
     ),
+    Prompt(
+        id="cot-v1",
+        # No letter is named, so that none is suggested, and a repetition of the question is no answer.
+        template=_MCQ
+        + 'A. {a}\nB. {b}\nThink step by step. Then end with a line that reads "Answer:" and the letter of one option.'
+        + "\nReasoning:",
+        outcomes=("first", "second"),
+        outcome_texts=_OCCUPATIONS,
+        orders=tuple(permutations(range(2))),
+        scoring="generation",
+        requires="generation",
+        description="Two lettered options in both orders, answered after reasoning; 5 samples per order.",
+        max_tokens=512,
+        temperature=1.0,
+        # Reasoning may repeat the word "Question", but seldom the sentence in the form of the prompt.
+        stop=_NEXT_QUESTION[:1],
+        n_samples=5,
+    ),
+    Prompt(
+        id="verbalised-v1",
+        template=_MCQ
+        + "A. {a}\nB. {b}\nAnswer with the letter of one option, and with how confident you are that it is right, as a "
+        "percentage from 0 to 100.\nAnswer:",
+        outcomes=("first", "second"),
+        outcome_texts=_OCCUPATIONS,
+        orders=tuple(permutations(range(2))),
+        scoring="generation",
+        requires="generation",
+        description="Two lettered options in both orders, answered in text with a confidence in percent.",
+        max_tokens=32,
+        temperature=0.0,
+        stop=_NEXT_QUESTION,
+        asks_confidence=True,
+    ),
 )
 
 _SENTENCE = re.compile(r"(?:Sentence: )?(.*?)(?:\nQuestion: .*| '\w+' refers to the)", re.DOTALL)
@@ -137,7 +174,7 @@ class CoreferenceTask(Task):
     prompts: Mapping[str, Prompt] = {prompt.id: prompt for prompt in _PROMPTS}
 
     def requests(self, item: CoreferenceItem, prompt: Prompt) -> Sequence[Request]:
-        """Return one request per order of the outcomes."""
+        """Return one request per order of the outcomes, or several where answers are sampled."""
         first, second = item.occupations
         outcomes = {"first": first, "second": second, UNDETERMINED: UNDETERMINED}
         names = [outcomes[outcome] for outcome in prompt.outcomes]
@@ -154,7 +191,7 @@ class CoreferenceTask(Task):
             text = prompt.template.format(**slots, **_lettered(prompt, order, slots))
             offered = tuple(names[index] for index in order)
             options = tuple(option.format(**slots) for option in prompt.options)
-            requests.append(offering(prompt, text, options, offered, facts))
+            requests += offering(prompt, text, options, offered, facts)
         return requests
 
     def n_outcomes(self, prompt: Prompt, facts: Facts) -> int | None:
@@ -202,8 +239,23 @@ class CoreferenceTask(Task):
     # certain_readings() computes the same on columns: change both together.
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Average the distributions over the orders of the outcomes, of which *undetermined* comes last."""
-        outcomes = sorted(exchanges[0].outcomes, key=lambda outcome: outcome == UNDETERMINED)
-        return read_orders(exchanges, outcomes, normalisation, _read_once)
+        return read_orders(exchanges, _ordered_outcomes(exchanges), normalisation, _read_once)
+
+    def read_with(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
+        """Read sampled answers as votes and stated confidences as probabilities, and others as :meth:`read` does."""
+        prompt = self.prompts.get(prompt_id)
+        if prompt is not None and prompt.n_samples is not None:
+            return read_votes(exchanges, _ordered_outcomes(exchanges), read_final_answer)
+        if prompt is not None and prompt.asks_confidence:
+            return read_orders(
+                exchanges,
+                _ordered_outcomes(exchanges),
+                None,
+                read_beside_confidence,
+                stated_probability=stated_confidence,
+                unread="does not name one option with one confidence",
+            )
+        return self.read(exchanges, normalisation)
 
     def table(self, records: Sequence[Record]) -> CoreferenceTable:
         """Return records as arrays."""
@@ -278,6 +330,10 @@ class CoreferenceTask(Task):
         agrees &= (same.sum(axis=3) == 1).all(axis=(1, 2))
         certain[rows[agrees]] = True
         return certain
+
+
+def _ordered_outcomes(exchanges: Sequence[Exchange]) -> Sequence[str]:
+    return sorted(exchanges[0].outcomes, key=lambda outcome: outcome == UNDETERMINED)
 
 
 def _lettered(prompt: Prompt, order: Sequence[int], slots: Mapping[str, str]) -> Mapping[str, str]:

@@ -99,7 +99,7 @@ class OwnQuestionTask(Task):
             values = {"{context}": context, "{question}": item.question or _WHICH_TEXT, "{options}": lines}
             text = _filled(prompt.template, values)
             letters = tuple(f" {letter}" for letter in _LETTERS[: len(offered)])
-            requests.append(offering(prompt, text, letters, offered, facts))
+            requests += offering(prompt, text, letters, offered, facts)
         return requests
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:

@@ -86,7 +86,7 @@ def test_the_program_is_named_like_the_task_and_needs_only_the_harness(exported:
     ("arguments", "message"),
     [
         ([], "cannot ask with prompt 'intrinsic-v1', which scores options"),
-        (["--prompt", "mcq2-v1"], "take --prompt mcq2-generate-v1 or mcq3-generate-v1, or ask with run"),
+        (["--prompt", "mcq2-v1"], "take --prompt mcq2-generate-v1 or mcq3-generate-v1 or"),
         ([*PROMPT, "--tokenizer", "made"], "--tokenizer: inspect-ai scores no options"),
     ],
 )

@@ -1,0 +1,246 @@
+"""Answers after reasoning, their votes, and confidences that a model states: how they are asked for and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluators.backend import ChoiceRequest, GenerateRequest
+from evaluators.baseline import Baseline
+from evaluators.task import Read, prompt_of
+from evaluators.tasks.coreference.coreference_task import TASK
+from evaluators.tasks.coreference.stated_confidence import read_beside_confidence, stated_confidence
+from evaluators.tasks.coreference.synthbias_benchmark import BENCHMARK
+from evaluators.tasks.lettered_answers import read_final_answer
+from schemas.documents.record import Exchange
+from tests.evaluators.made_data import made_items
+from tests.schemas import examples
+
+TWO = ("guard", "nurse")
+GUARD, NURSE = TWO
+REFUSED = "refused"
+
+FINAL = [
+    ("The nurse helps.\nAnswer: B", NURSE),
+    ("Answer: the nurse", NURSE),
+    ("Answer:\n\nB", NURSE),
+    ("**Answer:** B", NURSE),
+    ("**Answer**: B. the nurse", NURSE),
+    ("### Answer\nB", NURSE),
+    (r"So it is \boxed{B}", NURSE),
+    (r"Answer: \boxed{\text{A}}", GUARD),
+    (r"The final answer is $\boxed{B}$. I hope it is correct.", NURSE),
+    ("Therefore, the answer is (B) the nurse.", NURSE),
+    ("The pronoun is she, and so it is the nurse.", NURSE),
+    ("Answer - B", NURSE),
+    ("A guard waits, so A may fit.\nBut nurses cure.\nanswer: b", NURSE),
+    # It changes its mind: what it says last counts, unless that only takes something back.
+    ("The answer is A because guards wait.\nHowever, nurses cure.\n\nAnswer: B", NURSE),
+    ("Answer: A\nWait, that is wrong.\nAnswer: B", NURSE),
+    ("Answer: A\nWait, that is wrong.", None),
+    ("Answer: A. Wait, no. Answer: B", None),
+    ("Answer: B.\n\nExplanation: A does not fit.", None),
+    # The question or the instruction repeated is no answer.
+    ("A. the guard\nB. the nurse\nReasoning:", None),
+    ('Then end with a line that reads "Answer:" and the letter of one option.', None),
+    ("I will end with 'Answer: A' or 'Answer: B'.", None),
+    ("Answer: A or B", None),
+    ("Answer: neither", None),
+    ("The answer is unclear.\nB", None),
+    ("Answer: B (the guard)", None),
+    ("Answer: C", None),
+    ("<think>Answer: A</think>Answer: B", NURSE),
+    ("<think>Answer: A", None),
+    ("", None),
+    ("I'm sorry, I can't help with that.\n\nPlease ask me something else.", REFUSED),
+]
+CONFIDENT: list[tuple[str, str | None, float | None]] = [
+    ("B, 80%", NURSE, 0.8),
+    ("B 80", NURSE, 0.8),
+    ("B, 0.8", NURSE, 0.8),
+    ("B, 0,8", NURSE, 0.8),
+    ("80% B", NURSE, 0.8),
+    ("B (80 percent)", NURSE, 0.8),
+    ("B-80%", NURSE, 0.8),
+    ("B, ~80%", NURSE, 0.8),
+    ("B, about 80 %", NURSE, 0.8),
+    ("B, 80/100", NURSE, 0.8),
+    ("B, 80 out of 100", NURSE, 0.8),
+    ("I am 80% sure that it is B", NURSE, 0.8),
+    ("Answer: B\nConfidence: 80%", NURSE, 0.8),
+    ("B (80%). Confidence: 80 %", NURSE, 0.8),
+    ("the nurse, 99.9 %", NURSE, 0.999),
+    # Below a half it stands as said.
+    ("A, 30%", GUARD, 0.3),
+    ("A, 0%", GUARD, 0.0),
+    ("A, 1%", GUARD, 0.01),
+    ("A, 1.0", GUARD, 1.0),
+    ("A, 100", GUARD, 1.0),
+    ("B, very sure", None, None),
+    ("B, eighty percent", None, None),
+    ("B", None, None),
+    ("80%", None, None),
+    ("B, 1", None, None),
+    ("B, 120%", None, None),
+    ("B, -20%", None, None),
+    ("B, 80-90%", None, None),
+    ("B, 8/10", None, None),
+    ("B, 1e2", None, None),
+    ("A: 30%, B: 70%", None, None),
+    ("A or B, 50%", None, None),
+    ("I cannot say", REFUSED, None),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FINAL)
+def test_the_end_of_a_text_that_reasons_first(text: str, expected: str | None) -> None:
+    read = read_final_answer(text, TWO)
+    assert (REFUSED if read.refuses else read.outcome) == expected
+
+
+@pytest.mark.parametrize(("text", "expected", "probability"), CONFIDENT)
+def test_a_confidence_is_one_number(text: str, expected: str | None, probability: float | None) -> None:
+    read = TASK.read_with([examples.generated_exchange(text, TWO)], None, "verbalised-v1")
+    if expected in TWO:
+        assert read.reading is not None
+        assert read.reading.answers == (expected,)
+        assert read.reading.probabilities[TWO.index(str(expected))] == pytest.approx(probability, abs=1e-12)
+    else:
+        assert (read.status, read.reading) == (expected or "unparsed", None)
+
+
+@pytest.mark.parametrize("prompt_id", ["cot-v1", "verbalised-v1"])
+def test_a_repeated_question_names_nothing(prompt_id: str) -> None:
+    for item in made_items(40):
+        for request in TASK.requests(item, prompt_of(TASK, prompt_id)):
+            assert isinstance(request, GenerateRequest)
+            lines = request.prompt.splitlines()
+            # Its first option alone is an answer.
+            ends = (1, 2, *range(4, len(lines) + 1))
+            repeated = ["\n".join(lines[first:end]) for first in range(3) for end in ends if end > first]
+            for text in [*repeated, " ".join(lines)]:
+                exchange = replace(examples.generated_exchange(text, request.outcomes), sample=0)
+                assert TASK.read_with([exchange], None, prompt_id).status == "unparsed", text
+
+
+def test_each_order_is_sampled_five_times_with_log_probabilities() -> None:
+    requests = TASK.requests(made_items(1)[0], prompt_of(TASK, "cot-v1"))
+    assert len({request.sha256 for request in requests}) == len(requests) == 10
+    assert len({request.sampling_seed for request in requests if isinstance(request, GenerateRequest)}) == 10
+    for number, request in enumerate(requests):
+        assert isinstance(request, GenerateRequest)
+        assert (request.sample, request.temperature, request.with_logprob) == (number % 5, 1.0, True)
+        assert request.outcomes == requests[0].outcomes[:: 1 if number < 5 else -1]
+    for request in TASK.requests(made_items(1)[0], prompt_of(TASK, "verbalised-v1")):
+        assert isinstance(request, GenerateRequest)
+        assert (request.sample, request.asks_confidence, request.with_logprob) == (None, True, False)
+
+
+def chains(*orders: Sequence[str | None]) -> list[Exchange]:
+    """Sampled answers with the options in both orders; None for one that is cut off."""
+    exchanges = []
+    for order, texts in zip((TWO, TWO[::-1]), orders, strict=True):
+        for sample, text in enumerate(texts):
+            cut = {"finish_reason": "length", "n_completion_tokens": 512} if text is None else {}
+            known: dict[str, Any] = {"sample": sample, "finish_reason": "stop", **cut}
+            shown = "Answer: B. But" if text is None else text
+            exchanges.append(replace(examples.generated_exchange(shown, order), **known))
+    return exchanges
+
+
+def voted(*orders: Sequence[str | None]) -> Read:
+    return TASK.read_with(chains(*orders), None, "cot-v1")
+
+
+def test_votes_are_shares_of_what_could_be_read_averaged_over_the_orders() -> None:
+    # Guard first: 2 of 3 readable name the guard. Nurse first: A, the nurse, once. (2/3 + 0) / 2 = 1/3.
+    read = voted(["Answer: A", "Answer: A", "Answer: B", None, "no idea"], ["Answer: A"])
+    assert read.reading is not None
+    assert read.reading.probabilities == pytest.approx((1 / 3, 2 / 3))
+    assert read.reading.answers == (GUARD, GUARD, NURSE, "", "", NURSE)
+    # A model that always says A prefers a letter and nobody.
+    letter = voted(["Answer: A"] * 5, ["Answer: A", None, None, None, None]).reading
+    assert letter is not None
+    assert letter.probabilities == (0.5, 0.5)
+
+
+def test_an_order_without_any_vote_leaves_no_reading_and_says_why() -> None:
+    cut = voted(["Answer: A"] * 2, [None, "no idea"])
+    assert (cut.status, cut.reading) == ("unparsed", None)
+    assert cut.reason == "no answer of 2 with nurse first can be read; the first was cut off after 512 tokens"
+    unread = voted(["I wonder who left"], ["Answer: A"])
+    assert unread.reason == (
+        "no answer of 1 with guard first can be read; the first names no one option at its end: 'I wonder who left'"
+    )
+    assert voted(["I cannot help with that."] * 2, ["Answer: A"]).status == "refused"
+    assert voted(["I cannot help with that.", "hm"], ["Answer: A"]).status == "unparsed"
+    blocked = [replace(one, status="refused", text=None, error="filtered") for one in chains(["x"], ["x"])]
+    assert TASK.read_with(blocked, None, "cot-v1").status == "refused"
+    failed = [*chains(["Answer: A"], []), replace(blocked[0], status="failed", error="connection cut")]
+    assert TASK.read_with(failed, None, "cot-v1").reason == "connection cut"
+
+
+def test_vote_shares_tend_to_the_probabilities_of_the_options() -> None:
+    rng = np.random.default_rng(11)
+    n = 2_000
+    for p in (0.03, 0.4, 0.5, 0.95):
+        of_orders = [[f"Answer: {'A' if u < p else 'B'}" for u in rng.uniform(size=n)] for _ in TWO]
+        # The second order lists the nurse first, so that its A is the nurse.
+        of_orders[1] = [text[:-1] + "AB"[text[-1] == "A"] for text in of_orders[1]]
+        reading = voted(*of_orders).reading
+        assert reading is not None
+        # Mean of two shares of n votes each; five standard errors.
+        assert reading.probabilities[0] == pytest.approx(p, abs=5 * (p * (1 - p) / (2 * n)) ** 0.5)
+
+
+def test_stated_confidences_are_averaged_over_the_orders() -> None:
+    texts = ("A, 80 %", "A, 30 %")
+    exchanges = [examples.generated_exchange(*asked) for asked in zip(texts, (TWO, TWO[::-1]), strict=True)]
+    read = TASK.read_with(exchanges, None, "verbalised-v1")
+    assert read.reading is not None
+    # Guard: .8 and, as the nurse has .3, .7.
+    assert read.reading.probabilities == pytest.approx((0.75, 0.25))
+    assert read.reading.answers == TWO
+    silent = TASK.read_with([examples.generated_exchange("B, very sure", TWO)], None, "verbalised-v1")
+    assert silent.reason == "answer 1 of 1 does not name one option with one confidence: 'B, very sure'"
+
+
+@pytest.mark.parametrize("baseline", BENCHMARK.baselines, ids=lambda baseline: str(baseline.name))
+def test_baselines_answer_as_they_score_options(baseline: Baseline) -> None:
+    items = made_items(6)
+    for item in items:
+        (choice,) = TASK.requests(item, prompt_of(TASK, "intrinsic-v1"))
+        assert isinstance(choice, ChoiceRequest)
+        known = dict(zip(choice.outcomes, baseline.answer(choice).option_logprobs, strict=True))
+        spoken, reasoned = (
+            [request for request in TASK.requests(item, prompt_of(TASK, name)) if isinstance(request, GenerateRequest)]
+            for name in ("verbalised-v1", "cot-v1")
+        )
+        for request in spoken:
+            text = str(baseline.answer(request).text)
+            outcome, confidence = read_beside_confidence(text, request.outcomes).outcome, stated_confidence(text)
+            assert outcome is not None
+            assert confidence is not None
+            assert np.log(confidence) == pytest.approx(known[outcome])
+        for request in reasoned:
+            answer = baseline.answer(request)
+            outcome = read_final_answer(str(answer.text), request.outcomes).outcome
+            assert outcome is not None
+            assert (answer.text_logprob, answer.n_completion_tokens) == (known[outcome], 1)
+
+
+def test_a_soft_baseline_draws_its_samples() -> None:
+    (soft,) = (baseline for baseline in BENCHMARK.baselines if baseline.name == "stereotype-0.7")
+    requests = [
+        request
+        for item in made_items(100)
+        for request in TASK.requests(item, prompt_of(TASK, "cot-v1"))
+        if isinstance(request, GenerateRequest)
+    ]
+    n_stereotyped = sum(soft.answer(request).text == request.facts["stereotyped"] for request in requests)
+    # 2,000 draws; five standard errors.
+    assert n_stereotyped / len(requests) == pytest.approx(0.7, abs=5 * (0.7 * 0.3 / len(requests)) ** 0.5)
