@@ -227,6 +227,8 @@ class Benchmark:
     """Ideal value, by name, of each metric to compare over a suite's sets of examples."""
     importer: AnswerImporter | None = None
     """Reader of published answers; None if there are none."""
+    embedded_sources: Mapping[str, str] = field(default_factory=dict)
+    """Source, by dataset, of each one that the builder makes of nothing but its own texts, besides its default."""
     retired: Mapping[str, str] = field(default_factory=dict)
     """Reason, by dataset and version as in ``name@1.0.0``, why results have no rank: a later version mends a flaw of
     this one."""

@@ -39,19 +39,28 @@ class HeatMap(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """A row for each value of one group and a column for each value of another, as means over the models."""
+    """A row and a column for each value of two groups, with the slice of both in the cell, as means over the models."""
 
     name: str
     row_title: str
     column_title: str
     caption: str
     metric: str
-    row_group: str
-    column_group: str
-    values: tuple[str, ...]
-    """Values of both groups. A cell without a slice is 0, since only what occurs has one."""
-    rest: Shown | None = None
-    """A last column, with a metric that has a slice for each value of the rows."""
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    slice_of: Callable[[str, str], Mapping[str, str] | None]
+    """Function of a row and a column that returns their slice; None for a cell that stays empty."""
+    summary: Callable[[Mapping[tuple[str, str], float]], str]
+    """Function from the known means, by row and column, to the words that sum them up for those who cannot see them."""
+    missing: float | None = None
+    """Value of a slice that a model does not have, which is 0 where only what occurs has one; None if it is unknown."""
+    frames_diagonal: bool = False
+    """True to frame the cells whose row and column are the same."""
+    from_least: bool = False
+    """True to begin the colours at the smallest value, rounded down to a tenth, if all values may be close to 1."""
+    row_label: Callable[[str], str] = str
+    rest: Callable[[str], Shown] | None = None
+    """Function of a row that returns the value of a last column; its label is the same in all rows."""
     config: str | None = None
 
 

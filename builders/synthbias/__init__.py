@@ -9,6 +9,7 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
 
     source
       embedded       frames (texts/); frame_readings: how two language models understood them
+      families       the same frames with a pronoun of every family, in sets instead of pairs
       generation/    sentences that a language model writes
       published      the published SynthBias (published_csv); winobias: the original WinoBias (winobias_text)
       own_sentences  a researcher's sentences (own_csv)
@@ -52,12 +53,20 @@ file is available.
 
 BUILDER = Builder(
     name="synthbias",
-    summary="gender and occupation in coreference: minimal pairs of he and she (UCerF, WinoBias)",
+    summary="gender and occupation in coreference: pairs of he and she, sets of pronoun families (UCerF, WinoBias)",
     sources=(
         BuilderSource(
             name="embedded",
             dataset="synthbias",
             summary="sentences from the frames of this project; needs no file (default)",
+            input=None,
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
+        BuilderSource(
+            name="families",
+            dataset="synthbias-families",
+            summary="the same frames with all eleven pronoun families; needs no file",
             input=None,
             licence="Apache-2.0",
             redistributable=True,

@@ -26,16 +26,16 @@ from builders.build_command import (
 from builders.dataset.licences import checked_licence
 from builders.dataset.output import Draft, write_dataset
 from builders.dataset.own_csv import read_tables
-from builders.synthbias import BUILDER, embedded, own_sentences, published, winobias
+from builders.synthbias import BUILDER, embedded, families, own_sentences, published, winobias
 from builders.synthbias.annotation.annotated import read_annotated
-from builders.synthbias.cards import count_pairs
 from builders.synthbias.generation import generated
 from schemas.documents.dataset import Manifest
 from schemas.items.coreference import CoreferenceItem
+from schemas.items.family_coreference import FamilyCoreferenceItem
 from schemas.outputs.documents import BuiltDataset
 from schemas.printed import with_format
 
-SourceName: TypeAlias = Literal["embedded", "synthbias", "winobias", "generated", "csv"]
+SourceName: TypeAlias = Literal["embedded", "families", "synthbias", "winobias", "generated", "csv"]
 
 
 @with_format(BuiltDataset)
@@ -52,7 +52,8 @@ def build(
     ] = None,
     out: Out = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed that assigns frames to occupation pairs (embedded only). Default: 0.")
+        int | None,
+        typer.Option(help="Seed that assigns frames to occupation pairs (embedded and families only). Default: 0."),
     ] = None,
     per_cell: Annotated[
         int | None,
@@ -102,7 +103,7 @@ def build(
     limit: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Maximum number of items; whole pairs are kept, spread over the design. Default: all."
+            min=1, help="Maximum number of items; whole pairs or sets are kept, spread over the design. Default: all."
         ),
     ] = None,
     dataset_version: DatasetVersion = None,
@@ -130,7 +131,7 @@ def build(
                         "--seed, --per-cell and --near-duplicates are not for the csv source; leave them out"
                     )
                 tables = read_tables(own_sentences.FORM, inputs or [], mapped or [])
-                draft = own_sentences.draft(
+                draft: Draft[CoreferenceItem | FamilyCoreferenceItem] = own_sentences.draft(
                     tables,
                     name=default.name,
                     added=[read_annotated(path) for path in added or []],
@@ -158,13 +159,14 @@ def _draft(
     near: float | None,
     limit: int | None,
     report: Report,
-) -> Draft[CoreferenceItem]:
+) -> Draft[CoreferenceItem | FamilyCoreferenceItem]:
     if (per_cell, near) != (None, None) and source != "generated":
         raise ConfigError("--per-cell and --near-duplicates are for the generated source alone; leave them out")
     if path is None:
-        return embedded.draft(seed=embedded.DEFAULT_SEED if seed is None else seed, limit=limit)
+        of_frames = families.draft if source == "families" else embedded.draft
+        return of_frames(seed=embedded.DEFAULT_SEED if seed is None else seed, limit=limit)
     if seed is not None:
-        raise ConfigError(f"--seed {seed}: only the embedded source has a seed; leave it out")
+        raise ConfigError(f"--seed {seed}: only the embedded and families sources have a seed; leave it out")
     if source == "synthbias":
         return published.draft(path, limit=limit, report=report)
     if source == "generated":
@@ -173,12 +175,14 @@ def _draft(
     return winobias.draft(path, limit=limit)
 
 
-def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) -> Iterator[str]:
+def _summary(draft: Draft[CoreferenceItem | FamilyCoreferenceItem], manifest: Manifest, folder: Path) -> Iterator[str]:
     yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
     for split in draft.splits:
-        n_pairs = count_pairs(split.items)
-        n_orphans = sum(n == 1 for n in Counter(item.pair_id for item in split.items).values())
-        yield f"  {split.config}/{split.split}: {len(split.items)} rows, {n_pairs} pairs, {n_orphans} orphans"
+        sizes = Counter(Counter(item.unit for item in split.items).values())
+        units = (
+            f"{sizes[2]} pairs, {sizes[1]} orphans" if split.item_shape == "coreference" else f"{sizes.total()} sets"
+        )
+        yield f"  {split.config}/{split.split}: {len(split.items)} rows, {units}"
     if manifest.parameters["source"] == "csv":
         yield from reject_lines(draft.rejects, folder)
     yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))

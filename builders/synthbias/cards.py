@@ -45,7 +45,7 @@ def synthbias_card(
         licence_terms=licence_terms,
         intended_use=_INTENDED_USE,
         out_of_scope_use=_OUT_OF_SCOPE_USE,
-        known_limits=f"{known_limits}\n\n{_without_understanding(splits)}",
+        known_limits=f"{known_limits}\n\n{without_understanding(splits)}",
         balance=balance_table(splits),
         citation=citation,
         task_categories=("multiple-choice",),
@@ -53,7 +53,7 @@ def synthbias_card(
     )
 
 
-def _without_understanding(splits: Sequence[DraftSplit[CoreferenceItem]]) -> str:
+def without_understanding(splits: Sequence[DraftSplit[CoreferenceItem]]) -> str:
     """Say how far the best cue gets in each split with right answers."""
     rows = []
     for split in splits:
@@ -81,12 +81,14 @@ these predictions as the baseline `best-cue`. A coin is right in 0.5:
 {table.markdown()}"""
 
 
-_BALANCE: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
+_GENDERS: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
     ("items", lambda item: True),
     ("masculine pronoun", lambda item: item.pronoun_gender == "masculine"),
     ("feminine pronoun", lambda item: item.pronoun_gender == "feminine"),
     ("pronoun agrees with the stereotype (pro)", lambda item: item.stereotype == "pro"),
     ("pronoun is against the stereotype (anti)", lambda item: item.stereotype == "anti"),
+)
+OF_SENTENCES: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
     ("referent is mentioned first", lambda item: item.referent == item.occupations[0]),
     ("referent is mentioned second", lambda item: item.referent == item.occupations[1]),
     ("referent is male-stereotyped", lambda item: _referent_list(item) == "male"),
@@ -99,14 +101,16 @@ _BALANCE: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
     ("reflexive", lambda item: item.pronoun_case == "reflexive"),
     ("case unknown", lambda item: item.pronoun_case is None),
 )
+"""Properties of a sentence, whatever its pronoun."""
 
 
 def balance_table(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
     """Count the items of each split by every property that a positional or one-sided predictor could exploit."""
-    counts = [Counter(name for name, holds in _BALANCE for item in split.items if holds(item)) for split in splits]
+    balance = (*_GENDERS, *OF_SENTENCES)
+    counts = [Counter(name for name, holds in balance for item in split.items if holds(item)) for split in splits]
     pairs = ("minimal pairs", *(str(count_pairs(split.items)) for split in splits))
     clusters = ("occupation pairs", *(str(len({item.cluster for item in split.items})) for split in splits))
-    rows = [(name, *(str(count[name]) for count in counts)) for name, _ in _BALANCE]
+    rows = [(name, *(str(count[name]) for count in counts)) for name, _ in balance]
     return CardTable(
         header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=(rows[0], pairs, clusters, *rows[1:])
     )

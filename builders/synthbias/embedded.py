@@ -14,7 +14,7 @@ from importlib import resources
 from typing import NamedTuple, TypeVar
 
 from builders.dataset.card import Annotation, Card
-from builders.dataset.output import Draft, DraftSplit
+from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, OLDER_NAMES, first_finding
 from builders.synthbias.checks.check import Finding
@@ -98,19 +98,24 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
         builder_version=BUILDER_VERSION,
         parameters={"source": "embedded", "limit": limit, "min_percent_gap": MIN_PERCENT_GAP},
         seed=seed,
-        sources=_sources(),
+        sources=sources(),
         generator_model=None,
         licence="Apache-2.0",
         publish_refusal=None,
         human_validated=False,
         splits=splits,
         rejects=(*narrow, *checked.rejects),
-        reject_rules=(
-            CATALOGUE["gap_too_small"].as_rule(),
-            *(CATALOGUE[name].as_rule(_rule(name)) for name in _CHECKED),
-        ),
+        reject_rules=reject_rules(),
         flag_rules=(),
         card=_card(splits),
+    )
+
+
+def reject_rules() -> tuple[Rule, ...]:
+    """Return the rules by which occupation pairs and candidates are rejected."""
+    return (
+        CATALOGUE["gap_too_small"].as_rule(),
+        *(CATALOGUE[name].as_rule(_rule(name)) for name in _CHECKED),
     )
 
 
@@ -204,7 +209,8 @@ def _listed(stereotype: str) -> list[str]:
     return [name for name, occupation in occupations().items() if occupation.stereotype == stereotype]
 
 
-def _sources() -> tuple[Source, ...]:
+def sources() -> tuple[Source, ...]:
+    """Return the frames and the occupations, with their hashes."""
     lexicon = resources.files("schemas.lexicon").joinpath("occupations.json").read_bytes()
     return (
         *(

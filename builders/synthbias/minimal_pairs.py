@@ -10,6 +10,7 @@ from biasboard.ground import strict_json
 from builders.dataset.output import DraftSplit, round_robin, take_units
 from builders.synthbias.mentions import masked, mentions_in
 from schemas.items.coreference import CoreferenceItem, Stereotype
+from schemas.items.family_coreference import FamilyCoreferenceItem
 from schemas.lexicon import PronounCase, PronounGender, cases_of, families_of, occupations, pronoun_families
 
 _KEY_LENGTH = 16
@@ -185,19 +186,19 @@ def take_pairs(
     Raises:
         ConfigError: the limit is too small for one pair per split.
     """
-    return take_units(splits, limit, unit_name="pair", order=_spread_pairs)
+    return take_units(splits, limit, unit_name="pair", order=spread)
 
 
-def _spread_pairs(split: DraftSplit[CoreferenceItem]) -> list[str]:
-    """Order the pair ids of a split: one from each occupation pair, then a second one from each, and so on."""
-    pairs: dict[str, dict[str, None]] = {}
+def spread(split: DraftSplit[CoreferenceItem | FamilyCoreferenceItem]) -> list[str]:
+    """Order the units of a split: one from each occupation pair, then a second one from each, and so on."""
+    units: dict[str, dict[str, None]] = {}
     for item in split.items:
-        pairs.setdefault(item.cluster, {})[item.pair_id] = None
-    clusters = sorted(pairs, key=lambda name: hashlib.sha256(name.encode()).digest())
+        units.setdefault(item.cluster, {})[item.unit] = None
+    clusters = sorted(units, key=lambda name: hashlib.sha256(name.encode()).digest())
     # Each occupation pair starts one cell later than the previous one, so that a small selection covers all cells.
     rotated = []
     for rank, cluster in enumerate(clusters):
-        ids = list(pairs[cluster])
+        ids = list(units[cluster])
         start = rank % len(ids)
         rotated.append(ids[start:] + ids[:start])
     return list(round_robin(rotated))

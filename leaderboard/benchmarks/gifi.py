@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import geometric_mean, mean
 
 from leaderboard.benchmark_figures import BumpChart, HeatMap, Matrix, Needed, Ordering, Shown, Strips
@@ -103,6 +103,18 @@ _RECOGNITION = HeatMap(
     ),
     chance=1 / len(_FAMILIES),
 )
+
+
+def _changes(shares: Mapping[tuple[str, str], float]) -> str:
+    others = [pair for pair in shares if pair[0] != pair[1]]
+    family, used = max(others, key=shares.__getitem__)
+    least = min(_FAMILIES, key=lambda kept: shares[kept, kept])
+    return (
+        f"the most frequent change is from {family} to {used} ({shares[family, used]:.2f}); "
+        f"{least} is kept least often ({shares[least, least]:.2f})"
+    )
+
+
 _REPLACED = Matrix(
     name="replaced",
     row_title="Pronoun of the prompt",
@@ -111,10 +123,13 @@ _REPLACED = Matrix(
     "pronoun is the one above, as a mean over all models. All on the framed diagonal would be right for everybody. "
     "Shares below .005 are left out, and a pronoun that several families have is shared between them.",
     metric="pronoun_rate",
-    row_group="family",
-    column_group="used",
-    values=_FAMILIES,
-    rest=Shown("none", "no_pronoun_rate", config="recognition"),
+    rows=_FAMILIES,
+    columns=_FAMILIES,
+    slice_of=lambda family, used: {"family": family, "used": used},
+    summary=_changes,
+    missing=0.0,
+    frames_diagonal=True,
+    rest=lambda family: Shown("none", "no_pronoun_rate", {"family": family}, "recognition"),
     config="recognition",
 )
 _STAGES = Strips(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from leaderboard.benchmark_figures import Clouds
+from collections.abc import Mapping
+from itertools import combinations
+
+from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix, Shown
 from leaderboard.benchmark_pages import (
     BenchmarkPages,
     Column,
@@ -16,7 +19,7 @@ from leaderboard.benchmark_pages import (
 )
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
-from schemas.lexicon import occupations
+from schemas.lexicon import occupations, pronoun_families
 
 _UCERF = Column(key="ucerf", metric="ucerf")
 _UNDETERMINED_RATE = Column(key="undetermined_rate", label="Undetermined", metric="undetermined_rate")
@@ -73,6 +76,39 @@ _AMBIGUOUS = Layout(
     ),
     without_column=frozenset({"ucerf_macro"}),
     plane=("ucerf", "pro_rate"),
+)
+
+_OF_FAMILIES = Layout(
+    deciders=("ucerf_of_two_families",),
+    columns=(
+        Column(key="worst_group_accuracy", metric="worst_group_accuracy", least=("accuracy", "family")),
+        Column(key="accuracy", label="Accuracy", metric="accuracy"),
+        Column(key="ucerf_of_families", metric="ucerf_of_families"),
+        Column(key="ucerf_of_two_families", metric="ucerf_of_two_families"),
+        *(
+            Column(key=f"accuracy_{of_class}", label=label, metric="accuracy", group={"family_class": of_class})
+            for of_class, label in (
+                ("binary", "Accuracy with he and she"),
+                ("neutral", "Accuracy with they"),
+                ("neo", "Accuracy with new pronouns"),
+            )
+        ),
+        Column(key="female_occupation_rate", metric="female_occupation_rate"),
+        *(
+            Column(
+                key=f"female_occupation_rate_{family}",
+                label=f"Choice of women's occupations with {family}",
+                metric="female_occupation_rate",
+                group={"family": family},
+            )
+            for family in ("he", "she", "they")
+        ),
+        Column(key="certainty", label="Certainty", metric="certainty"),
+        _UNDETERMINED_RATE,
+    ),
+    plane=("ucerf_of_families", "accuracy"),
+    plane_note="Right is able, up is alike for all pronoun families, and the top right corner is both. A coin is at "
+    "the top too, with an accuracy of one half.",
 )
 
 
@@ -148,6 +184,63 @@ def _occupations(config: str, where: str, is_right: str) -> Clouds:
     )
 
 
+_FAMILIES = tuple(pronoun_families())
+_FAMILIES_RIGHT = HeatMap(
+    name="families",
+    title="Pronoun of the sentence",
+    caption="How often each model finds the person who is meant, models in the table's order, in the same sentences "
+    "with each pronoun. The same colour along a row would be even. Pale cells with a dotted frame are not separably "
+    "above one half, which a coin would reach.",
+    subject="the share of right answers, by pronoun family,",
+    columns=tuple(Shown(family, "accuracy", {"family": family}, _MAIN) for family in _FAMILIES),
+    chance=_EVEN,
+)
+
+
+def _both(one: str, other: str) -> Mapping[str, str] | None:
+    return {"families": f"{one}/{other}"} if (one, other) in combinations(_FAMILIES, 2) else None
+
+
+def _ends(means: Mapping[tuple[str, str], float]) -> str:
+    least, most = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+    return (
+        f"the smallest value is that of {' and '.join(least)} ({means[least]:.2f}), the largest that of "
+        f"{' and '.join(most)} ({means[most]:.2f})"
+    )
+
+
+_TWO_FAMILIES = Matrix(
+    name="two-families",
+    row_title="One pronoun",
+    column_title="Other pronoun",
+    caption="How similarly, confidence included, models answer when only one pronoun becomes another (UCerF), as a "
+    "mean over all models: 1 is the same. A coin gets 1 too, so look at the accuracy first. The palest colour is the "
+    "smallest value, rounded down to a tenth. Forms that two families share, such as em, make them more alike.",
+    metric="ucerf_of_two_families",
+    rows=_FAMILIES[:-1],
+    columns=_FAMILIES[1:],
+    slice_of=_both,
+    summary=_ends,
+    from_least=True,
+    config=_MAIN,
+)
+_OCCUPATIONS_AND_FAMILIES = Matrix(
+    name="occupations-families",
+    row_title="Occupation that is meant (share of women)",
+    column_title="Pronoun of the sentence",
+    caption="How often models find the person who is meant, by the occupation and the pronoun, as a mean over all "
+    "models. Occupations are sorted by their share of women. A stereotype would be dark at the top with he and at the "
+    "bottom with she. A cell has five to ten sentences of each model, so that single cells say little; look at rows "
+    "and columns. A blank cell is 0.",
+    metric="accuracy",
+    rows=tuple(sorted(occupations(), key=lambda name: (occupations()[name].percent_women, name))),
+    columns=_FAMILIES,
+    slice_of=lambda occupation, family: {"occupation": occupation, "family": family},
+    summary=_ends,
+    row_label=lambda occupation: f"{occupation} ({_percent_women(occupation):g} %)",
+    config=_MAIN,
+)
+
 PAGES = BenchmarkPages(
     name="synthbias",
     title="Gender and occupation",
@@ -163,8 +256,9 @@ PAGES = BenchmarkPages(
         Headline(
             "worst_group_accuracy",
             "Worst-group accuracy",
-            "The share of right answers where the model does worse: on sentences that fit the stereotype or on those "
-            "that contradict it. 1 is always right for everybody, a coin gets 0.5, and pure stereotype gets 0.",
+            "The share of right answers where the model does worst: on sentences that fit the stereotype or on those "
+            "that contradict it; on data with all pronoun families, with the family that does worst. 1 is always right "
+            "for everybody, a coin gets 0.5, and pure stereotype gets 0 on pairs of he and she.",
             "share of sentences",
         ),
         Headline(
@@ -203,10 +297,24 @@ PAGES = BenchmarkPages(
         "cot-v1": "two choices, answered after reasoning",
         "verbalised-v1": "two choices, answered with a confidence",
     },
-    labels={"ucerf_macro": "UCerF by occupation pair", "certainty": "Certainty"},
-    summarised=("worst_group_accuracy", "accuracy", "accuracy_gap", "ucerf", "pro_rate", "certainty"),
-    layouts=(_WITH_REFERENT, _AMBIGUOUS),
-    group_names={"pronoun_gender": "pronoun"},
+    labels={
+        "ucerf_macro": "UCerF by occupation pair",
+        "certainty": "Certainty",
+        "ucerf_of_families": "Same for all pronouns (UCerF)",
+        "ucerf_of_two_families": "Same for two pronouns (UCerF)",
+        "female_occupation_rate": "Choice of women's occupations",
+    },
+    summarised=(
+        *("worst_group_accuracy", "accuracy", "accuracy_gap", "ucerf", "pro_rate"),
+        *("ucerf_of_families", "female_occupation_rate", "certainty"),
+    ),
+    layouts=(_OF_FAMILIES, _WITH_REFERENT, _AMBIGUOUS),
+    group_names={
+        "pronoun_gender": "pronoun",
+        "family": "pronoun family",
+        "family_class": "kind of pronoun family",
+        "families": "two pronoun families",
+    },
     slice_fact=SliceFact(
         group="occupation",
         heading="Women",
@@ -225,6 +333,9 @@ PAGES = BenchmarkPages(
         ),
     ),
     figures=(
+        _FAMILIES_RIGHT,
+        _TWO_FAMILIES,
+        _OCCUPATIONS_AND_FAMILIES,
         _occupations("type2", "Sentences that say who is meant.", "finds the occupation that is meant more often"),
         _occupations("type1", "Sentences that do not say who is meant.", "chooses the occupation more often"),
     ),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from evaluators.statistics.cluster_sums import ratio
 from leaderboard.benchmark_figures import (
     BumpChart,
     Clouds,
@@ -358,40 +360,45 @@ def _cell(metric: Metric | None, chance: float | None) -> Cell:
 
 def _matrix(figure: Matrix, models: Sequence[Subject]) -> Chart | None:
     """Draw the mean of each cell over the models that have the metric."""
-    names = figure.values if figure.rest is None else (*figure.values, figure.rest.label)
+    last = () if figure.rest is None else (figure.rest(figure.rows[0]).label,)
+    names = (*figure.columns, *last)
     having = [model for model in models if model.metric(Shown("", figure.metric, config=figure.config)) is not None]
-    values = np.array([[_matrix_row(figure, model, row) for row in figure.values] for model in having])
-    if not np.any(values):
+    values = np.array([[_matrix_row(figure, model, row) for row in figure.rows] for model in having])
+    if not np.any(np.nan_to_num(values)):
         return None
-    means = values.mean(axis=0)
-    cells = [
-        [Cell(float(mean), is_framed=row == column) for column, mean in zip(names, of_row, strict=True)]
-        for row, of_row in zip(figure.values, means, strict=True)
-    ]
-    others = means[:, : len(figure.values)] * (1 - np.eye(len(figure.values)))
-    row, column = np.unravel_index(int(others.argmax()), others.shape)
+    is_known = ~np.isnan(values)
+    means = ratio(np.where(is_known, values, 0.0).sum(axis=0), is_known.sum(axis=0).astype(np.float64))
+    cells: list[list[Cell | None]] = []
+    known: dict[tuple[str, str], float] = {}
+    for row, of_row in zip(figure.rows, means.tolist(), strict=True):
+        cells.append([])
+        for column, mean in zip(names, of_row, strict=True):
+            is_empty = column not in last and figure.slice_of(row, column) is None
+            value = None if np.isnan(mean) else mean
+            is_framed = figure.frames_diagonal and row == column
+            cells[-1].append(None if is_empty else Cell(value, is_framed=is_framed))
+            if value is not None and column not in last:
+                known[row, column] = value
     over = f"means over {len(having)} models" if len(having) > 1 else having[0].label
     return grid(
-        figure.values,
+        [figure.row_label(row) for row in figure.rows],
         names,
         cells,
         column_title=figure.column_title,
         row_title=figure.row_title,
-        alt=f"Matrix of {figure.column_title} by {figure.row_title}, {over}: the most frequent change is from "
-        f"{figure.values[row]} to {figure.values[column]} ({others[row, column]:.2f}); "
-        f"{figure.values[int(np.diag(means).argmin())]} is kept least often ({np.diag(means).min():.2f}).",
+        palest=math.floor(10 * min(known.values())) / 10 if figure.from_least else 0.0,
+        alt=f"Matrix of {figure.column_title} by {figure.row_title}, {over}: {figure.summary(known)}.",
     )
 
 
 def _matrix_row(figure: Matrix, model: Subject, row: str) -> list[float]:
-    group = {figure.row_group: row}
-    shown = [
-        Shown("", figure.metric, {**group, figure.column_group: column}, figure.config) for column in figure.values
-    ]
+    slices = [figure.slice_of(row, column) for column in figure.columns]
+    shown = [None if group is None else Shown("", figure.metric, group, figure.config) for group in slices]
     if figure.rest is not None:
-        shown.append(figure.rest._replace(group=group))
-    metrics = map(model.metric, shown)
-    return [0.0 if metric is None else metric.value or 0.0 for metric in metrics]
+        shown.append(figure.rest(row))
+    metrics = [None if value is None else model.metric(value) for value in shown]
+    missing = np.nan if figure.missing is None else figure.missing
+    return [missing if metric is None or metric.value is None else metric.value for metric in metrics]
 
 
 def _value(metric: Metric | None) -> float:

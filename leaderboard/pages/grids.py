@@ -27,29 +27,32 @@ class Cell(NamedTuple):
 def grid(
     rows: Sequence[str],
     columns: Sequence[str],
-    cells: Sequence[Sequence[Cell]],
+    cells: Sequence[Sequence[Cell | None]],
     *,
     column_title: str,
     alt: str,
     row_title: str | None = None,
     sets_first_apart: bool = False,
+    palest: float = 0.0,
 ) -> Chart:
     """Draw a grid with a number in each cell.
 
     Args:
         rows: Names of the rows, from the top.
         columns: Names of the columns, each different from the others.
-        cells: The cells of each row.
+        cells: The cells of each row; None for one that stays empty.
         column_title: Words over the columns.
         alt: Description of the chart.
         row_title: Words beside the rows; None for none.
         sets_first_apart: True to draw a line behind the first column, if it sums up the others.
+        palest: Value of the palest colour; 1 has the darkest.
     """
     names = distinct([shortened(row) for row in rows])
     values = [
-        _drawn(name, column, cell)
+        _drawn(name, column, cell, palest)
         for name, of_row in zip(names, cells, strict=True)
         for column, cell in zip(columns, of_row, strict=True)
+        if cell is not None
     ]
     axis: dict[str, JsonValue] = {"domain": False, "ticks": False, "labelLimit": 0, "labelOverlap": False}
     x: JsonValue = {
@@ -125,8 +128,11 @@ def grid(
     return draw(spec, alt)
 
 
-def _drawn(row: str, column: str, cell: Cell) -> JsonValue:
-    step = None if cell.value is None or cell.is_pale else min(int(cell.value * len(STEPS)), len(STEPS) - 1)
+def _drawn(row: str, column: str, cell: Cell, palest: float) -> JsonValue:
+    step = None
+    if cell.value is not None and not cell.is_pale:
+        share = (cell.value - palest) / (1 - palest) if palest < 1 else 1.0
+        step = min(int(share * len(STEPS)), len(STEPS) - 1)
     return {
         "row": row,
         "column": column,

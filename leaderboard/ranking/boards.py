@@ -225,12 +225,15 @@ def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
     signature = entries[0].result.signature
     benchmark = load_benchmark(signature.benchmark)
     primary, *others = benchmark.rankings or (None,)
+    # A benchmark may have tasks with other metrics.
+    metrics = {name for entry in entries for name, _ in entry.metrics}
     # On items without a right answer no model can be ranked, and none can fall short of a baseline.
     is_ranking = not all(_is_undefined(entry.primary) for entry in entries)
     shut = {id(entry): gates.why_shut(entry) if is_ranking else None for entry in entries}
     rows, ranking = _ranked_rows(entries, shut, primary)
+    unranked_order = benchmark.unranked_order if benchmark.unranked_order in metrics else None
     if not is_ranking:
-        rows.sort(key=lambda row: _unranked_order(benchmark.unranked_order, row.entry))
+        rows.sort(key=lambda row: _unranked_order(unranked_order, row.entry))
     labels = {_identity(entry): model_label(entry) for entry in entries}
     table = ResultTable(
         signature=signature,
@@ -238,12 +241,13 @@ def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
         columns=choose(signature.benchmark, entries),
         undefined=undefined(entries),
         primary=benchmark.primary_metric if is_ranking else None,
-        sorted_by=None if is_ranking else benchmark.unranked_order,
+        sorted_by=None if is_ranking else unranked_order,
         rows=tuple(rows),
         comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
         detectable=ranking.detectable,
     )
-    return replace(table, others=tuple(_ranked_by(other, table, shut, labels) for other in others if table.ranked))
+    also_ranking = [other for other in others if table.ranked and other.metric in metrics]
+    return replace(table, others=tuple(_ranked_by(other, table, shut, labels) for other in also_ranking))
 
 
 def _ranked_by(

@@ -353,16 +353,20 @@ def embedded_folder() -> Path:
 def _build_embedded(signature: Signature, folder: Path) -> None:
     """Build the dataset of a result if the code holds one of its name.
 
-    The dataset that a builder makes of nothing but its own texts has the name of its benchmark. A builder that fails or
-    needs an input builds none.
+    The dataset that a builder makes of its default source has the name of its benchmark, which names the others that
+    need no input. A builder that fails or needs an input builds none.
     """
-    # A stranger may have written the signature, so that nothing but the name of a known benchmark is run.
+    # A stranger may have written the signature, so that nothing but what a known benchmark names is run.
     name = signature.dataset
-    is_known = name == signature.benchmark and name in {benchmark.name for benchmark in benchmarks()}
-    if not is_known or (folder / name / MANIFEST).is_file() or importlib.util.find_spec(f"builders.{name}") is None:
+    benchmark = next((known for known in benchmarks() if known.name == signature.benchmark), None)
+    if benchmark is None or name not in (benchmark.name, *benchmark.embedded_sources):
+        return
+    if (folder / name / MANIFEST).is_file() or importlib.util.find_spec(f"builders.{benchmark.name}") is None:
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     print(f"building the dataset {name}, with which results are compared", file=sys.stderr)
-    command = [sys.executable, "-m", f"builders.{name}", "--out", str(folder / name)]
+    command = [sys.executable, "-m", f"builders.{benchmark.name}", "--out", str(folder / name)]
+    if name in benchmark.embedded_sources:
+        command += ["--source", benchmark.embedded_sources[name]]
     with suppress(subprocess.TimeoutExpired):
         subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS)

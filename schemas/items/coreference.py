@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
@@ -55,42 +55,52 @@ class CoreferenceItem(Item):
 
     @override
     def problems(self) -> Iterator[str]:
-        end = self.pronoun_start + len(self.pronoun)
-        if self.sentence[self.pronoun_start : end] != self.pronoun:
-            yield (
-                f"pronoun_start: {self.pronoun_start} is not where {shown(self.pronoun)} stands in the sentence; "
-                "correct it"
-            )
+        yield from place_problems(self.sentence, self.pronoun, self.pronoun_start)
         gender = gender_of_pronoun(self.pronoun)
         if gender is None:
             have = "he, him, his, himself, she, her, hers, herself"
             yield f"pronoun: {shown(self.pronoun)} is not in the lexicon; have: {have}"
         elif gender != self.pronoun_gender:
             yield f"pronoun_gender: '{self.pronoun_gender}' does not fit {shown(self.pronoun)}; set {gender}"
-        for occupation in self.occupations:
-            if occupation not in occupations():
-                have = ", ".join(sorted(occupations()))
-                yield f"occupations: {shown(occupation)} is not in the lexicon; have: {have}"
-        for field in ("referent", "reference"):
-            value = getattr(self, field)
-            if value is not None and value not in self.occupations:
-                have = ", ".join(self.occupations)
-                yield f"{field}: {shown(value)} is not one of the item's occupations; have: {have}"
-        if self.referent in self.occupations and self.referent != self.reference:
-            differs = f"{shown(self.referent)} is not the reference {shown(self.reference)}"
-            yield f"referent: {differs}; make the referent the reference"
+        yield from occupation_problems(
+            self.occupations, referent=self.referent, reference=self.reference, cluster=self.cluster
+        )
         yield from _stereotype_problems(self)
 
 
-def _stereotype_problems(item: CoreferenceItem) -> Iterator[str]:
-    in_lexicon = [occupations()[name] for name in item.occupations if name in occupations()]
-    by_stereotype = {occupation.stereotype: occupation.name for occupation in in_lexicon}
+def place_problems(sentence: str, pronoun: str, start: int) -> Iterator[str]:
+    """Yield a line if a pronoun does not stand at its offset in a sentence."""
+    if sentence[start : start + len(pronoun)] != pronoun:
+        yield f"pronoun_start: {start} is not where {shown(pronoun)} stands in the sentence; correct it"
+
+
+def occupation_problems(names: Sequence[str], *, referent: str | None, reference: str, cluster: str) -> Iterator[str]:
+    """Yield a line for each rule that the two occupations of a sentence break."""
+    for name in names:
+        if name not in occupations():
+            have = ", ".join(sorted(occupations()))
+            yield f"occupations: {shown(name)} is not in the lexicon; have: {have}"
+    for field, value in (("referent", referent), ("reference", reference)):
+        if value is not None and value not in names:
+            yield f"{field}: {shown(value)} is not one of the item's occupations; have: {', '.join(names)}"
+    if referent in names and referent != reference:
+        differs = f"{shown(referent)} is not the reference {shown(reference)}"
+        yield f"referent: {differs}; make the referent the reference"
+    by_stereotype = _by_stereotype(names)
     if len(by_stereotype) != 2:
-        yield f"occupations: {', '.join(item.occupations)}; one must be male-, one female-stereotyped; replace one"
+        yield f"occupations: {', '.join(names)}; one must be male-, one female-stereotyped; replace one"
+    elif cluster != (expected := f"{by_stereotype['male']}|{by_stereotype['female']}"):
+        yield f"cluster: '{cluster}' is not the occupation pair; set {expected}"
+
+
+def _by_stereotype(names: Sequence[str]) -> dict[str, str]:
+    return {occupations()[name].stereotype: name for name in names if name in occupations()}
+
+
+def _stereotype_problems(item: CoreferenceItem) -> Iterator[str]:
+    by_stereotype = _by_stereotype(item.occupations)
+    if len(by_stereotype) != 2:
         return
-    cluster = f"{by_stereotype['male']}|{by_stereotype['female']}"
-    if item.cluster != cluster:
-        yield f"cluster: '{item.cluster}' is not the occupation pair; set {cluster}"
     if (item.referent is None) != (item.stereotype is None):
         yield "stereotype: must be null exactly when referent is null; set both or clear both"
     elif item.referent in by_stereotype.values():

@@ -11,6 +11,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from builders.build_command import Out, Overwrite, check_input, target_folder
 from builders.description import all_builders
+from evaluators.benchmark import load_benchmark
 from tests import commands
 
 
@@ -26,12 +27,21 @@ def test_every_source_of_synthbias_has_its_own_dataset() -> None:
     (builder,) = [builder for builder in all_builders() if builder.name == "synthbias"]
     assert {source.name: str(source.default_out) for source in builder.sources} == {
         "embedded": "out/datasets/synthbias",
+        "families": "out/datasets/synthbias-families",
         "synthbias": "out/datasets/synthbias-published",
         "winobias": "out/datasets/winobias",
         "generated": "out/datasets/synthbias-generated",
         "csv": "out/datasets/synthbias-own",
     }
     assert [source.name for source in builder.sources if not source.redistributable] == ["synthbias"]
+
+
+def test_benchmarks_name_the_further_sources_that_need_no_input() -> None:
+    for builder in all_builders():
+        embedded = [source for source in builder.sources if source.input is None]
+        # The default one has the name of the benchmark.
+        expected = {source.dataset: source.name for source in embedded if source.dataset != builder.name}
+        assert load_benchmark(builder.name).embedded_sources == expected
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:
         (["--input", "other.csv"], "error: --input other.csv: the embedded source reads no file"),
         (
             ["--source", "winobias", "--input", ".", "--seed", "1"],
-            "error: --seed 1: only the embedded source has a seed",
+            "error: --seed 1: only the embedded and families sources have a seed",
         ),
         (["--limit", "2"], "error: --limit 2: one pair from each of"),
         (["--out", "other.csv/below"], "error: other.csv"),

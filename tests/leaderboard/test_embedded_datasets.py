@@ -39,6 +39,14 @@ def test_the_dataset_of_a_result_is_built_once_and_not_in_other_processes(tmp_pa
     assert (tmp_path / "synthbias" / "dataset.json").stat().st_mtime_ns == built
 
 
+@pytest.mark.slow
+def test_a_further_source_that_needs_no_input_is_built_too(tmp_path: Path) -> None:
+    book = KeyBook(None, embedded=tmp_path)
+    assert book.find(signature(dataset="synthbias-families", dataset_version="99.0.0"), Memory(None)) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["synthbias-families"]
+    assert read_manifest(tmp_path / "synthbias-families").parameters["source"] == "families"
+
+
 def test_the_same_items_under_another_licence_have_another_key(tmp_path: Path) -> None:
     # Their records then hold texts, and other hashes of what was asked.
     memory, found = Memory(tmp_path / "memory"), []
@@ -55,7 +63,15 @@ def test_the_same_items_under_another_licence_have_another_key(tmp_path: Path) -
     assert withheld.requests_sha256 != shown.requests_sha256
 
 
-@pytest.mark.parametrize("fields", [{"dataset": "official"}, {"benchmark": "official"}, {"dataset": "image_labels"}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"dataset": "official"},
+        {"dataset": "synthbias-generated"},
+        {"benchmark": "official"},
+        {"dataset": "image_labels"},
+    ],
+)
 def test_nothing_else_is_built(tmp_path: Path, fields: dict[str, str]) -> None:
     assert KeyBook(None, embedded=tmp_path).find(signature(**fields), Memory(None)) is None
     assert list(tmp_path.iterdir()) == []

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from biasboard.ground import strict_json
+from evaluators.runs.measure.measuring import compute_metrics
 from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix, Strips
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages import drawing
@@ -17,10 +20,21 @@ from leaderboard.pages.grids import short_number
 from leaderboard.pages.pictures import Picture
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import Entry, Root
+from schemas.files.record_columns import RecordColumns, count
 from schemas.lexicon import pronoun_families
+from tests.evaluators.made_families import made_set, record_of
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known
-from tests.leaderboard.synthetic import N_OCCUPATIONS, leaning, make_records, stereotyped, uniform, write_model
+from tests.leaderboard.synthetic import (
+    N_OCCUPATIONS,
+    leaning,
+    make_records,
+    make_result,
+    stereotyped,
+    uniform,
+    write_model,
+    write_result,
+)
 
 FAMILIES = tuple(pronoun_families())
 
@@ -113,6 +127,51 @@ def test_a_matrix_is_the_mean_over_the_models_and_that_of_a_result_its_own(board
         means = [(first.get((asked, used), 0.0) + second.get((asked, used), 0.0)) / 2 for used in FAMILIES]
         assert rows[asked] == [*filter(None, map(short_number, means))]
     assert "over 2 models" in together.alt
+
+
+@pytest.mark.slow
+def test_a_matrix_of_pairs_is_half_and_its_colours_begin_at_the_smallest_value(tmp_path: Path) -> None:
+    of_model = {"lab/able": 0.95, "lab/unsure": 0.6}
+    for name, certainty in of_model.items():
+        records = [
+            record_of(item, certainty if item.family in ("he", "she") else 0.5)
+            for number in range(80)
+            for item in made_set(number, frame=f"frame {number % 4}")
+        ]
+        made = make_result(make_records(uniform), name)
+        signature = replace(
+            made.signature,
+            task="family_coreference",
+            task_version="1.0",
+            items_sha256=strict_json.sha256([record.item_id for record in records]),
+            n_items=len(records),
+        )
+        result = replace(
+            made,
+            signature=signature,
+            signature_sha256=signature.sha256(),
+            metrics=compute_metrics(records, "family_coreference"),
+            counts=count(RecordColumns.of(records)),
+            records=replace(made.records, n_rows=len(records)),
+        )
+        write_result(tmp_path / name, result, records)
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
+    families, pairs, occupations = pictures_of(board)
+    assert [picture.path.rpartition("intrinsic-v1-")[2] for picture in (families, pairs, occupations)] == [
+        "families.svg",
+        "two-families.svg",
+        "occupations-families.svg",
+    ]
+    rows = {name: numbers for name, *numbers in lines(pairs.chart.svg)}
+    assert [len(rows[family]) for family in FAMILIES[:-1]] == [*range(10, 0, -1)]
+    for one, other, column in (("he", "she", 0), ("he", "xe", 7), ("they", "thon", 0)):
+        values = [entry.metric("ucerf_of_two_families", {"families": f"{one}/{other}"}) for entry in entries(board)]
+        mean = sum(metric.value or 0.0 for metric in values if metric is not None) / 2
+        assert rows[one][column] == short_number(mean)
+    assert "means over 2 models: the smallest value is that of he and they" in pairs.alt
+    # The values are 1 and .795, and the eight colours begin at .7: .795 has the third one.
+    steps = [*drawing.STEPS]
+    assert {*re.findall(r'fill="(#[0-9a-f]{6})"', pairs.chart.svg)} & {*steps} == {steps[2], steps[-1]}
 
 
 def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board) -> None:

@@ -1,4 +1,4 @@
-"""Whom a pronoun refers to, in minimal pairs that differ only in the gender of the pronoun.
+"""Whom a pronoun refers to, in minimal pairs that differ only in the gender of the pronoun, or in sets of families.
 
 From item to metrics::
 
@@ -14,6 +14,9 @@ From item to metrics::
     row of nurse: probabilities 0.7, 0.3; certainty; desirability; index of the pair
         ├── coreference_metrics: accuracy, gaps between stereotypes, equalized odds over occupations
         └── ucerf_metrics: how similar the two sides of a pair are
+
+The same sentence in all pronoun families is a set instead of a pair: family_coreference_task asks the same questions,
+and family_coreference_table finds the sets, of which family_coreference_metrics measures how similar the families are.
 """
 
 from biasboard.ground.plugins import search_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class CoreferenceTable(GroupedTable):
     """True if *undetermined* is one of the outcomes."""
 
     @classmethod
-    def of(cls, records: Sequence[Record]) -> CoreferenceTable:
+    def of(cls, records: Sequence[Record]) -> Self:
         """Build the table from records.
 
         Raises:

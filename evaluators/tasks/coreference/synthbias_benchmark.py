@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from evaluators.backend import ChoiceRequest, Request, Response
@@ -59,10 +60,21 @@ def _best_cue(requests: Mapping[str, Request]) -> Mapping[str, Response]:
     for request in asked.values():
         first, last = request.facts["first_mentioned"], request.facts["last_mentioned"]
         means_first = request.facts["referent"] == first
-        texts.append(CueText(sentence_in(request.prompt), (first, last), means_first, request.facts[FRAME]))
+        sentence = _as_masked(sentence_in(request.prompt), request.facts)
+        texts.append(CueText(sentence, (first, last), means_first, request.facts[FRAME]))
     answers = {True: _FIRST, False: _LAST, None: choosing(evenly)}
     predicted = dict(zip(asked, best_cue(texts).means_first, strict=True))
     return {sha256: answers[predicted.get(sha256)](request) for sha256, request in requests.items()}
+
+
+def _as_masked(sentence: str, facts: Mapping[str, str]) -> str:
+    """Return a sentence with a form of *he*, which cues mask, in place of a pronoun of another family.
+
+    The items of a set then share their cues, but for the verbs of *they*.
+    """
+    if "pronoun" not in facts:
+        return sentence
+    return re.sub(rf"(?<![\w-]){re.escape(facts['pronoun'])}(?![\w-])", facts["pronoun_of_he"], sentence)
 
 
 def _preferring_baseline(
@@ -83,7 +95,8 @@ def _stereotype(probability: float, name: str) -> Baseline:
         name=name,
         description=f"the occupation stereotyped for the pronoun's gender, with probability {probability:g}",
         facts=_MENTIONED | {"stereotyped"},
-        answer=_preferring(lambda request: request.facts["stereotyped"], probability),
+        # It is empty for families that no stereotype of an occupation is about.
+        answer=_preferring(lambda request: request.facts["stereotyped"] or None, probability),
         reads_no_prompt=True,
     )
 
@@ -107,7 +120,7 @@ BENCHMARK = Benchmark(
     ),
     # What a model takes a pronoun to suggest where nothing is right is its lean, and no merit.
     unranked_order="pro_rate",
-    gates=(Gate("accuracy", "coreference"),),
+    gates=(Gate("accuracy", "coreference"), Gate("accuracy", "family_coreference")),
     baselines=(
         UNIFORM,
         _preferring_baseline(
@@ -141,8 +154,17 @@ BENCHMARK = Benchmark(
         ),
     ),
     baseline_with_parameter=_soft_stereotype,
-    headline_metrics=("accuracy", "worst_group_accuracy", "accuracy_gap", "ucerf", "pro_rate"),
+    headline_metrics=(
+        "accuracy",
+        "worst_group_accuracy",
+        "accuracy_gap",
+        "ucerf",
+        "pro_rate",
+        "ucerf_of_families",
+        "female_occupation_rate",
+    ),
     printed_groups=frozenset({"stereotype"}),
+    embedded_sources={"synthbias-families": "families"},
     retired={
         "synthbias@1.0.0": "the length of a sentence alone predicts its referent in 0.749; use 3.0.0",
         "synthbias@2.0.0": "a table of three cues predicts its referents in 0.673; use 3.0.0",

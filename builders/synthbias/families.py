@@ -1,0 +1,325 @@
+"""The source *families*: the frames of this project with a pronoun of every family of the lexicon in the same sentence.
+
+It extends the minimal pairs of UCerF (Wang et al. 2025, arXiv:2505.23996) to sets, whose groups are the eleven pronoun
+families of GIFI (Shan et al. 2025, arXiv:2506.15568). Only the pronoun changes and, with *they*, the verb that agrees
+with it. No human has validated the sentences.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple, get_args
+
+from builders.dataset.card import Annotation, Card, CardTable
+from builders.dataset.output import Draft, DraftSplit, Rule, take_units
+from builders.synthbias import embedded
+from builders.synthbias.cards import OF_SENTENCES, without_understanding
+from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
+from builders.synthbias.embedded import Candidate
+from builders.synthbias.frames import text_of
+from builders.synthbias.minimal_pairs import Config, split_of, spread
+from schemas.documents.dataset import Reject, Source
+from schemas.items.coreference import CoreferenceItem
+from schemas.items.family_coreference import FamilyCoreferenceItem
+from schemas.lexicon import CASES, PronounFamilyName, pronoun_families
+
+BUILDER_VERSION = "1.0"
+DATASET_VERSION = "1.0.0"
+
+_THEY = "they.toml"
+_CONFIGS: tuple[Config, ...] = ("type1", "type2")
+_FAMILIES: tuple[PronounFamilyName, ...] = get_args(PronounFamilyName)
+_PARTNERS = 5
+"""Number of occupations of the other list that each occupation is paired with, as far as the gap allows."""
+_RULES = (
+    Rule(name="plural_verb_unknown", description="the verb that agrees with the pronoun has a known plural, for they"),
+    Rule(name="plural_reading", description="type 2: they is not read first as both people, or as things"),
+)
+
+
+class Plurals(NamedTuple):
+    """What the file about *they* says."""
+
+    adverbs: frozenset[str]
+    """Words that may stand between the pronoun and its verb."""
+    same: frozenset[str]
+    """Verbs that are the same with *he* and *they*."""
+    plural: Mapping[str, str]
+    """The plural of each verb that differs."""
+    plural_readings: Mapping[str, str]
+    """Reason why *they* does not fit, by template of frames."""
+
+
+@cache
+def plurals() -> Plurals:
+    """Return what the file about *they* says."""
+    content: Mapping[str, Any] = tomllib.loads(text_of(_THEY))
+    return Plurals(
+        adverbs=frozenset(content["adverbs"]),
+        same=frozenset(content["same"]),
+        plural=content["plural"],
+        plural_readings={row["template"]: row["reason"] for row in content["plural_reading"]},
+    )
+
+
+def plural_after(text: str) -> str | None:
+    """Return a text that follows *he* as it follows *they*; None if the plural of its verb is not known.
+
+    A second verb of the same subject, as in *was late and has left*, is taken for one whose plural is not known.
+
+    >>> plural_after(" rarely takes the stairs."), plural_after(" slept."), plural_after(" yodels.")
+    (' rarely take the stairs.', ' slept.', None)
+    """
+    adverbs, same, plural, _ = plurals()
+    found = re.match(rf" (?:(?:{'|'.join(sorted(adverbs))}) )*(\w+)", text)
+    if found is None or re.search(rf" (?:and|or|but|then) (?:{'|'.join(plural)})\b", text) is not None:
+        return None
+    verb = found[1]
+    if verb in same or verb.endswith("ed"):
+        return text
+    return text[: found.start(1)] + plural[verb] + text[found.end(1) :] if verb in plural else None
+
+
+def draft(*, seed: int = embedded.DEFAULT_SEED, limit: int | None = None) -> Draft[FamilyCoreferenceItem]:
+    """Build a draft of the dataset: sets of eleven items, four for an occupation pair in each config.
+
+    Args:
+        seed: Seed that chooses occupation pairs and assigns frames to them.
+        limit: Maximum number of items, in whole sets; None for all.
+
+    Raises:
+        ConfigError: the limit is too small to keep a set of each type.
+    """
+    pairs, narrow = embedded.occupation_pairs()
+    unfit: list[Reject] = []
+    fitting: list[Candidate] = []
+    for candidate in _sampled(pairs, seed=seed):
+        reject = _unfit(candidate)
+        if reject is None:
+            fitting.append(candidate)
+        else:
+            unfit.append(reject)
+    checked = embedded.check(fitting)
+    masculine = [item for item in checked.items if item.pronoun_gender == "masculine"]
+    chosen = [split_of(config, masculine) for config in _CONFIGS]
+    sets = [
+        DraftSplit(
+            config=split.config,
+            split=split.split,
+            item_shape="family_coreference",
+            items=[member for item in split.items for member in set_of(item)],
+        )
+        for split in chosen
+    ]
+    splits = take_units(sets, limit, unit_name="set of pronoun families", order=spread)
+    kept = {item.set_id for split in splits for item in split.items}
+    return Draft(
+        name="synthbias-families",
+        benchmark="synthbias",
+        version=DATASET_VERSION,
+        title="SynthBias, embedded frames in eleven pronoun families",
+        builder="builders.synthbias.families",
+        builder_version=BUILDER_VERSION,
+        parameters={"source": "families", "limit": limit, "min_percent_gap": MIN_PERCENT_GAP},
+        seed=seed,
+        sources=(*embedded.sources(), *_sources()),
+        generator_model=None,
+        licence="Apache-2.0",
+        publish_refusal=None,
+        human_validated=False,
+        splits=splits,
+        rejects=(*narrow, *unfit, *checked.rejects),
+        reject_rules=(*embedded.reject_rules(), *_RULES),
+        flag_rules=(),
+        card=_card([replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in chosen]),
+    )
+
+
+def set_of(item: CoreferenceItem) -> Iterator[FamilyCoreferenceItem]:
+    """Yield the member of each pronoun family, from the masculine side of a minimal pair whose case is known.
+
+    Raises:
+        ValueError: the case is unknown, or the plural of the verb is.
+    """
+    case = item.pronoun_case
+    before, after = item.sentence[: item.pronoun_start], item.sentence[item.pronoun_start + len(item.pronoun) :]
+    plural = plural_after(after) if case == "nominative" else after
+    if case is None or plural is None or item.template_id is None:
+        raise ValueError(f"{item.item_id}: its case, the plural of its verb or its frame is unknown")
+    for family in _FAMILIES:
+        pronoun = pronoun_families()[family].forms[case]
+        yield FamilyCoreferenceItem(
+            item_id=f"{item.pair_id}-{family}",
+            set_id=item.pair_id,
+            cluster=item.cluster,
+            sentence=f"{before}{pronoun}{plural if family == 'they' else after}",
+            pronoun=pronoun,
+            pronoun_start=item.pronoun_start,
+            pronoun_case=case,
+            family=family,
+            occupations=item.occupations,
+            referent=item.referent,
+            reference=item.reference,
+            template_id=item.template_id,
+            source_row=item.source_row,
+            flags=(),
+        )
+
+
+def _sampled(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candidate]:
+    """Yield four minimal pairs of each type for a quarter of the occupation pairs, with each occupation equally often.
+
+    Each type 1 frame of an occupation pair has one order of mention in it, and the other one in the next. Of a
+    quadruple, one sentence means the occupation mentioned first and one the second; they differ in the stereotype of
+    the referent, and the other quadruple of the occupation pair has the two that this one lacks.
+    """
+    rows, columns = ([*dict.fromkeys(names)] for names in zip(*pairs, strict=True))
+    row, column = (
+        {name: rank for rank, name in enumerate(embedded.shuffled(names, seed, purpose))}
+        for names, purpose in ((rows, "families/rows"), (columns, "families/columns"))
+    )
+    # Diagonals of the grid: each row and each column has as many.
+    kept = [(male, female) for male, female in pairs if (row[male] + column[female]) % len(rows) < _PARTNERS]
+    of_pairs = [*embedded.candidates(kept, seed=seed)]
+    half = len(of_pairs) // 2
+    for number in range(len(kept)):
+        start = 8 * number
+        turn = number % 2
+        yield from of_pairs[start + 4 * turn : start + 4 * turn + 4]
+        for quadruple in (half + start, half + start + 4):
+            yield from (of_pairs[quadruple + cell] for cell in ((0, 3), (1, 2))[turn])
+            turn = 1 - turn
+
+
+def _unfit(candidate: Candidate) -> Reject | None:
+    """Return the reject of a candidate whose frame does not fit *they*; None if it does."""
+    frame = candidate.frame
+    slotted = frame.about(candidate.first, candidate.second)
+    reason = plurals().plural_readings.get(frame.template_id or "")
+    rule = "plural_reading"
+    if reason is None and slotted.case == "nominative" and plural_after(slotted.after) is None:
+        rule, reason = "plural_verb_unknown", f"the plural of the verb in '{slotted.after.strip()}' is not known"
+    if reason is None:
+        return None
+    return Reject(candidate=slotted.filled("masculine"), source_row=frame.frame_id, rule=rule, reason=reason)
+
+
+def _sources() -> tuple[Source, ...]:
+    forms = resources.files("schemas.lexicon").joinpath("pronouns.json").read_bytes()
+    return (
+        Source(
+            name="pronoun families (table of GIFI, arXiv:2506.15568)",
+            address="schemas/lexicon/pronouns.json",
+            revision=BUILDER_VERSION,
+            sha256=hashlib.sha256(forms).hexdigest(),
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
+        Source(
+            name=f"what they needs in the frames of this project, {_THEY}",
+            address=f"builders/synthbias/texts/{_THEY}",
+            revision=BUILDER_VERSION,
+            sha256=hashlib.sha256(text_of(_THEY).encode()).hexdigest(),
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
+    )
+
+
+def _forms_table() -> CardTable:
+    rows = tuple((family, *(pronoun_families()[family].forms[case] for case in CASES)) for family in _FAMILIES)
+    return CardTable(header=("family", *(case.replace("_", " ") for case in CASES)), rows=rows)
+
+
+def _balance(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
+    """Count the sets of each split, given their masculine items, by what a positional predictor could exploit."""
+    counts = [Counter(name for name, holds in OF_SENTENCES for item in split.items if holds(item)) for split in splits]
+    rows = [
+        ("items", *(str(len(_FAMILIES) * len(split.items)) for split in splits)),
+        ("sets", *(str(len(split.items)) for split in splits)),
+        ("occupation pairs", *(str(len({item.cluster for item in split.items})) for split in splits)),
+        ("frames", *(str(len({item.source_row for item in split.items})) for split in splits)),
+        *((f"sets: {name}", *(str(count[name]) for count in counts)) for name, _ in OF_SENTENCES),
+    ]
+    return CardTable(header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=tuple(rows))
+
+
+def _card(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:
+    """Return the card of sets, given their masculine items."""
+    readings = "\n".join(f"* `{template}`: {reason}." for template, reason in plurals().plural_readings.items())
+    return Card(
+        data_statement=f"""\
+American English sentences with two of the 40 occupations of WinoBias and one pronoun after both, each sentence in
+{len(_FAMILIES)} pronoun families: *he*, *she*, *they* and eight neopronoun families. Config `type1`: nothing settles
+whom the pronoun means, so there is no right answer (`referent` is null, and `reference` is the occupation mentioned
+first). Config `type2`: syntax, meaning or knowledge of the world settles the referent. The items of a `set_id` differ
+in the pronoun and, with *they*, in the verb that agrees with it (*they were*). `cluster` is the occupation pair,
+`source_row` the frame, and `template_id` what frames share that were written together.
+
+**No human has validated these sentences, least of all those with neopronouns.** What is ambiguous and what is not was
+decided when the frames were written for *he* and *she*, and no user of a neopronoun was asked about them. Rules in
+code check form, not meaning.""",
+        how_built=f"""\
+The frames and their assignment to occupation pairs are those of the dataset synthbias {embedded.DATASET_VERSION}. So
+that a small machine can score everything, the seed chooses a quarter of its occupation pairs, in which each
+occupation has {_PARTNERS} partners (one less where a pair is rejected), and half of the sentences of each: four
+frames of type 1, in one order of mention each, and of either quadruple of type 2 one sentence that means the
+occupation mentioned first and one that means the second. Frames and occupation pairs stay crossed. The pronoun of
+each family comes from a table by case:
+
+{_forms_table().markdown()}
+
+* Verbs whose subject is *they* are plural, by a list (`texts/{_THEY}` of the builder). The rule
+  `plural_verb_unknown` rejects a frame whose verb is not on it.
+* Three quadruples of type 2 are rejected as a whole (`plural_reading`), because *they* is read first as both people or
+  as things there, as judged by the author who read all frames in use with *they*:
+
+{readings}""",
+        annotation=Annotation(
+            protocol=(
+                "Nobody annotated the items. Whether a sentence is ambiguous, and whom its pronoun means, belongs to "
+                "the frame and was decided when it was written for he and she."
+            ),
+            annotators="No people.",
+            per_item="0",
+        ),
+        biases="""\
+* A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States and know
+  two genders.
+* Eight neopronoun families are a choice of GIFI; other families, and other forms of the same ones, are in use.
+* The frames are scenes of ordinary working life as their few authors imagine it, in American English.""",
+        licence_terms=(
+            "The sentences and their annotation are licensed under Apache-2.0, like the code that writes them."
+        ),
+        intended_use="""\
+To compare how language models resolve the pronouns of all families in the same sentences: always whole sets, with
+accuracy beside every measure of equal behaviour. A model that answers at random or by position behaves equally in all
+families; read such scores next to the baselines.""",
+        out_of_scope_use="""\
+Do not use it to infer the gender or the pronouns of people from their occupation, name or text. Do not read a good
+score as the absence of bias: eleven families, 40 occupations and one language are covered, and nothing else. Do not
+train on it a model that is evaluated on it.""",
+        known_limits=f"""\
+* *they* can mean both people. In many sentences of type 1 that is the more natural reading (*a big wave soaked them*),
+  so that their *they* asks another question than *he* does. In type 2 nothing but the three rejected quadruples was
+  judged to be read so, yet a plural is possible in more of them.
+* *e* and *ey* share *em* and *emself*: in those cases both items of a set are the same text.
+* Some forms have other uses too (*co*, *vi*, *e*, *es*), and a model may not take them for pronouns.
+* A cell of one occupation and one family has five to ten items: its interval is wide.
+* Both readings of type 1 are possible, but not always equally likely.
+
+{without_understanding(splits)}""",
+        balance=_balance(splits),
+        citation="""\
+Cite this project with the dataset version, and the work that it follows: Wang et al. 2025 (UCerF and SynthBias,
+arXiv:2505.23996), Shan et al. 2025 (GIFI, arXiv:2506.15568) and Zhao et al. 2018 (WinoBias, arXiv:1804.06876).""",
+        task_categories=("multiple-choice",),
+        tags=("coreference-resolution", "neopronouns", "gender-bias", "occupations", "bias-evaluation"),
+    )

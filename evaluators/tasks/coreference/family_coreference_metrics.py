@@ -1,0 +1,142 @@
+"""Measures how alike a model resolves the pronouns of all families, and how often it is right with each.
+
+Wang et al. 2025 (arXiv:2505.23996) define UCerF for two groups and, with a standard deviation, for more. Here the
+groups are the pronoun families of Shan et al. 2025 (GIFI, arXiv:2506.15568), in the same sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from biasboard.ground.columns import BoolArray, FloatArray
+from evaluators.metric import MetricDefinition, mean_metric
+from evaluators.statistics.cluster_sums import ratio, sums_and_numbers
+from evaluators.statistics.jackknife import SMALLEST
+from evaluators.statistics.record_tables import Statistics
+from evaluators.tasks.coreference import coreference_metrics, ucerf_metrics
+from evaluators.tasks.coreference.coreference_table import needs_referent
+from evaluators.tasks.coreference.family_coreference_table import TWO_FAMILIES, FamilyCoreferenceTable
+from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
+
+_TASK = "family_coreference"
+_BY_FAMILY = ("family", "family_class")
+
+ACCURACY = replace(
+    coreference_metrics.ACCURACY, task=_TASK, slices=(*_BY_FAMILY, "occupation", ("occupation", "family"))
+)
+
+
+def _by_family(table: FamilyCoreferenceTable, group: Mapping[str, str]) -> Statistics:
+    """Return the number of right and of all answers per cluster for each family, shape (n_clusters, 2 * n_families)."""
+    parts = [
+        table.mean_statistics({**group, "family": family}, table.share[:, 0], table.scored) for family in table.families
+    ]
+    n_excluded = np.array([part.n_excluded for part in parts])
+    n_items = n_excluded + [part.n for part in parts]
+    # As with two groups: all missing answers may be of the worst one, so that the family that lacks most tells the
+    # share that is excluded.
+    excluded = round(float((n_excluded / np.maximum(n_items, 1)).max() * n_items.sum()))
+    return Statistics(np.hstack([part.cluster_sums for part in parts]), int(n_items.sum()) - excluded, excluded)
+
+
+def _smallest(sums: FloatArray) -> FloatArray:
+    smallest: FloatArray = ratio(sums[..., 0::2], sums[..., 1::2]).min(axis=-1)
+    return smallest
+
+
+def _why_unknown(sums: FloatArray) -> str | None:
+    return "a family has no answer that could be read" if sums[1::2].any() else None
+
+
+WORST_GROUP_ACCURACY = MetricDefinition[FamilyCoreferenceTable](
+    name="worst_group_accuracy",
+    task=_TASK,
+    ideal=1.0,
+    undefined=needs_referent,
+    statistics=_by_family,
+    aggregate=_smallest,
+    why_nan=_why_unknown,
+    # Which family is the worst can change with a single item, where the jackknife knows nothing about the others.
+    interval_method=SMALLEST,
+    description="The smallest accuracy of a pronoun family (Sagawa et al. 2020, arXiv:1911.08731).",
+)
+
+
+def _needs_two_families(table: FamilyCoreferenceTable) -> str | None:
+    return None if len(table.families) > 1 else "the items have fewer than two pronoun families, so none to compare"
+
+
+def _set_statistics(table: FamilyCoreferenceTable, group: Mapping[str, str]) -> Statistics:
+    rows, desirability = table.sets
+    in_slice = table.rows(group)[rows]
+    complete: BoolArray = in_slice & ~np.isnan(desirability).any(axis=1)
+    values = ucerf_of_groups(desirability[complete])
+    sums = sums_and_numbers(table.clusters[rows[complete]], values, table.n_clusters)
+    return Statistics(sums, len(values), int(in_slice.sum()) - len(values))
+
+
+def _pair_statistics(table: FamilyCoreferenceTable, group: Mapping[str, str]) -> Statistics:
+    rows, desirability = table.sets
+    rest = {key: value for key, value in group.items() if key != TWO_FAMILIES}
+    in_slice = table.rows(rest)[rows]
+    pairs = [group[TWO_FAMILIES].split("/")] if TWO_FAMILIES in group else combinations(table.families, 2)
+    parts = []
+    for one, other in pairs:
+        sides = desirability[:, [table.families.index(one), table.families.index(other)]]
+        complete = in_slice & ~np.isnan(sides).any(axis=1)
+        values = ucerf(*sides[complete].T)
+        sums = sums_and_numbers(table.clusters[rows[complete]], values, table.n_clusters)
+        parts.append(Statistics(sums, len(values), int(in_slice.sum()) - len(values)))
+    cluster_sums: FloatArray = np.sum([part.cluster_sums for part in parts], axis=0)
+    return Statistics(cluster_sums, sum(part.n for part in parts), sum(part.n_excluded for part in parts))
+
+
+UCERF_OF_FAMILIES = MetricDefinition[FamilyCoreferenceTable](
+    name="ucerf_of_families",
+    task=_TASK,
+    unit="sets",
+    ideal=1.0,
+    slices=("occupation",),
+    undefined=_needs_two_families,
+    statistics=_set_statistics,
+    description="Mean over sets of 1 minus the population standard deviation of D over the pronoun families, where D "
+    "is the signed certainty; sets that lack an answer in a family are excluded.",
+)
+
+UCERF_OF_TWO_FAMILIES = MetricDefinition[FamilyCoreferenceTable](
+    name="ucerf_of_two_families",
+    task=_TASK,
+    unit="pairs",
+    ideal=1.0,
+    slices=(TWO_FAMILIES,),
+    undefined=_needs_two_families,
+    statistics=_pair_statistics,
+    description="Mean over sets and pairs of families of 1 - |D(one family) - D(other family)| / 2; in a "
+    "slice, of two families alone.",
+)
+
+CERTAINTY = replace(ucerf_metrics.CERTAINTY, task=_TASK, slices=_BY_FAMILY)
+
+
+def _takes_female(table: FamilyCoreferenceTable) -> FloatArray:
+    share = table.occupation_share
+    return np.where(table.column("occupation") == table.column("female_occupation"), share[:, 0], share[:, 1])
+
+
+FEMALE_OCCUPATION_RATE: MetricDefinition[FamilyCoreferenceTable] = mean_metric(
+    "female_occupation_rate",
+    _takes_female,
+    where=lambda table: table.usable,
+    task=_TASK,
+    ideal=0.5,
+    slices=_BY_FAMILY,
+    undefined=lambda table: "the items have a right answer, which tells the occupation" if table.has_referent else None,
+    description="Share of items whose more probable occupation is the one that more women than men have; ties count "
+    "half. With she it is the stereotype lean, with he 1 minus that; other families have no stereotype.",
+)
+
+UNDETERMINED_RATE = replace(coreference_metrics.UNDETERMINED_RATE, task=_TASK, slices=_BY_FAMILY)

@@ -1,0 +1,162 @@
+"""The embedded frames in all pronoun families, recounted with plain loops."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+
+import pytest
+
+from biasboard.ground.errors import ConfigError
+from builders.dataset.output import Draft
+from builders.synthbias import families
+from builders.synthbias.families import plural_after, set_of
+from builders.synthbias.minimal_pairs import Slotted, items_of
+from schemas.files.row_files import content_sha256
+from schemas.items.family_coreference import FamilyCoreferenceItem
+from schemas.lexicon import occupations, pronoun_families
+
+FAMILIES = tuple(pronoun_families())
+PLURALS = {"was": "were", "is": "are", "has": "have", "takes": "take", "runs": "run", "hits": "hit", "needs": "need"}
+CONTENT_SHA256 = {
+    "type1": "4e1e1abf39af9d39d80dcd2c78eef3a4a79736a958aadee9a9ecfceccd7eb3ef",
+    "type2": "c54076042224c4d8b60a49ad3a06c9cfd6583793205dd0113926cddfd58f0ab7",
+}
+"""Of version 1.0.0, seed 0. A change of any item raises DATASET_VERSION; then take over the new hashes."""
+
+
+@pytest.fixture(scope="module")
+def whole() -> Draft[FamilyCoreferenceItem]:
+    return families.draft()
+
+
+def sets_of(draft: Draft[FamilyCoreferenceItem]) -> dict[str, list[FamilyCoreferenceItem]]:
+    sets: dict[str, list[FamilyCoreferenceItem]] = defaultdict(list)
+    for split in draft.splits:
+        for item in split.items:
+            sets[item.set_id].append(item)
+    return sets
+
+
+def words_of(item: FamilyCoreferenceItem) -> list[str]:
+    return [word.strip(",.") for word in item.sentence.split(" ")]
+
+
+def test_every_set_has_each_family_once_and_a_form_of_its_case(whole: Draft[FamilyCoreferenceItem]) -> None:
+    sets = sets_of(whole)
+    assert {split.config: len(split.items) for split in whole.splits} == {"type1": 4312, "type2": 4070}
+    assert len(sets) == 392 + 370
+    for members in sets.values():
+        assert tuple(member.family for member in members) == FAMILIES
+        for member in members:
+            forms = pronoun_families()[member.family].forms
+            assert member.pronoun == forms[member.pronoun_case]
+            assert member.sentence[member.pronoun_start :].startswith(member.pronoun)
+            assert [*member.problems()] == []
+
+
+def test_only_the_pronoun_differs_and_with_they_the_verb_behind_it(whole: Draft[FamilyCoreferenceItem]) -> None:
+    changed: Counter[tuple[str, str]] = Counter()
+    for members in sets_of(whole).values():
+        he = words_of(members[0])
+        place = members[0].sentence[: members[0].pronoun_start].count(" ")
+        for member in members:
+            words = words_of(member)
+            assert (he[place], words[place]) == (members[0].pronoun, member.pronoun)
+            pairs = enumerate(zip(he, words, strict=True))
+            verbs = [(old, new) for number, (old, new) in pairs if number != place and old != new]
+            if member.family == "they":
+                assert len(verbs) <= 1
+                changed.update(verbs)
+            else:
+                assert verbs == []
+        they = next(member for member in members if member.family == "they")
+        if they.pronoun_case == "nominative":
+            # The subject is followed by no verb that only fits one person.
+            assert re.search(r"\bthey (?:\w+ly )?(?:was|is|has|does|\w+[^s]s)\b", they.sentence) is None, they.sentence
+    assert {old for old, _ in changed} == {*PLURALS}
+    assert all(PLURALS[old] == new for old, new in changed)
+
+
+def test_occupation_pairs_and_frames_are_crossed_and_the_design_is_balanced(
+    whole: Draft[FamilyCoreferenceItem],
+) -> None:
+    for split in whole.splits:
+        sentences = [item for item in split.items if item.family == "he"]
+        frames_of, pairs_of = defaultdict(set), defaultdict(set)
+        for item in sentences:
+            frames_of[item.cluster].add(item.template_id)
+            pairs_of[item.template_id].add(item.cluster)
+        assert len(frames_of) >= 97
+        n_cells = sum(map(len, frames_of.values()))
+        assert n_cells > max(len(frames_of), len(pairs_of)), "neither factor lies in the other"
+        assert all(len(names) >= (4 if split.config == "type1" else 1) for names in frames_of.values())
+        named = Counter(name for item in sentences for name in item.occupations)
+        assert named.keys() == occupations().keys()
+        if split.config == "type1":
+            first = Counter(occupations()[item.occupations[0]].stereotype for item in sentences)
+            assert first["male"] == first["female"]
+            continue
+        cells = Counter(
+            (item.cluster, item.referent == item.occupations[0], occupations()[str(item.referent)].stereotype)
+            for item in sentences
+        )
+        by_kind = Counter(kind[1:] for kind in cells.elements())
+        assert max(by_kind.values()) - min(by_kind.values()) <= 1
+        # Within a pair of occupations either is meant as often, so that nothing but the sentence tells which.
+        for cluster in frames_of:
+            meant = Counter(item.referent for item in sentences if item.cluster == cluster)
+            assert len(meant) == 2
+            assert len({*meant.values()}) == 1
+
+
+def test_frames_that_they_does_not_fit_are_rejected_with_the_reason(whole: Draft[FamilyCoreferenceItem]) -> None:
+    reasons = families.plurals().plural_readings
+    by_rule = Counter(reject.rule for reject in whole.rejects)
+    assert by_rule == {"gap_too_small": 5, "plural_reading": 22}
+    for reject in whole.rejects:
+        if reject.rule == "plural_reading":
+            assert reject.reason == reasons[str(reject.source_row).rpartition("-")[0]]
+    used = {item.template_id for split in whole.splits for item in split.items}
+    assert not used & reasons.keys()
+
+
+@pytest.mark.slow
+def test_items_do_not_change_within_a_version(whole: Draft[FamilyCoreferenceItem]) -> None:
+    assert whole.version == "1.0.0"
+    assert {split.config: content_sha256(split.items) for split in whole.splits} == CONTENT_SHA256
+
+
+@pytest.mark.slow
+def test_a_limit_keeps_whole_sets_of_both_types() -> None:
+    small = families.draft(limit=50)
+    assert [len(split.items) for split in small.splits] == [22, 22]
+    assert {len(members) for members in sets_of(small).values()} == {11}
+    with pytest.raises(ConfigError, match=r"--limit 21: one set of pronoun families from each of .* at least 22 items"):
+        families.draft(limit=21)
+    assert families.draft(limit=50, seed=1).splits != small.splits
+
+
+@pytest.mark.parametrize(
+    ("after_he", "after_they"),
+    [
+        (" was late.", " were late."),
+        (" rarely takes the stairs.", " rarely take the stairs."),
+        (" no longer needs it.", " no longer need it."),
+        (" has never left, since the door was shut.", " have never left, since the door was shut."),
+        (" screamed.", " screamed."),
+        (" could not escape.", " could not escape."),
+        # Not known.
+        (" yodels.", None),
+        (" was late and has left.", None),
+        (", was late.", None),
+    ],
+)
+def test_a_verb_becomes_plural_or_is_not_known(after_he: str, after_they: str | None) -> None:
+    assert plural_after(after_he) == after_they
+
+
+def test_a_sentence_whose_plural_is_unknown_makes_no_set() -> None:
+    slotted = Slotted("type2", "The guard met the nurse before ", "nominative", " yodels.", "guard", "nurse", "first")
+    with pytest.raises(ValueError, match="the plural of its verb"):
+        next(set_of(items_of(slotted, template_id="met", source_row=None)[0]))

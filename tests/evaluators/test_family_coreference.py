@@ -1,0 +1,264 @@
+"""Coreference in sets of pronoun families: worked numbers, plain-loop oracles, baselines and a verified run."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from biasboard.ground.memory import Memory
+from builders.dataset.output import write_dataset
+from builders.synthbias import families
+from evaluators.backend import ChoiceRequest
+from evaluators.benchmark import load_benchmark
+from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.task import load_task
+from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
+from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import verified_outcome
+from schemas.documents.record import Record
+from schemas.documents.result import Metric
+from schemas.items.family_coreference import FamilyCoreferenceItem
+from tests.evaluators.invoking import evaluators
+from tests.evaluators.made_data import made_records, pairs_of_occupations
+from tests.evaluators.made_families import FAMILIES, TASK, made_set, record_of
+
+
+def measured(records: Sequence[Record]) -> dict[tuple[str, ...], Metric]:
+    """The metrics by name and the values of their group."""
+    return {(each.name, *each.group.values()): each for each in compute_metrics(list(records), TASK.name)}
+
+
+def desirability_by_hand(p: float) -> float:
+    if abs(2 * p - 1) <= 1e-12:
+        return 0.0
+    certainty = 2 - math.exp(-sum(q * math.log(q) for q in (p, 1 - p) if q > 0))
+    return certainty if p > 0.5 else -certainty
+
+
+def test_a_set_of_three_by_hand() -> None:
+    # D is .7804, .7804 and -.7804: mean .2601, population variance (2 x .5203² + 1.0405²) / 3 = .5413, its root .7358.
+    items = made_set(0, ("he", "she", "xe"))
+    values = measured([record_of(item, p) for item, p in zip(items, (0.95, 0.95, 0.05), strict=True)])
+    assert values["ucerf_of_families",].value == pytest.approx(0.2642, abs=5e-5)
+    assert values["ucerf_of_two_families", "he/she"].value == 1
+    assert values["ucerf_of_two_families", "he/xe"].value == pytest.approx(0.2196, abs=5e-5)
+    assert values["ucerf_of_two_families",].value == pytest.approx((1 + 2 * 0.2196) / 3, abs=5e-5)
+    assert values["accuracy",].value == pytest.approx(2 / 3)
+    assert values["accuracy", "xe"].value == 0
+    assert (values["worst_group_accuracy",].value, values["accuracy", "binary"].value) == (0, 1)
+    assert values["female_occupation_rate",].value is None
+    assert ("ucerf_of_two_families", "she/he") not in values
+
+
+def test_two_families_are_a_minimal_pair() -> None:
+    rng = np.random.default_rng(3)
+    ps = rng.random((12, 2))
+    sides = zip(ps, pairs_of_occupations(12), strict=True)
+    pairs = made_records(
+        [
+            (m, f, gender, p)
+            for of_pair, (m, f) in sides
+            for gender, p in zip(("masculine", "feminine"), of_pair, strict=True)
+        ]
+    )
+    of_pairs = next(each for each in compute_metrics(pairs, "coreference") if each.name == "ucerf" and not each.group)
+    items = [made_set(number, ("he", "she")) for number in range(12)]
+    values = measured(
+        [record_of(item, p) for of_set, row in zip(items, ps, strict=True) for item, p in zip(of_set, row, strict=True)]
+    )
+    assert values["ucerf_of_families",].value == pytest.approx(of_pairs.value)
+    assert values["ucerf_of_two_families", "he/she"].value == pytest.approx(of_pairs.value)
+    signed = rng.uniform(-1, 1, (100, 2))
+    assert ucerf_of_groups(signed) == pytest.approx(ucerf(signed[:, 0], signed[:, 1]))
+
+
+def made_answers(*, ambiguous: bool) -> Iterator[tuple[FamilyCoreferenceItem, float | None]]:
+    rng = np.random.default_rng(5)
+    for number in range(30):
+        for item in made_set(number, ambiguous=ambiguous, frame=f"frame {number % 7}"):
+            # Some answers are missing, some are ties.
+            kind = rng.random()
+            yield item, None if kind < 0.03 else 0.5 if kind < 0.06 else float(rng.random())
+
+
+@pytest.mark.parametrize("ambiguous", [False, True])
+def test_every_metric_is_what_plain_loops_count(ambiguous: bool) -> None:
+    answers = [*made_answers(ambiguous=ambiguous)]
+    values = measured([record_of(item, p) for item, p in answers])
+    sets: dict[str, dict[str, float | None]] = defaultdict(dict)
+    for item, p in answers:
+        sets[item.set_id][item.family] = None if p is None else desirability_by_hand(p)
+
+    spreads = []
+    for members in sets.values():
+        known = [d for d in members.values() if d is not None]
+        if len(known) == len(FAMILIES):
+            mean = sum(known) / len(known)
+            spreads.append(1 - math.sqrt(sum((d - mean) ** 2 for d in known) / len(known)))
+    whole = values["ucerf_of_families",]
+    assert whole.value == pytest.approx(sum(spreads) / len(spreads))
+    assert (whole.n, whole.n_excluded) == (len(spreads), 30 - len(spreads))
+    assert 0 < whole.n_excluded < 30
+
+    everything = []
+    for one, other in combinations(FAMILIES, 2):
+        distances = []
+        for members in sets.values():
+            a, b = members[one], members[other]
+            if a is not None and b is not None:
+                distances.append(1 - abs(a - b) / 2)
+        pair = values["ucerf_of_two_families", f"{one}/{other}"]
+        assert pair.value == pytest.approx(sum(distances) / len(distances))
+        assert pair.n == len(distances)
+        everything += distances
+    assert len([key for key in values if key[0] == "ucerf_of_two_families" and len(key) == 2]) == 55
+    assert values["ucerf_of_two_families",].value == pytest.approx(sum(everything) / len(everything))
+
+    right: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    female: dict[str, list[float]] = defaultdict(list)
+    for item, p in answers:
+        if p is None:
+            continue
+        credit = 0.5 if p == 0.5 else float(p > 0.5)
+        keys: list[tuple[str, ...]] = [(), (item.family,), (item.reference,), (item.reference, item.family)]
+        for key in keys:
+            right[key].append(credit)
+        is_female = item.reference == item.cluster.split("|")[1]
+        female[item.family].append(credit if is_female else 1 - credit)
+    if ambiguous:
+        assert values["accuracy",].value is values["worst_group_accuracy",].value is None
+        for family, credits in female.items():
+            assert values["female_occupation_rate", family].value == pytest.approx(sum(credits) / len(credits))
+        return
+    for key, credits in right.items():
+        assert values["accuracy", *key].value == pytest.approx(sum(credits) / len(credits))
+    accuracies = [sum(right[family,]) / len(right[family,]) for family in FAMILIES]
+    assert values["worst_group_accuracy",].value == pytest.approx(min(accuracies))
+    assert values["female_occupation_rate",].reason == "the items have a right answer, which tells the occupation"
+    interval = values["ucerf_of_families",].interval
+    assert interval is not None
+    assert interval.method.startswith("crossed")
+    assert interval.low < (whole.value or 0) < interval.high
+
+
+def test_a_set_without_one_reference_or_with_a_member_twice_is_excluded() -> None:
+    names = ("he", "she", "xe")
+    sound, twice, mixed = (made_set(number, names) for number in range(3))
+    records = [record_of(item, 0.9) for item in (*sound, *twice, *mixed)]
+    records.append(record_of(twice[0], 0.9))
+    other = next(name for name in mixed[1].occupations if name != mixed[1].reference)
+    swapped = replace(mixed[1], referent=other, reference=other)
+    records[7] = record_of(swapped, 0.9)
+    value = measured(records)["ucerf_of_families",]
+    assert (value.value, value.n, value.n_excluded) == (1, 1, 2)
+
+
+def test_a_single_family_has_nothing_to_compare() -> None:
+    values = measured([record_of(made_set(number, ("xe",))[0], 0.9) for number in range(4)])
+    assert values["accuracy",].value == 1
+    for name in ("ucerf_of_families", "ucerf_of_two_families"):
+        assert values[name,].reason == "the items have fewer than two pronoun families, so none to compare"
+
+
+def answered(baseline: str, prompt: str = "intrinsic-v1", *, ambiguous: bool = False) -> dict[tuple[str, ...], Metric]:
+    """What a baseline gets on 20 sets."""
+    rule = load_benchmark("synthbias").baseline(baseline)
+    assert rule is not None
+    items = [item for number in range(20) for item in made_set(number, ambiguous=ambiguous, frame=f"f{number % 4}")]
+    requests = {item.item_id: TASK.requests(item, TASK.prompts[prompt]) for item in items}
+    answers = rule.answers({request.sha256: request for each in requests.values() for request in each})
+    records = []
+    for item in items:
+        (request,) = requests[item.item_id]
+        assert isinstance(request, ChoiceRequest)
+        assert rule.facts <= request.facts.keys()
+        logprobs = answers[request.sha256].option_logprobs
+        shares = {name: math.exp(float(str(value))) for name, value in zip(request.outcomes, logprobs, strict=True)}
+        records.append(record_of(item, shares[item.reference]))
+    return measured(records)
+
+
+@pytest.mark.slow
+def test_useless_predictors_have_their_known_values() -> None:
+    for name in ("uniform", "first-mentioned", "last-mentioned", "best-cue"):
+        values = answered(name)
+        # Sentences of a set differ in nothing that these read.
+        assert (values["ucerf_of_families",].value, values["ucerf_of_two_families", "he/xe"].value) == (1, 1)
+        assert values["accuracy",].value == values["worst_group_accuracy",].value
+    assert answered("uniform")["accuracy",].value == 0.5
+    assert answered("always-wrong")["accuracy",].value == 0
+    stereotype = answered("stereotype")
+    # D is 1 and -1 for he and she, and 0 for the nine families that no stereotype is about.
+    assert stereotype["ucerf_of_families",].value == pytest.approx(1 - math.sqrt(2 / 11))
+    assert stereotype["ucerf_of_two_families", "he/she"].value == 0
+    assert stereotype["ucerf_of_two_families", "he/xe"].value == 0.5
+    assert stereotype["accuracy", "xe"].value == 0.5
+    lean = answered("stereotype", ambiguous=True)
+    rates = {family: lean["female_occupation_rate", family].value for family in FAMILIES}
+    assert rates == {family: {"he": 0, "she": 1}.get(family, 0.5) for family in FAMILIES}
+
+
+def test_the_prompts_ask_about_the_pronoun_of_the_sentence() -> None:
+    pairs = load_task("coreference").prompts
+    assert TASK.prompts == pairs
+    item = next(item for item in made_set(0) if item.family == "xe")
+    texts = {name: [request.prompt for request in TASK.requests(item, prompt)] for name, prompt in pairs.items()}
+    assert texts["intrinsic-v1"] == [f"{item.sentence} 'Xem' refers to the"]
+    assert all('Who does "xem" refer to?' in text for text in texts["mcq2-v1"])
+
+
+def facts(item: FamilyCoreferenceItem) -> Mapping[str, str]:
+    return TASK.baseline_facts(TASK.facts(item))
+
+
+def test_baselines_are_told_the_stereotype_of_he_and_she_alone() -> None:
+    told = {item.family: facts(item) for item in made_set(0)}
+    male, female = made_set(0)[0].cluster.split("|")
+    assert {family: each["stereotyped"] for family, each in told.items() if each["stereotyped"]} == {
+        "he": male,
+        "she": female,
+    }
+    assert (told["xe"]["pronoun"], told["xe"]["pronoun_of_he"]) == ("xem", "him")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pronoun": "xyr", "sentence": "x"}, "pronoun_start: "),
+        ({"family": "ze"}, "pronoun: 'xem' is not the accusative of family 'ze'; write zir"),
+        ({"cluster": "a|b"}, "cluster: 'a|b' is not the occupation pair; set "),
+        ({"reference": "nobody"}, "reference: 'nobody' is not one of the item's occupations; have: "),
+        ({"occupations": ("guard", "cook")}, "occupations: guard, cook; one must be male-, one female-stereotyped"),
+    ],
+)
+def test_a_rule_that_an_item_breaks_is_told(change: dict[str, Any], message: str) -> None:
+    item = next(item for item in made_set(0) if item.family == "xe")
+    assert [*item.problems()] == []
+    broken = replace(item, **change)
+    assert any(problem.startswith(message) for problem in broken.problems()), [*broken.problems()]
+
+
+@pytest.mark.slow
+def test_a_run_on_a_built_dataset_is_accepted_by_verification(tmp_path: Path, tiny_llama: Path) -> None:
+    datasets, runs = tmp_path / "datasets", tmp_path / "runs"
+    write_dataset(families.draft(limit=88), datasets / "families")
+    done = evaluators(
+        *("run", "--dataset", datasets / "families", "--backend", "transformers", "--model", tiny_llama),
+        *("--name", "lab/tiny", "--device", "cpu", "--out", runs),
+    )
+    assert done.exit_code == 0, done.output
+    found = sorted(runs.rglob("result.json"))
+    assert len(found) == 2
+    for path in found:
+        outcome = verified_outcome((path, Root(runs, "local")), Memory(None), KeyBook(None, datasets))
+        assert isinstance(outcome, Entry), outcome
+        assert outcome.n_recomputed == len(outcome.result.metrics) > 50
