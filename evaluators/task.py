@@ -159,6 +159,43 @@ class PartReport(NamedTuple):
     """Reason why the priors are unknown; None if they are known."""
 
 
+class ClassAccuracy(NamedTuple):
+    """How often a model is right among the items of one class."""
+
+    n_items: int
+    """Number of the class's items with a reading."""
+    value: float | None
+    """Share of them that is right, ties split; None if there are none."""
+    low: float | None
+    """Lower end of its 95 % interval; None if there is no interval."""
+    high: float | None
+
+
+class CorrectedClasses(NamedTuple):
+    """The accuracies of all classes under one correction of the model's probabilities, or under none."""
+
+    label: str
+    """Heading of the correction."""
+    title: str
+    """Its full name."""
+    accuracies: tuple[ClassAccuracy, ...]
+    """Accuracy of each class; empty if there is no such correction."""
+    metrics: tuple[str, ...]
+    """Names of the metrics of ``ClassReport.measures`` under the correction."""
+    reason: str | None
+    """Reason why there is no such correction; None if there is one."""
+
+
+class ClassReport(NamedTuple):
+    """How often a model is right in each class of a task, before and after each correction."""
+
+    labels: tuple[str, ...]
+    columns: tuple[CorrectedClasses, ...]
+    """The corrections, of which the first is none."""
+    measures: tuple[str, ...]
+    """Headings of measures over the classes that belong beside the accuracies."""
+
+
 CountTokens: TypeAlias = Callable[[str], int]
 """Function that returns the number of tokens of a text."""
 
@@ -338,6 +375,15 @@ class Task(ABC):
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how the model uses the labels of a part, from all its records."""
         raise NotImplementedError
+
+    def class_report(self, records: RecordColumns, inputs: MetricInputs) -> ClassReport | None:
+        """Return how often the model is right in each class of one config; None if the task knows no such classes.
+
+        Args:
+            records: All records of the config.
+            inputs: The stored corrections.
+        """
+        return None
 
     def part_text(self, item: Any) -> str:
         """Return the text that all items of a part share, such as the instruction, given any of them."""

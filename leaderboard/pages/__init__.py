@@ -18,7 +18,7 @@
 * A model apart from the site: *model_summary* (its headline measures beside another model's), *summary_forms* (as text,
   data frame, Markdown and LaTeX), *model_cards* (what goes into a model card) with *summary_figure*.
 * Page of a result: *model_views*, with *summaries* (how far it can be trusted, and which groups differ), *answers*
-  (examples). All baselines share one: *useless_predictors*.
+  (examples) and *class_tables* (classes before and after corrections). All baselines share one: *useless_predictors*.
 * List of the models: *model_list*, whose facts come from ``leaderboard/models``, with *size_charts*.
 * Page of a dataset: *dataset_views*.
 * Pages of a suite: *suites*, *part_values* (measured), *part_files* (loaded when a part is chosen).

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_pages import Column, ShareChart, SliceChart, SliceFact
 from leaderboard.pages import plots
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import Answers, make_answers
+from leaderboard.pages.class_tables import ClassTable, class_table
 from leaderboard.pages.definitions import define
 from leaderboard.pages.exports import Files
 from leaderboard.pages.figures import figures_of_result
@@ -55,6 +57,13 @@ class Placement:
     slice_metrics: tuple[str, ...]
     slices: tuple[Slice, ...]
     pictures: tuple[Picture, ...]
+    of_classes: ClassTable | None
+    """Classes before and after corrections; None unless the result is of one task with classes."""
+
+    @property
+    def all_pictures(self) -> tuple[Picture, ...]:
+        """The charts of the page, those of classes first."""
+        return (*(self.of_classes.pictures if self.of_classes else ()), *self.pictures)
 
     @property
     def page(self) -> str:
@@ -159,6 +168,7 @@ def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placeme
         slice_metrics=slice_metrics,
         slices=slices,
         pictures=() if entry.is_baseline else _pictures(section, entry, slices, stem_of_charts),
+        of_classes=class_table(entry, stem_of_charts, machine_memory()),
     )
 
 

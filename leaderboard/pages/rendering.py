@@ -381,6 +381,8 @@ def tables_of(view: View) -> Iterator[Table]:
     for model in view.models:
         for placement in model.placements if not model.is_baseline else ():
             yield table_files.metrics_table(placement.files, placement.row.entry)
+            if placement.of_classes is not None:
+                yield placement.of_classes.table
     yield table_files.audit_table(view.board, view.left_out)
     yield table_files.data_table(view.sections, view.manifests)
     yield datasets_table(view.datasets)
@@ -415,5 +417,5 @@ def _charts(view: View) -> dict[str, str]:
     pictures += [picture for of_scope in view.figures.values() for picture in of_scope]
     pictures += view.by_size
     for model in view.models:
-        pictures += [picture for placement in model.placements for picture in placement.pictures]
+        pictures += [picture for placement in model.placements for picture in placement.all_pictures]
     return {picture.path: picture.chart.svg for picture in pictures}

@@ -17,6 +17,7 @@ From items to metrics::
         v
     classification_metrics
 
+*class_reports* say how often a model is right in each class, before and after each calibration.
 *label_baselines* are rules that ignore the input.
 
 Only the splits *test* and *bias* are measured; *pool* and *content_free* supply examples and calibrations.

@@ -15,7 +15,8 @@ from evaluators.calibrator import LabelAnswers
 from evaluators.metric import MetricInputs
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.option_scores import are_certain_choices, option_probabilities
-from evaluators.task import LabelUse, PartReport, Read, Task, quoted, unanswered
+from evaluators.task import ClassReport, LabelUse, PartReport, Read, Task, quoted, unanswered
+from evaluators.tasks.labels.class_reports import class_report
 from evaluators.tasks.labels.label_answers import BIAS, TEST, label_answers
 from evaluators.tasks.labels.label_tables import IN_WORDS, ConfigTable, SuiteTable, corrections_of
 from evaluators.tasks.labels.metric_variants import LabelTable
@@ -83,6 +84,10 @@ class LabelTask(Task):
         """Return the corrections of the table of some parts, without measuring anything."""
         answers = (label_answers(part, inputs.trained) for part in parts)
         return tuple(correction for part in answers for correction in corrections_of(part, inputs))
+
+    def class_report(self, records: RecordColumns, inputs: MetricInputs) -> ClassReport | None:
+        """Return the accuracies of the classes before and after each calibration."""
+        return class_report(ConfigTable.of(label_answers(records, inputs.trained), inputs=inputs))
 
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how the model uses the labels of one part."""

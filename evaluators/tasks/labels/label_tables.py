@@ -145,6 +145,23 @@ class ConfigTable:
             values |= zip((variant.name for variant in alike), value_of(measure, sums).tolist(), strict=True)
         return values
 
+    def rights(self, calibration: str) -> tuple[FloatArray, FloatArray] | str:
+        """Return what is right in each class, or the reason why there is no such calibration.
+
+        Args:
+            calibration: Its name; empty for the model's own distributions.
+
+        Returns:
+            Credit for the right label of each evaluated item in the column of its class, and 1 in that column, both of
+            shape (n, k) with 0 in all other columns.
+        """
+        variant = Variant("accuracy", calibration)
+        if (reason := self.undefined(variant)) is not None:
+            return reason
+        used = self._used(variant)[1]
+        columns = self._columns(variant, used)[used].reshape(int(used.sum()), N_CLASS, -1)
+        return columns[:, 0], columns[:, 1]
+
     def _sums(self, variant: Variant) -> FloatArray:
         if variant.measure in MEANS:
             return np.asarray(self._mean(variant.measure).cluster_sums.sum(axis=0))

@@ -1,0 +1,123 @@
+"""The page of a result on one task: its classes before and after corrections, from a CSV file to the table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from biasboard.ground.memory import Memory
+from evaluators.runs.measure.measuring import read_inputs
+from evaluators.task import load_task
+from leaderboard.pages.class_tables import class_table
+from leaderboard.pages.rendering import generate, make_view
+from leaderboard.ranking.boards import assemble
+from leaderboard.verify.entries import Entry, Root
+from schemas.files.record_hashes import without_texts
+from schemas.folders.run_folder import verified_parts
+from tests.commands import output_of
+from tests.evaluators.made_data import save_tiny_llama
+from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.synthetic import leaning, write_model
+
+pytest.importorskip("torch", reason="the extra hf is not installed")
+pytestmark = pytest.mark.slow
+LABELS = ("calm", "calm", "calm", "windy", "<b>stormy</b>")
+
+
+@pytest.fixture(scope="module")
+def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
+    """The result of a small model, without examples, on 60 of 160 texts, of which most are calm."""
+    root = tmp_path_factory.mktemp("labelled")
+    lines = [f"The sea on day {day} of the log,{LABELS[day * 7 % 5]}" for day in range(160)]
+    (root / "log.csv").write_text("\n".join(["text,label", *lines]), encoding="utf-8")
+    build = ("--input", root / "log.csv", "--out", root / "dataset", "--limit", "60")
+    output_of("-m", "biasboard", "build", "labelled_text", *build)
+    save_tiny_llama(root / "model")
+    asked = ("--dataset", root / "dataset", "--out", root / "runs", "--contexts", "0", "--limit", "0")
+    opened = ("--backend", "transformers", "--model", root / "model", "--name", "lab/small", "--device", "cpu")
+    output_of("-m", "biasboard", "run", *asked, *opened)
+    (entry,) = load_known(Root(root / "runs", "local"), any_name=True).entries
+    return entry
+
+
+@pytest.fixture(scope="module")
+def texts(entry: Entry) -> dict[str, str]:
+    return generate(make_view(assemble((entry,)), (), ()), {})
+
+
+def test_the_table_has_the_metrics_of_the_result_and_compares_with_the_constant_answer(entry: Entry) -> None:
+    table = class_table(entry, "charts/x", Memory(None))
+    assert table is not None
+    assert [column.label for column in table.columns] == ["Uncorrected", "BC", "BCL", "CC", "DC", "Gini"]
+    assert [(column.label, column.reason) for column in table.missing] == [("LOOC", "the prompt shows no examples")]
+    lines = {line.name: line for line in table.measures}
+    for number, ending in enumerate(("", "_bc", "_bcl", "_cc", "_dc", "_gini")):
+        for heading, name in (
+            ("Accuracy", "accuracy"),
+            ("Gini index, paper", "gini_paper"),
+            ("COBias, paper", "cobias_paper"),
+        ):
+            metric = entry.metric(name + ending)
+            assert metric is not None
+            assert lines[heading].cells[number].value == metric.value
+        values = [line.cells[number].value or 0.0 for line in table.classes]
+        assert lines["Mean class accuracy"].cells[number].value == pytest.approx(sum(values) / 3)
+        # The accuracy over all items is the mean weighted by the items of the classes.
+        weighted = sum(value * (line.n_items or 0) for value, line in zip(values, table.classes, strict=True)) / 60
+        assert lines["Accuracy"].cells[number].value == pytest.approx(weighted)
+        before, after = (lines["Accuracy"].cells[place].value for place in (0, number))
+        if number and before and after is not None:
+            assert lines["Accuracy"].cells[number].change == pytest.approx((after - before) / before)
+    calm = next(line for line in table.classes if line.name == "calm")
+    assert (table.most_frequent, table.constant_accuracy) == ("calm", (calm.n_items or 0) / 60)
+    assert table.constant_mean == pytest.approx(1 / 3)
+    above = [
+        column.label
+        for column, cell in zip(table.columns, lines["Accuracy"].cells, strict=True)
+        if (cell.value or 0) > table.constant_accuracy
+    ]
+    assert list(table.above) == above
+    # Of five corrections, three are in one drawing and two in another; the curves are one more.
+    assert [picture.path for picture in table.pictures] == [
+        f"charts/x-{name}.svg" for name in ("classes-1", "classes-2", "lorenz")
+    ]
+
+
+def test_it_is_the_same_from_the_memory_and_without_texts(entry: Entry, tmp_path: Path) -> None:
+    memory = Memory(tmp_path)
+    tables = [class_table(entry, "charts/x", memory) for _ in range(2)]
+    assert tables[0] == tables[1]
+    assert any(tmp_path.rglob("*"))
+    assert entry.folder is not None
+    task, inputs = load_task("classification"), read_inputs(entry.folder, entry.result)
+    (records,) = verified_parts(entry.folder, entry.result)
+    bare = without_texts(records, with_prompts=False, with_requests=False)
+    assert task.class_report(bare, inputs) == task.class_report(records, inputs)
+
+
+def test_the_page_shows_it_with_its_drawings_and_its_file(texts: dict[str, str]) -> None:
+    (page,) = (text for path, text in texts.items() if path.startswith("models/lab__small/") and "texts" in path)
+    assert "How often the model is right in each class, before and after corrections" in page
+    assert "<b>stormy" not in page
+    share = re.search(
+        r"Always answering <q>calm</q> is right in ([\d.]+) % of the 60 items, and in 33.3 % on average", page
+    )
+    assert share is not None
+    assert "No LOOC (leave-one-out calibration): the prompt shows no examples." in page
+    for path in re.findall(r'src="\.\./\.\./(charts/[^"#]+-(?:classes-\d|lorenz)\.svg)', page):
+        assert path in texts
+    (file,) = (text for path, text in texts.items() if path.endswith("-classes.csv"))
+    rows = list(csv.DictReader(io.StringIO(file)))
+    assert {row["kind"] for row in rows} == {"class", "measure"}
+    assert len(rows) == (3 + 5) * 6
+    assert float(share[1]) == pytest.approx(100 * max(int(row["n_items"] or 0) for row in rows) / 60, abs=0.05)
+
+
+def test_a_task_without_classes_has_no_table(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/other", leaning(1.0, 0.5))
+    for entry in load_known(Root(tmp_path, "local"), any_name=True).entries:
+        assert class_table(entry, "charts/x", Memory(None)) is None
