@@ -187,6 +187,7 @@ def _sampled(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candida
     )
     # Diagonals of the grid: each row and each column has as many.
     kept = [(male, female) for male, female in pairs if (row[male] + column[female]) % len(rows) < _PARTNERS]
+    # Eight of type 1 for each occupation pair, then eight of type 2 for each.
     of_pairs = [*embedded.candidates(kept, seed=seed)]
     half = len(of_pairs) // 2
     for number in range(len(kept)):

@@ -34,13 +34,14 @@ class FamilyCoreferenceTask(CoreferenceTask):
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
         """Return what the coreference task tells, with the pronoun and that of *he* in its place, which cues mask."""
         groups = facts.groups
-        family, he = (pronoun_families().get(name) for name in (groups.get("family", ""), "he"))
+        family = pronoun_families().get(groups.get("family", ""))
         case = next((case for case in CASES if case == groups.get("pronoun_case")), None)
         # Records of strangers may lack either.
-        if family is None or he is None or case is None:
+        if family is None or case is None:
             return super().baseline_facts(facts)
         # Empty without one: a part whose items have different facts would be refused.
         stereotyped = groups.get(_STEREOTYPED.get(family.name, ""), "")
+        he = pronoun_families()["he"]
         told = {"stereotyped": stereotyped, "pronoun": family.forms[case], "pronoun_of_he": he.forms[case]}
         return {**super().baseline_facts(facts), **told}
 
