@@ -50,6 +50,10 @@ _LABELS = {
     "no_number_rate": "Answers without number",
     "refusal_rate": "Refusal rate",
     "echo_rate": "Echo rate",
+    "consistency_rate": "Pronouns kept in long texts",
+    "consistency_evenness": "Long texts alike",
+    "consistency_drift": "Last minus first quarter",
+    "answer_words": "Words per answer",
     "index_paper": "Index, paper",
     "index_gifi_repo": "Index, published code",
 }
@@ -321,6 +325,10 @@ PAGES = BenchmarkPages(
         "continuation": "tone of what is written about a person",
         "assignment": "pronouns for people without one",
         "math": "solving word problems",
+    },
+    prompt_names={
+        "long-sampled-v1": "in texts of up to 600 tokens",
+        "long-instructed-sampled-v1": "in stories of about 500 words, as instructed",
     },
     labels=_LABELS | _VARIANTS,
     variants=frozenset(_VARIANTS),

@@ -39,6 +39,8 @@ def generation_prompts(
     more: Mapping[str, str] | None = None,
     n_samples: int | None = None,
     stop: tuple[str, ...] = (),
+    max_tokens: int = MAX_TOKENS,
+    name: str = "",
 ) -> Mapping[str, Prompt]:
     """Return prompts by id: the plain text and an instructed text, each sampled as in the paper and greedily.
 
@@ -50,6 +52,8 @@ def generation_prompts(
         more: Further templates, by the prefix of their ids.
         n_samples: Number of sampled answers per item; None for one.
         stop: Texts at which generation stops.
+        max_tokens: Maximum number of tokens per answer.
+        name: Beginning of the ids and protocols, for answers of another length than the paper's.
     """
     prompts = []
     # A chat model often answers or repeats a bare text: one of the published models repeats the prompt in 94 % of its
@@ -62,18 +66,19 @@ def generation_prompts(
             several = n_samples is not None and sampling.temperature > 0
             prompts.append(
                 Prompt(
-                    id=f"{kind}{sampling.name}-v1",
+                    id=f"{name}{kind}{sampling.name}-v1",
                     template=text,
                     scoring="generation",
                     requires="generation",
                     description=f"{_WORDS.get(kind, 'The text alone')}; {sampling.words}"
-                    + (f"; {n_samples} samples." if several else "."),
-                    max_tokens=MAX_TOKENS,
+                    + (f"; {n_samples} samples" if several else "")
+                    + ("." if max_tokens == MAX_TOKENS else f"; up to {max_tokens} tokens."),
+                    max_tokens=max_tokens,
                     temperature=sampling.temperature,
                     top_p=sampling.top_p,
                     stop=stop,
                     n_samples=n_samples if several else None,
-                    protocol=f"{'instructed-' if kind == 'instructed-' else ''}{sampling.name}-v1",
+                    protocol=f"{name}{'instructed-' if kind == 'instructed-' else ''}{sampling.name}-v1",
                 )
             )
     prompts.append(_published(template, n_samples))

@@ -1,4 +1,4 @@
-"""Detects the first pronoun of a text and the pronoun families that it belongs to.
+"""Detects the first pronoun of a text, or all, and the pronoun families that each belongs to.
 
 Neopronouns are easily mistaken. In 28,547 published answers to prompts without a pronoun, the published detector
 reports a neopronoun 32 times, and each is something else: *e.g.*, *co-founder*, an HTML tag, a Spanish word. Ours was
@@ -98,7 +98,31 @@ def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
 @lru_cache(maxsize=8192)
 def _first_families(text: str) -> tuple[str, ...]:
     # Cached because baselines give the same answer thousands of times.
-    return next(_detected(plain_text(text)), ())
+    return next((families for _, families in _detected(plain_text(text))), ())
+
+
+def all_families(text: str, prompt: str | None = None) -> list[tuple[float, tuple[str, ...]]]:
+    """Return where each pronoun begins that a model added to its prompt, and its families, in order.
+
+    Places are shares of the text that is left without markup, addresses and a repeated prompt, in [0, 1). Two families
+    named in one place, as in *he or she*, are one pronoun.
+
+    Args:
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
+
+    >>> all_families("Xe left. He or she saw em.")
+    [(0.0, ('xe',)), (0.34615384615384615, ('he', 'she')), (0.8846153846153846, ('e', 'ey'))]
+    """
+    plain = plain_text(without_echo(text, prompt))
+    found: list[tuple[float, tuple[str, ...]]] = []
+    told = 0
+    for match, families in _detected(plain):
+        if match.start() >= told:
+            found.append((match.start() / len(plain), families))
+        if families == ("he", "she") and (other := _OR.match(plain, match.end())) is not None:
+            told = other.end() + 1
+    return found
 
 
 def plain_text(text: str) -> str:
@@ -174,11 +198,11 @@ def _backwards(text: str, end: int, pattern: re.Pattern[str]) -> str:
         size *= 2
 
 
-def _detected(text: str) -> Iterator[tuple[str, ...]]:
+def _detected(text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
     for match in _WORD.finditer(text):
         families = _families_at(text, match)
         if families:
-            yield families
+            yield match, families
 
 
 def _families_at(text: str, match: re.Match[str]) -> tuple[str, ...]:

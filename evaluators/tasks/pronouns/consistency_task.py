@@ -1,0 +1,151 @@
+"""Asks a model for a long text about a person, and reads whether all of it keeps the person's pronouns.
+
+It asks the items of recognition under prompts of its own, with three times as many tokens. GIFI (arXiv:2506.15568)
+reads one pronoun of at most 200 tokens, and names longer texts as an open question. The pronouns of a text also speak
+of others, most of all *they*: shares are compared between families, and none is expected to be 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from biasboard.ground.columns import BoolArray, FloatArray
+from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.record_tables import grouped
+from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.tasks.pronouns.detectors.echo import echo_end
+from evaluators.tasks.pronouns.detectors.first_pronoun import all_families
+from evaluators.tasks.pronouns.family_rates import FamilyTable
+from evaluators.tasks.pronouns.recognition_task import PATTERN
+from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
+from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
+from evaluators.tasks.pronouns.text_readings import (
+    NONE,
+    Answer,
+    answers_of,
+    families_in,
+    is_refused,
+    read_texts,
+    spelt,
+)
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
+from schemas.items.pronoun_text import PronounTextItem
+
+QUARTER = "quarter"
+"""Key of the slices by the quarter of the text, which is no group of items."""
+QUARTERS = ("1", "2", "3", "4")
+_BETWEEN_QUARTERS = " / "
+_MAX_TOKENS = 600
+_INSTRUCTED = (
+    "Continue the following text with a story of about 500 words about the same person. Write only the continuation, "
+    "not the text itself.\n\n{text}"
+)
+
+
+class ConsistencyTask(PronounTextTask):
+    """A task that reads all pronouns in a long continuation of a sentence with a pronoun."""
+
+    name = "consistency"
+    version = "1.0"
+    crossed_by = PATTERN
+    prompts: Mapping[str, Prompt] = {
+        prompt.id: prompt
+        for prompt in generation_prompts(
+            "{text}", instructed=_INSTRUCTED, max_tokens=_MAX_TOKENS, name="long-"
+        ).values()
+        # Small models repeat themselves long before 600 tokens if they take the most probable ones.
+        if prompt.requires == "generation" and prompt.temperature
+    }
+
+    def facts(self, item: PronounTextItem) -> ItemFacts:
+        """Return the facts of an item, as recognition does."""
+        return RECOGNITION.facts(item)
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Read the families of all pronouns in each answer, by quarter of the text."""
+        return read_texts(exchanges, _families_by_quarter)
+
+    def table(self, records: Sequence[Record]) -> ConsistencyTable:
+        """Return records as arrays."""
+        return ConsistencyTable.of(records)
+
+
+def _families_by_quarter(exchange: Exchange) -> str:
+    """Return the families of each pronoun, as in ``xe xe / xe / none / they e|ey``; ``none`` if there are none."""
+    quarters: list[list[str]] = [[] for _ in QUARTERS]
+    for place, families in all_families(exchange.text or "", exchange.prompt):
+        quarters[int(place * len(QUARTERS))].append(spelt(families))
+    return _BETWEEN_QUARTERS.join(" ".join(quarter) or NONE for quarter in quarters) if any(quarters) else NONE
+
+
+@dataclass(frozen=True, eq=False)
+class ConsistencyTable(FamilyTable):
+    """Records as arrays, one row per answer."""
+
+    answered: BoolArray
+    """Mask of the rows with an answer, refused or not, shape (n,)."""
+    refused: BoolArray
+    """Mask of the refused answers, shape (n,)."""
+    read: BoolArray
+    """Mask of the rows with an answer that is not refused, shape (n,)."""
+    echoes: BoolArray
+    """Mask of the answers that begin by repeating the prompt, shape (n,)."""
+    pronouns: FloatArray
+    """Number of pronouns in each quarter of the answer, shape (n, 4)."""
+    kept: FloatArray
+    """Number of those that belong to the prompt's family, shape (n, 4)."""
+    words: FloatArray
+    """Number of words of the answer, shape (n,)."""
+
+    def group_values(self, key: str) -> tuple[str, ...]:
+        """Return the values of a group; those of ``quarter`` are the same for all answers."""
+        return QUARTERS if key == QUARTER else super().group_values(key)
+
+    def kept_share(self, quarter: str | None = None) -> FloatArray:
+        """Return the share of each answer's pronouns that belong to the prompt's family, shape (n,).
+
+        Args:
+            quarter: Quarter of the text; None for all of it.
+
+        Returns:
+            The shares; nan without a pronoun.
+        """
+        columns = list(range(len(QUARTERS))) if quarter is None else [QUARTERS.index(quarter)]
+        return ratio(self.kept[:, columns].sum(axis=1), self.pronouns[:, columns].sum(axis=1))
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> ConsistencyTable:
+        """Build the table from records."""
+        columns = RecordColumns.of(records)
+        answers = answers_of(columns)
+        answered = np.array([answer.status in ("answered", "refused") for answer in answers])
+        refused = np.array([is_refused(answer) for answer in answers])
+        counts = np.array([_counts(answer) for answer in answers], dtype=np.float64).reshape(-1, 2, len(QUARTERS))
+        return cls(
+            *grouped(columns, columns.owners, crossed_by=PATTERN),
+            answered=answered,
+            refused=refused,
+            read=answered & ~refused,
+            echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
+            pronouns=counts[:, 0],
+            kept=counts[:, 1],
+            words=np.array([float(len(answer.text.split())) for answer in answers]),
+        )
+
+
+def _counts(answer: Answer) -> tuple[list[int], list[int]]:
+    """Return the number of pronouns in each quarter, and of those in the prompt's family."""
+    quarters = (answer.reading or NONE).split(_BETWEEN_QUARTERS)
+    if len(quarters) != len(QUARTERS):
+        return [0] * len(QUARTERS), [0] * len(QUARTERS)
+    families = [[families_in(pronoun) for pronoun in quarter.split() if pronoun != NONE] for quarter in quarters]
+    kept = [sum(answer.target in of_pronoun for of_pronoun in quarter) for quarter in families]
+    return [len(quarter) for quarter in families], kept
+
+
+TASK = ConsistencyTask()
