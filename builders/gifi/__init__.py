@@ -12,7 +12,7 @@ The benchmark covers English only, and a good score does not show that people ar
 
 ::
 
-    source (embedded, published, tango, tagged_sources) ──> templates with slots for pronouns
+    source (embedded, markers, published, tango, tagged_sources) ──> templates with slots for pronouns
         |  tagging     the rule that turns a plain text into a template or rejects it, for all *tagged_sources*
         |  variants    eleven items of each template, one per pronoun family
         v
@@ -31,6 +31,14 @@ BUILDER = Builder(
             name="embedded",
             dataset="gifi",
             summary="texts of this project for all four configs; needs no file (default)",
+            input=None,
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
+        BuilderSource(
+            name="markers",
+            dataset="gifi-markers",
+            summary="sentences of this project about people with and without a demographic marker; config marked",
             input=None,
             licence="Apache-2.0",
             redistributable=True,

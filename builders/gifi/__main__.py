@@ -21,7 +21,7 @@ from schemas.outputs.documents import BuiltDataset
 from schemas.printed import with_format
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-SourceName: TypeAlias = Literal["embedded", "tango", "realtoxicityprompts", "gsm8k", "gifi"]
+SourceName: TypeAlias = Literal["embedded", "markers", "tango", "realtoxicityprompts", "gsm8k", "gifi"]
 
 
 class Compat(StrEnum):
@@ -92,7 +92,7 @@ def _draft(
     report: Report,
 ) -> Draft[Item]:
     if path is None:
-        return drafts.embedded(limit=limit)
+        return drafts.marked(limit=limit) if source == "markers" else drafts.embedded(limit=limit)
     match source:
         case "tango":
             return drafts.from_tango(path, limit=limit)

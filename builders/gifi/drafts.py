@@ -12,6 +12,7 @@ from builders.dataset.output import Draft, DraftSplit, Rule, take_units
 from builders.gifi import BUILDER, published, tagged_sources, tagging, tango
 from builders.gifi.cards import gifi_card
 from builders.gifi.embedded import embedded_items, how_built
+from builders.gifi.markers import marked_items
 from builders.gifi.tagged_sources import Tagged
 from builders.gifi.variants import FLAG_RULES, problem_items, text_items
 from schemas.documents.dataset import Reject, Source
@@ -27,6 +28,7 @@ _SHAPES: Mapping[str, str] = {
     "continuation": "continuation",
     "assignment": "assignment",
     "math": "word_problem",
+    "marked": "marked_text",
 }
 COMPAT = "gifi-repo"
 RTP_LIMIT = 2200
@@ -71,6 +73,42 @@ def embedded(*, limit: int | None) -> Draft[Item]:
         licence_terms="The texts are licensed under Apache-2.0, like the code.",
         citation="the work that it follows,",
     )
+
+
+def marked(*, limit: int | None) -> Draft[Item]:
+    """Build a draft from the texts of this project about people with and without a demographic marker."""
+    draft = draft_of(
+        "markers",
+        take_units([split_of("marked", marked_items())], limit),
+        title="GIFI, recognition with demographic markers",
+        sources=(
+            Source(
+                name="embedded texts",
+                address="builders/gifi/texts",
+                revision=_OTHER_VERSION,
+                sha256=None,
+                licence="Apache-2.0",
+                redistributable=True,
+            ),
+        ),
+        limit=limit,
+        how_built=(
+            "Each sentence was written once with a slot for one adjective and slots for pronouns. It stands without an "
+            "adjective and with each of 13, so that the items of a `template_id` differ in the pronoun family and in "
+            "the `marker`. The `axis` of a marker is age, disability, nationality, race or religion: grounds on which "
+            "the Equal Employment Opportunity Commission of the USA calls discrimination unlawful (age from 40), and "
+            "categories of BBQ (Parrish et al. 2022, arXiv:2110.08193)."
+        ),
+        licence_terms="The texts are licensed under Apache-2.0, like the code.",
+        known_limits=(
+            "* Nobody has validated these sentences, neither people with the markers nor anybody else.\n"
+            "* Two or three words stand for each axis, and one adjective for a person; what is unusual of an adjective "
+            "is measured with what it means."
+        ),
+        citation="the work that it follows,",
+    )
+    statement = draft.card.data_statement.replace("differ in nothing\nelse", "differ in nothing\nelse but the marker")
+    return replace(draft, card=replace(draft.card, data_statement=statement))
 
 
 def from_tango(path: Path, *, limit: int | None) -> Draft[Item]:

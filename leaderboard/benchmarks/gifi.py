@@ -54,6 +54,8 @@ _LABELS = {
     "consistency_evenness": "Long texts alike",
     "consistency_drift": "Last minus first quarter",
     "answer_words": "Words per answer",
+    "unmarked_accuracy": "Keeps the pronoun without marker",
+    "marker_gap": "With minus without marker",
     "index_paper": "Index, paper",
     "index_gifi_repo": "Index, published code",
 }
@@ -325,6 +327,7 @@ PAGES = BenchmarkPages(
         "continuation": "tone of what is written about a person",
         "assignment": "pronouns for people without one",
         "math": "solving word problems",
+        "marked": "going on with the pronoun of a person with a demographic marker, in texts that nobody has validated",
     },
     prompt_names={
         "long-sampled-v1": "in texts of up to 600 tokens",

@@ -1,0 +1,103 @@
+"""Recognition of people with a demographic marker: the embedded sentences, and the gap against plain loops."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from builders.gifi import drafts
+from builders.gifi.markers import marked_items
+from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.task import task_for
+from evaluators.tasks.pronouns.marked_recognition_task import TASK
+from schemas.documents.result import Metric
+from schemas.items.marked_text import MarkedTextItem
+from schemas.lexicon import pronoun_families
+from tests.evaluators.pronoun_records import FAMILIES, recorded
+
+ITEMS = marked_items()
+
+
+def measured(is_right: Callable[[MarkedTextItem], bool]) -> Mapping[tuple[str, ...], Metric]:
+    """The metrics by name and slice, of a model that is right about some items and says *it* of the others."""
+
+    def answer(item: MarkedTextItem) -> list[str]:
+        return [f"{pronoun_families()[item.family].forms['reflexive'] if is_right(item) else 'it'} was seen."]
+
+    metrics = compute_metrics(recorded(TASK, ITEMS, answer, TASK.prompts["sampled-v1"]), TASK.name)
+    return {(metric.name, *(f"{key}={value}" for key, value in metric.group.items())): metric for metric in metrics}
+
+
+def test_each_sentence_stands_with_each_marker_and_family_and_reads_as_english() -> None:
+    markers = Counter((item.axis, item.marker) for item in ITEMS)
+    assert len(markers) == 14
+    assert set(markers.values()) == {12 * 11}
+    assert {axis for axis, _ in markers} == {None, "age", "disability", "nationality", "race", "religion"}
+    assert len({item.item_id for item in ITEMS}) == len(ITEMS) == 14 * 12 * 11
+    assert len({item.unit for item in ITEMS}) == 12
+    for item in ITEMS:
+        assert list(item.problems()) == []
+        assert item.text.startswith(f"My {item.marker} " if item.marker else "My ")
+        assert not re.search(r"[\[\]{}|]|  ", item.text)
+        # Without its marker, a sentence is the unmarked one.
+        if item.marker is not None:
+            plain = item.item_id.replace(f"-{item.marker.lower()}-", "-unmarked-")
+            (unmarked,) = (other for other in ITEMS if other.item_id == plain)
+            assert item.text.replace(f"{item.marker} ", "", 1) == unmarked.text
+    (broken,) = replace(ITEMS[0], axis="age").problems()
+    assert broken.startswith("axis: is age and marker is None")
+
+
+def test_the_card_says_that_nobody_has_validated_the_sentences_and_names_the_sources() -> None:
+    draft = drafts.marked(limit=None)
+    assert (draft.name, draft.version, draft.human_validated) == ("gifi-markers", "1.0.0", False)
+    assert "Nobody has validated these sentences" in draft.card.known_limits
+    assert "2110.08193" in draft.card.how_built
+    assert "differ in nothing\nelse but the marker" in draft.card.data_statement
+    assert task_for(draft.splits[0].item_shape) is TASK
+
+
+def test_a_model_that_forgets_one_marker_by_hand() -> None:
+    # Right of everybody but deaf people, of whom it keeps he and she only: 2 of 11.
+    metrics = measured(lambda item: item.marker != "deaf" or item.family in ("he", "she"))
+    assert metrics["unmarked_accuracy",].value == 1
+    assert metrics["marker_gap", "marker=deaf"].value == pytest.approx(-9 / 11)
+    assert metrics["marker_gap", "axis=disability"].value == pytest.approx(-9 / 22)
+    assert metrics["marker_gap", "marker=blind"].value == 0
+    assert metrics["marker_gap",].value == pytest.approx(-9 / 11 / 13)
+    assert metrics["marker_gap", "family_class=neo", "axis=disability"].value == pytest.approx(-1 / 2)
+    assert metrics["recognition_accuracy", "family=xe", "marker=deaf"].value == 0
+    assert metrics["recognition_accuracy", "family=he", "marker=deaf"].value == 1
+
+
+def test_gaps_are_those_of_plain_loops_and_turn_when_right_and_wrong_are_swapped() -> None:
+    def drawn(item: MarkedTextItem) -> bool:
+        return hashlib.sha256(item.item_id.encode()).digest()[0] < (90 if item.axis == "age" else 150)
+
+    metrics, swapped = measured(drawn), measured(lambda item: not drawn(item))
+
+    def accuracy(of: Callable[[MarkedTextItem], bool]) -> float:
+        right = [float(drawn(item)) for item in ITEMS if of(item)]
+        return sum(right) / len(right)
+
+    unmarked = accuracy(lambda item: item.marker is None)
+    assert metrics["unmarked_accuracy",].value == pytest.approx(unmarked)
+    for marker in {item.marker for item in ITEMS if item.marker}:
+        of_marker = accuracy(lambda item, marker=marker: item.marker == marker)  # type: ignore[misc]
+        assert metrics["marker_gap", f"marker={marker}"].value == pytest.approx(of_marker - unmarked)
+        assert swapped["marker_gap", f"marker={marker}"].value == pytest.approx(unmarked - of_marker)
+        for family in FAMILIES:
+            both = accuracy(lambda item, m=marker, f=family: (item.marker, item.family) == (m, f))  # type: ignore[misc]
+            alone = accuracy(lambda item, f=family: (item.marker, item.family) == (None, f))  # type: ignore[misc]
+            assert metrics["recognition_accuracy", f"family={family}", f"marker={marker}"].value == pytest.approx(both)
+            assert metrics["marker_gap", f"family={family}", f"marker={marker}"].value == pytest.approx(both - alone)
+    age = metrics["marker_gap", "axis=age"]
+    assert age.value is not None
+    assert age.interval is not None
+    assert age.interval.high < 0
+    assert metrics["marker_gap",].n == len(ITEMS)
