@@ -410,7 +410,7 @@ def _ask_all(plans: Sequence[Plan], choice: ScoreChoice, backend: Backend) -> It
         note(str(error))
         scorers = ()
     stores = AnswerStores(root=choice.out, cache=None)
-    check_context(plans, backend, stores, MAX_FAILURE_RATE)
+    plans = check_context(plans, backend, stores, MAX_FAILURE_RATE)
     with progress(f"asking {backend.model.id}", sum(plan.selection.n_items for plan in plans)) as advance:
         for plan in plans:
             options = RunOptions(

@@ -427,7 +427,7 @@ class Task(ABC):
         )
 
     def why_no_examples(self, pool: Sequence[Any], prompt: Prompt) -> str | None:
-        """Return why the rule of a prompt finds no examples in a pool, as in "has 3 labels"; None if it does.
+        """Return why the rule of a prompt finds no examples in a pool, as in ``3 labels``; None if it does.
 
         A run of a suite leaves out such parts.
         """

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
 from typing import NamedTuple, TypeAlias
 
+from evaluators.benchmark import Context
+
 
 class Shown(NamedTuple):
     """A value that a figure shows of each model."""
@@ -20,6 +22,10 @@ class Shown(NamedTuple):
     """Slice of the items; empty for all."""
     config: str | None = None
     """Config whose result has the metric; None for the first that has it."""
+    contexts: tuple[Context, ...] = ()
+    """Examples that prompts show: the value is the mean over the results with them; empty for any result."""
+    with_adapters: bool = False
+    """True for the value of the same model with adapters, which is drawn as one way to change the model."""
 
 
 class HeatMap(NamedTuple):
@@ -85,7 +91,7 @@ class Strips(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """A line for each model over a few positions, and a panel for each value."""
+    """A line for each model over a few positions, and a panel for each value; or such panels for each of few models."""
 
     name: str
     caption: str
@@ -94,6 +100,9 @@ class Curves(NamedTuple):
     x_title: str
     panels: Mapping[str, tuple[Shown, ...]]
     """Value at each position, by the title of the panel; all panels have the same positions."""
+    lines: Mapping[str, Mapping[str, tuple[Shown, ...]]] = {}
+    """Lines of one model by name, such as one for each correction of it, each with its part of ``panels``. The first
+    models then have panels of their own, side by side; empty for one line per model."""
 
 
 class Lorenz(NamedTuple):

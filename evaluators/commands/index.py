@@ -158,7 +158,7 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...], *, verbose: bool
 
 
 def _print_sets(sets: SetTable) -> None:
-    title = f"{sets.n_sets} sets of {sets.n_examples} examples, means over {sets.n_parts} parts"
+    title = f"{sets.of_sets} of {sets.n_examples} examples, means over {sets.n_parts} parts"
     table = Table(title=title, title_justify="left")
     table.add_column("set of each part")
     for name in sets.rows[0].means:

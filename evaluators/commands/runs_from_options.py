@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby
 
 from biasboard.ground.errors import ConfigError
@@ -17,7 +18,7 @@ from evaluators.commands.printed_results import print_next, report, report_many,
 from evaluators.commands.shared_options import RunChoice
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.pipeline import Finished, run
-from evaluators.runs.ask.prompt_choice import choose_prompts, group_name
+from evaluators.runs.ask.prompt_choice import PromptChoice, choose_prompts, group_name
 from evaluators.runs.measure.unread_answers import check_read
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import Estimate, estimate
@@ -74,8 +75,7 @@ def ask_all(choice: RunChoice, options: BackendOptions) -> Iterator[Finished]:
     scorers = scorers_of(plans, choice.scorers)
     stores = AnswerStores(root=choice.out, cache=choice.cache)
     for backend, of_backend in _opened(plans, choice, options):
-        check_context(of_backend, backend, stores, choice.max_failure_rate)
-        for plan in of_backend:
+        for plan in check_context(of_backend, backend, stores, choice.max_failure_rate):
             run_options = RunOptions(
                 root=choice.out,
                 command=_command(plan, backend, choice),
@@ -100,8 +100,8 @@ def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
     estimates = []
     for backend, of_backend in _opened(plans, choice, options, probe=False):
         # A dry run sends nothing to an endpoint, not even a probe.
-        check_context(of_backend, backend, stores, choice.max_failure_rate, probe=False)
-        estimates += [estimate(plan, backend, stores, model_name) for plan in of_backend]
+        fitting = check_context(of_backend, backend, stores, choice.max_failure_rate, probe=False)
+        estimates += [estimate(plan, backend, stores, model_name) for plan in fitting]
     return estimates
 
 
@@ -166,8 +166,13 @@ def _fitting(plans: Sequence[Plan], backend: Backend, choice: RunChoice, *, prob
             continue
         groups = prompt_groups(first.task, choice.contexts)
         chosen = choose_prompts(first, groups, backend, choice.max_failure_rate)
-        # If no prompt fits, the default ones stay, to be refused with the reason.
-        if chosen.prompts and chosen.passed_over:
+        if not chosen.prompts:
+            # Of the first with most prompts that fit, the others are left out; if none fits, all are refused.
+            fits = partial(choose_prompts, first, backend=backend, max_failure_rate=choice.max_failure_rate)
+            counts = [sum(bool(fits(groups=[[prompt]]).prompts) for prompt in each) for each in groups]
+            best = counts.index(max(counts))
+            chosen = PromptChoice(tuple(groups[best]), chosen.passed_over[:best])
+        if chosen.passed_over:
             # Prompts that choose examples by a rule have left out parts that others are asked about.
             whole = max(group, key=lambda plan: len(plan.selection.parts))
             group = [

@@ -10,7 +10,7 @@ from evaluators.task import Prompt
 from evaluators.tasks.labels.label_measures import MEASURES, QUARTERS
 from evaluators.tasks.labels.label_prompts import N_BALANCED, N_COMPARED, N_EXAMPLES, N_FREQUENT, label_prompts, rule_of
 from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
-from evaluators.tasks.labels.superni_benchmark import calibrated_at, sets_suffix
+from evaluators.tasks.labels.superni_benchmark import calibrated_at, contexts_of, sets_suffix
 from leaderboard.benchmark_figures import Curves, Shown, Strips
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models
@@ -103,6 +103,56 @@ _BY_SHARE = Curves(
         for heading, name in _MEASURES.items()
     },
 )
+_ADAPTED = "LoRA"
+"""Name of the model with adapters, which the paper compares with the corrections."""
+_UNCORRECTED = {
+    heading: tuple(Shown(str(k), f"{name}_k{k}") for k in N_EXAMPLES) for heading, name in _MEASURES.items()
+}
+_BY_CORRECTION = Curves(
+    name="by-correction",
+    caption="What each correction of the probabilities changes, from no solved example to sixteen, and what adapters "
+    f"trained on 16 items of each task change ({_ADAPTED}), for the first models of the table. Macro-F1: higher is "
+    f"better. Squared RSD and BiasScore: 0 is even. {_MEANS}; their intervals are in the files of the table.",
+    subject="uncorrected and after each correction",
+    x_title="Solved examples in the prompt",
+    panels=_UNCORRECTED,
+    lines={
+        "none": _UNCORRECTED,
+        **{
+            method.label: {
+                heading: tuple(Shown(str(k), f"{name}_{method.name}_k{k}") for k in N_EXAMPLES)
+                for heading, name in _MEASURES.items()
+                if name in calibrated_measures(method)
+            }
+            for method in calibrations()
+        },
+        _ADAPTED: {
+            heading: tuple(shown._replace(with_adapters=True) for shown in values)
+            for heading, values in _UNCORRECTED.items()
+        },
+    },
+)
+_EQUIVALENT = "equivalent_labels"
+_BY_KIND_OF_LABELS = Curves(
+    name="by-kind-of-labels",
+    caption="All tasks, and those whose labels only name places, such as A, B and C, so that no label has a meaning to "
+    f"prefer, for the first models of the table. {_MEANS}, without intervals.",
+    subject="all tasks and those with equivalent labels",
+    x_title="Solved examples in the prompt",
+    panels=_UNCORRECTED,
+    lines={
+        "all": _UNCORRECTED,
+        **{
+            words: {
+                heading: tuple(
+                    Shown(str(k), name, {_EQUIVALENT: answer}, contexts=tuple(contexts_of(k))) for k in N_EXAMPLES
+                )
+                for heading, name in _MEASURES.items()
+            }
+            for answer, words in {"yes": "equivalent", "no": "others"}.items()
+        },
+    },
+)
 _BY_CALIBRATION = Strips(
     name="by-calibration",
     caption=f"What each correction of the probabilities changes, after {_RANKING} solved examples: none, batch (BC), "
@@ -114,6 +164,7 @@ _BY_CALIBRATION = Strips(
         MEASURES[measure].heading.removesuffix(" index"): (
             Shown("none", f"{measure}_k{_RANKING}"),
             *(Shown(METHODS[method], f"{measure}_{method}_k{_RANKING}") for method in methods),
+            Shown(_ADAPTED, f"{measure}_k{_RANKING}", with_adapters=True),
         )
         for measure, methods in _CALIBRATED.items()
     },
@@ -224,8 +275,10 @@ PAGES = BenchmarkPages(
     ),
     figures=(
         _BY_EXAMPLES,
+        _BY_CORRECTION,
         _BY_CALIBRATION,
         *class_figures(_CALIBRATED["macro_f1"], f"_k{_RANKING}", f"{_MEANS}. "),
+        _BY_KIND_OF_LABELS,
         _BY_SHARE,
     ),
     baseline_note=(

@@ -24,6 +24,8 @@ from leaderboard.pages.drawing import (
 from schemas.documents.result import Metric
 
 _WIDTH, _HEIGHT, _LINE = 270, 135, FONT_SIZE + 2
+_NARROW = 150
+"""Width of a panel beside those of other models."""
 
 
 def curves(
@@ -71,6 +73,43 @@ def curves(
     return draw(spec, f"{alt} Named are {', '.join(labels[number] for number in named)}.{more}")
 
 
+def curves_of_each(
+    models: Sequence[tuple[str, Sequence[Panel]]], lines: Sequence[str], *, x_title: str, alt: str
+) -> Chart:
+    """Draw a column of panels for each model, with a line for each of several ways to change it.
+
+    Args:
+        models: Name of each model and its panels from the top; all models have the same ones, on the same scales.
+        lines: Names of the lines, at most as many as there are colours.
+        x_title: Title of the horizontal axes.
+        alt: Description of the chart.
+    """
+    alike = [*zip(*(panels for _, panels in models), strict=True)]
+    columns: list[JsonValue] = []
+    names = distinct([shortened(name) for name, _ in models])
+    for name, (_, panels) in zip(names, models, strict=True):
+        stack: list[JsonValue] = [
+            _panel(
+                panel,
+                lines,
+                range(len(lines)),
+                x_title=x_title if panel is panels[-1] else None,
+                even=(),
+                decisive=-1,
+                width=_NARROW if len(models) > 1 else _WIDTH,
+                same_scale=same,
+            )
+            for panel, same in zip(panels, alike, strict=True)
+        ]
+        columns.append({"title": heading(name, fontWeight="normal"), "vconcat": stack, "spacing": 14})
+    spec: dict[str, JsonValue] = {
+        "hconcat": columns,
+        "spacing": 20,
+        "padding": {"left": 5, "top": 5, "bottom": 5, "right": 12},
+    }
+    return draw(spec, alt)
+
+
 def named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]], decisive: int = -1) -> list[int]:
     """Return the numbers of the rows that get names: the ends of each panel, then the first ones.
 
@@ -101,6 +140,8 @@ def _panel(
     x_title: str | None,
     even: Sequence[float],
     decisive: int,
+    width: int = _WIDTH,
+    same_scale: Sequence[Panel] = (),
 ) -> JsonValue:
     colours = dict(zip(named, SERIES, strict=False))
     places = panel.names
@@ -117,7 +158,8 @@ def _panel(
         for place, metric in zip(places, row, strict=True)
         if metric is not None and metric.value is not None
     ]
-    known = [metric for row in panel.rows for metric in row if metric is not None and metric.value is not None]
+    scaled = [row for each in same_scale or (panel,) for row in each.rows]
+    known = [metric for row in scaled for metric in row if metric is not None and metric.value is not None]
     ends = [end for metric in known for end in (metric.value or 0.0, *interval_of(metric))]
     low, high = min(0.0, *ends), max(*ends, 0.001) * 1.03
     # Lines that end in the same point have their names in the order of the decisive position.
@@ -170,7 +212,7 @@ def _panel(
     ]
     return {
         "title": heading(panel.title),
-        "width": _WIDTH,
+        "width": width,
         "height": _HEIGHT,
         "data": {"values": values},
         "layer": layers,

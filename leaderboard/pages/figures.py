@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
 
+from evaluators.benchmark import Source
 from evaluators.statistics.cluster_sums import ratio
 from leaderboard.benchmark_figures import (
     BumpChart,
@@ -27,7 +29,7 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.bumps import Order, bump_chart
 from leaderboard.pages.clouds import Cloud, Spot, chosen, multiples
-from leaderboard.pages.curves import curves
+from leaderboard.pages.curves import curves, curves_of_each
 from leaderboard.pages.drawing import Chart, Panel
 from leaderboard.pages.grids import Cell, grid
 from leaderboard.pages.markup import slug
@@ -41,6 +43,8 @@ from schemas.documents.result import Metric
 
 _SIGN = "\N{NO-BREAK SPACE}\N{DAGGER}"
 """Sign behind the names of models whose values are unreliable."""
+_MOST_SIDE_BY_SIDE = 3
+"""Number of models that have panels of their own in one figure."""
 
 
 class Subject(NamedTuple):
@@ -54,9 +58,15 @@ class Subject(NamedTuple):
     entries: tuple[Entry, ...]
     versions: Mapping[str, str]
     """Version of each metric that a figure shows, since values of two versions, as of two scorers, share no picture."""
+    adapted: Subject | None = None
+    """The same model with adapters; None if there is no such model."""
 
     def metric(self, shown: Shown) -> Metric | None:
         """Return a value; None if no result has it in this version, or if it is unknown."""
+        if shown.with_adapters:
+            return None if self.adapted is None else self.adapted.metric(shown._replace(with_adapters=False))
+        if shown.contexts:
+            return self._mean(shown)
         index = None if shown.group else self.indices.get(shown.metric)
         metrics = (
             entry.metric(shown.metric, shown.group)
@@ -74,6 +84,23 @@ class Subject(NamedTuple):
             for entry in self.entries
         )
 
+    def _mean(self, shown: Shown) -> Metric | None:
+        """Return the mean over results in several contexts, on the items of the first result; None if any lacks it."""
+        items = self.entries[0].result.signature.items_sha256
+        asked = [entry for entry in self.entries if entry.result.signature.items_sha256 == items]
+        metrics = [
+            metric
+            for context in shown.contexts
+            for entry in asked
+            if Source(entry.result.signature.task, context=context).fits(entry.result.signature)
+            and (metric := entry.metric(shown.metric, shown.group)) is not None
+            and metric.value is not None
+        ]
+        if len(metrics) != len(shown.contexts):
+            return None
+        value = fmean(metric.value or 0.0 for metric in metrics)
+        return replace(metrics[0], value=value, interval=None, interval_reason="it is a mean over several results")
+
 
 def figures_of(board: Board) -> dict[Scope, tuple[Picture, ...]]:
     """Return the figures of the models that were asked alike, for each way to ask."""
@@ -83,7 +110,7 @@ def figures_of(board: Board) -> dict[Scope, tuple[Picture, ...]]:
             tables.setdefault(scope_of(table), []).append(table)
     return {
         scope: tuple(
-            _pictures(load_pages(scope.benchmark).figures, _subjects(alike), f"charts/{slug('-'.join(scope))}")
+            _pictures(load_pages(scope.benchmark).figures, subjects_of(alike), f"charts/{slug('-'.join(scope))}")
         )
         for scope, alike in tables.items()
     }
@@ -103,7 +130,7 @@ def figures_of_result(entry: Entry, stem: str) -> tuple[Picture, ...]:
     return tuple(_pictures(of_config, [subject], stem))
 
 
-def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
+def subjects_of(tables: Sequence[AnyTable]) -> list[Subject]:
     """Return the models and baselines of some tables, in the order of the first table that has them."""
     entries: dict[str, list[Entry]] = {}
     indices: dict[str, dict[str, Metric]] = {}
@@ -127,7 +154,7 @@ def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
         for metric in metrics:
             if metric.value is not None:
                 versions.setdefault(metric.name, metric.version)
-    return [
+    subjects = [
         Subject(
             label=display_name(found[0].result.model.id),
             is_baseline=found[0].is_baseline,
@@ -138,6 +165,30 @@ def _subjects(tables: Sequence[AnyTable]) -> list[Subject]:
         )
         for identity, found in entries.items()
     ]
+    return _with_adapted(subjects)
+
+
+def _with_adapted(subjects: Sequence[Subject]) -> list[Subject]:
+    """Return models with what they are with adapters, in place of the two beside each other.
+
+    Several lists of adapters may be trained for one model; the first one in its table is taken, and the others stay.
+    """
+    adapted: dict[str, Subject] = {}
+    for subject in subjects:
+        model = subject.entries[0].result.model
+        if model.adapters_sha256 is not None:
+            adapted.setdefault(model.base_sha256, subject)
+    bases = {base: subject for subject in subjects if (base := _base(subject)) in adapted}
+    taken = [id(adapted[base]) for base in bases]
+    return [
+        subject._replace(adapted=adapted.get(_base(subject) or "")) for subject in subjects if id(subject) not in taken
+    ]
+
+
+def _base(subject: Subject) -> str | None:
+    """Return the identity of a model without adapters; None for one with adapters."""
+    model = subject.entries[0].result.model
+    return model.identity_sha256 if model.adapters_sha256 is None else None
 
 
 def _pictures(figures: Sequence[Figure], subjects: Sequence[Subject], stem: str) -> Iterator[Picture]:
@@ -181,6 +232,7 @@ def _strips(figure: Strips, models: Sequence[Subject]) -> Chart | None:
     drawn, panels = _filled(figure.panels, models)
     if not drawn:
         return None
+    panels = [_of_known(panel) for panel in panels]
     words = "; ".join(f"{panel.title}: {', '.join(_ranges(panel))}" for panel in panels)
     alt = f"Dots with intervals for {_count(len(drawn), 'model')}, {figure.subject}. {words}."
     labels = [f"{model.label}{_SIGN if model.lacks(figure.needed) else ''}" for model in drawn]
@@ -188,6 +240,12 @@ def _strips(figure: Strips, models: Sequence[Subject]) -> Chart | None:
     if figure.needed is None or not any(label.endswith(_SIGN) for label in labels):
         return chart
     return chart._replace(note=f"{_SIGN.strip()} {figure.needed.note}")
+
+
+def _of_known(panel: Panel) -> Panel:
+    """Return a panel without the last values if no model has them, such as those with adapters."""
+    n_known = max(number for row in panel.rows for number, metric in enumerate(row, start=1) if metric is not None)
+    return Panel(panel.title, panel.names[:n_known], [row[:n_known] for row in panel.rows])
 
 
 def _ranges(panel: Panel) -> Iterator[str]:
@@ -199,6 +257,8 @@ def _ranges(panel: Panel) -> Iterator[str]:
 
 
 def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
+    if figure.lines:
+        return _curves_of_each(figure, models)
     drawn, panels = _filled(figure.panels, models)
     lasting = [panel for panel in panels if any(sum(map(bool, row)) > 1 for row in panel.rows)]
     if not lasting:
@@ -225,6 +285,68 @@ def _curves(figure: Curves, models: Sequence[Subject]) -> Chart | None:
         x_title=figure.x_title,
         alt=f"Lines of {_count(len(drawn), 'model')}, {figure.subject}: {'; '.join(changes)}.",
     )
+
+
+def _curves_of_each(figure: Curves, models: Sequence[Subject]) -> Chart | None:
+    """Draw the lines of the first models, at the positions and for the values of which any of them has a value."""
+    titles = [*dict.fromkeys(title for panels in figure.lines.values() for title in panels)]
+    places = [shown.label for shown in next(iter(next(iter(figure.lines.values())).values()))]
+    values = [
+        {
+            (line, title): [_without_interval(model.metric(shown)) for shown in each]
+            for line, panels in figure.lines.items()
+            for title, each in panels.items()
+        }
+        for model in models
+    ]
+    # A single line compares nothing, and at a single position it is none.
+    drawn = [
+        (model.label, of_model)
+        for model, of_model in zip(models, values, strict=True)
+        if len({line for (line, _), row in of_model.items() if sum(map(bool, row)) > 1}) > 1
+    ][:_MOST_SIDE_BY_SIDE]
+    if not drawn:
+        return None
+    known = [(key, row) for _, of_model in drawn for key, row in of_model.items() if any(row)]
+    asked = [number for number in range(len(places)) if any(row[number] for _, row in known)]
+    lines = [line for line in figure.lines if any(key[0] == line for key, _ in known)]
+    nothing = [None] * len(places)
+    columns = [
+        (
+            label,
+            [
+                Panel(
+                    title,
+                    tuple(places[number] for number in asked),
+                    [[of_model.get((line, title), nothing)[number] for number in asked] for line in lines],
+                )
+                for title in titles
+                if any(key[1] == title for key, _ in known)
+            ],
+        )
+        for label, of_model in drawn
+    ]
+    words = [f"{label}: {', '.join(_last_range(panel, lines) for panel in panels)}" for label, panels in columns]
+    return curves_of_each(
+        columns,
+        lines,
+        x_title=figure.x_title,
+        alt=f"Lines of {_count(len(columns), 'model')}, {figure.subject}. {'; '.join(words)}.",
+    )
+
+
+def _last_range(panel: Panel, lines: Sequence[str]) -> str:
+    """Return in words between which lines the values at the last position lie."""
+    last = {line: _value(row[-1]) for line, row in zip(lines, panel.rows, strict=True) if row[-1] is not None}
+    if not last:
+        return f"{panel.title} has no value at {panel.names[-1]}"
+    low, high = min(last, key=last.__getitem__), max(last, key=last.__getitem__)
+    return f"{panel.title} at {panel.names[-1]} from {last[low]:.2f} ({low}) to {last[high]:.2f} ({high})"
+
+
+def _without_interval(metric: Metric | None) -> Metric | None:
+    # The intervals of several lines of one model would hide the lines.
+    return None if metric is None else replace(metric, interval=None, interval_reason="tables have it")
 
 
 def _lorenz(figure: Lorenz, models: Sequence[Subject]) -> Chart | None:

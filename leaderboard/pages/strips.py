@@ -35,6 +35,7 @@ _SHAPES = {
     "triangle-down": "▼",
     "triangle-right": "▶",
     "cross": "✚",
+    "triangle-left": "◀",
 }
 """Signs by which the heading of a panel names its shapes."""
 

@@ -71,6 +71,12 @@ class Model(Document):
         """The hash of the list of adapters that the model answered with, one per context; None if it used none."""
         return (self.identity or {}).get("adapters")
 
+    @property
+    def base_sha256(self) -> str:
+        """The identity of the same model without adapters for contexts; its own if it has none."""
+        parts: dict[str, strict_json.JsonValue] = {**(self.identity or {})}
+        return self.identity_sha256 if parts.pop("adapters", None) is None else strict_json.sha256(parts)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature(Document):

@@ -55,8 +55,8 @@ def test_each_part_takes_the_set_that_is_best_for_it() -> None:
     assert found["worst f1"] == pytest.approx(((0.1 + 0.1 + 0.6) / 3, (1.0 + 0.1 + 0.5) / 3))
     # The second set has a median in the third part, where it has no spread.
     assert found["median f1"] == pytest.approx(((0.2 + 0.5 + 0.9) / 3, (0.7 + 0.6) / 2))
-    assert found["best spread"] == pytest.approx(((0.3 + 0.1 + 0.9) / 3, (0.4 + 0.1 + 0.3) / 3))
-    assert found["worst spread"] == pytest.approx(((0.1 + 0.5 + 0.6) / 3, (1.0 + 0.6 + 0.5) / 3))
+    assert found["least spread"] == pytest.approx(((0.3 + 0.1 + 0.9) / 3, (0.4 + 0.1 + 0.3) / 3))
+    assert found["most spread"] == pytest.approx(((0.1 + 0.5 + 0.6) / 3, (1.0 + 0.6 + 0.5) / 3))
     deviations = [np.std(values, ddof=1) for values in ([0.1, 0.3, 0.2], [0.6, 0.5, 0.1], [0.9, 0.9, 0.6])]
     assert found["standard deviation over the sets"][0] == pytest.approx(np.mean(deviations))
 
@@ -68,9 +68,48 @@ def test_the_best_is_never_worse_than_the_median_nor_this_than_the_worst() -> No
     )
     found = means(table)
     for place, (name, ideal) in enumerate(IDEALS.items()):
-        distances = [abs((found[f"{word} {name}"][place] or 0.0) - ideal) for word in ("best", "median", "worst")]
+        words = ("least", "median", "most") if ideal == 0.0 else ("best", "median", "worst")
+        distances = [abs((found[f"{word} {name}"][place] or 0.0) - ideal) for word in words]
         assert distances == sorted(distances)
         assert all(row.means[name].n == 40 and row.means[name].interval for row in table.rows)
+
+
+FIVE = tuple(
+    {"f1": (of_first, of_second), "spread": (1 - of_first, of_second)}
+    for of_first, of_second in zip((0.5, 0.1, 0.9, 0.3, 0.7), (0.2, 0.6, 0.4, 1.0, 0.8), strict=True)
+)
+
+
+def test_five_sets_have_the_rows_of_the_paper() -> None:
+    """Best, median and worst F1, least and most spread, each chosen for each part by plain sorting."""
+    (table,) = tables(FIVE, ("a", "b"))
+    found = means(table)
+    assert found["mean of the sets"] == pytest.approx((0.55, 0.55))
+    for name, other, words in (
+        ("f1", "spread", ("best", "median", "worst")),
+        ("spread", "f1", ("most", "median", "least")),
+    ):
+        for word, rank in zip(words, (0, 2, 4), strict=True):
+            pairs = [
+                sorted(((one[name][part], one[other][part]) for one in FIVE), reverse=True)[rank] for part in range(2)
+            ]
+            expected = {name: np.mean([pair[0] for pair in pairs]), other: np.mean([pair[1] for pair in pairs])}
+            assert found[f"{word} {name}"] == pytest.approx((expected["f1"], expected["spread"])), word
+    assert found["best f1"] == pytest.approx((0.95, 0.55))  # 0.9 and 1.0, whose spreads are 0.1 and 1.0
+
+
+def test_the_number_of_sets_is_told_beside_that_of_the_indices() -> None:
+    (table,) = tables(THREE)
+    assert (table.n_defined, table.of_sets) == (3, "3 sets")  # This benchmark has no indices.
+    scored = {
+        Source("classification", context=Context(k, number)): ScoredResult(
+            of_suite(), {}, {}, {name: np.array(values) for name, values in one.items()}
+        )
+        for k in (2, 8)
+        for number, one in enumerate(THREE)
+    }
+    of_two, of_eight = set_tables(ModelResults("superni", "superni", "1.0.0", "release", "", scored), IDEALS)
+    assert (of_two.of_sets, of_eight.of_sets) == ("3 sets", "3 of 5 sets")
 
 
 def test_a_part_without_any_value_counts_nowhere() -> None:

@@ -15,8 +15,13 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
 from evaluators.backend import model_identity
 from evaluators.backend_options import BackendOptions
+from evaluators.benchmark import Context
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.run_options import RunOptions
+from leaderboard.benchmark_figures import Shown
+from leaderboard.pages.figures import subjects_of
+from leaderboard.ranking.boards import assemble
+from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.comparisons import rerun
 from leaderboard.verify.entries import Entry, Root, model_label
 from leaderboard.verify.keys import KeyBook
@@ -131,6 +136,22 @@ def test_another_list_than_the_identity_names_is_refused(root: Path, tmp_path: P
     del result["adapters"]
     path.write_text(json.dumps(result), encoding="utf-8")
     assert "adapters: are not those that the model's identity names" in reason(folder, root)
+
+
+@pytest.mark.slow
+def test_figures_show_adapters_as_a_way_to_change_their_model(root: Path) -> None:
+    found = load([Root(root / "runs", "local")], KeyBook(None, root / "datasets"), Memory(None))
+    (subject,) = subjects_of(tables_of(assemble(found.entries), "superni"))
+    for prompt, context in ((NO_EXAMPLES, Context(0, None)), (SOME_EXAMPLES, Context(8, 0))):
+        for model, with_adapters in (("tiny-llama", False), ("tiny-llama-LoRA", True)):
+            metrics = json.loads((run_of(root, prompt, model) / "result.json").read_text(encoding="utf-8"))["metrics"]
+            (stored,) = (one["value"] for one in metrics if one["name"] == "bias_score" and not one["group"])
+            shown = subject.metric(Shown("", "bias_score", contexts=(context,), with_adapters=with_adapters))
+            assert shown is not None
+            assert shown.value == pytest.approx(stored, abs=1e-12)
+    # A mean needs all of its results: only one set of eight was asked.
+    assert subject.metric(Shown("", "bias_score", contexts=(Context(8, 0), Context(8, 1)))) is None
+    assert subject._replace(adapted=None).metric(Shown("", "bias_score", with_adapters=True)) is None
 
 
 @pytest.mark.slow

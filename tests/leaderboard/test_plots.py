@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 
 from leaderboard.pages import drawing, plots
 from leaderboard.pages.bumps import Order, bump_chart
-from leaderboard.pages.curves import curves, named_rows
+from leaderboard.pages.curves import curves, curves_of_each, named_rows
 from leaderboard.pages.drawing import Panel
 from leaderboard.pages.grids import Cell, grid
 from leaderboard.pages.strips import strips
@@ -110,6 +110,18 @@ def a_bump_chart() -> drawing.Chart | None:
     return bump_chart(NAMES, orders, subject="")
 
 
+LINES = ("none", "BC", "BCL", "CC", "DC", "Gini", "LOOC", "LoRA")
+
+
+def some_curves_of_each() -> drawing.Chart:
+    places = ("0", "2", "4", "8", "16")
+    models = [
+        (name, [Panel(title, places, [values(5, f"{name}{line}", 0.01) for line in LINES]) for title in ("F1", "RSD")])
+        for name in NAMES[:3]
+    ]
+    return curves_of_each(models, LINES, x_title="Examples", alt="Curves.")
+
+
 def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
     points = [
         plots.ScatterPoint(name, a_metric(x), a_metric(y), name == "uniform")
@@ -132,6 +144,7 @@ def test_scatter_plots_say_in_words_which_models_are_at_the_ends() -> None:
         (some_strips, 50),
         (some_curves, 16),
         (some_lorenz_curves, 16),
+        (some_curves_of_each, 3),
         (a_bump_chart, 100),
     ],
 )

@@ -84,10 +84,11 @@ class Ruler:
 
 def check_context(
     plans: Sequence[Plan], backend: Backend, stores: AnswerStores, max_failure_rate: float, *, probe: bool = True
-) -> None:
-    """Check that requests fit the model's context, before anything is asked.
+) -> list[Plan]:
+    """Return the plans whose requests fit the model's context, before anything is asked.
 
-    If a few do not, or leave little room for an answer, a line on standard error says so.
+    A number of examples that does not fit is left out with all its sets if the same config is asked with another one.
+    A line on standard error says so, and also if a few requests do not fit or leave little room for an answer.
 
     Args:
         plans: All plans that the backend is to answer.
@@ -97,14 +98,15 @@ def check_context(
         probe: False if a remote backend must not be probed; only what is known without that is then checked.
 
     Raises:
-        ConfigError: more requests do not fit than may fail, or the backend cannot ask what a plan needs.
+        ConfigError: more requests of a config do not fit than may fail, or the backend cannot ask what a plan needs.
         RunError: the store of a run, or the cache, cannot be read.
     """
-    refusals = []
+    shorts: dict[int, Shortfall] = {}
+    too_long: dict[_Examples, int] = {}
     for plan in plans:
         plan.check(backend, probe=probe)
     if backend.context_tokens is None:
-        return
+        return list(plans)
     ruler = Ruler(backend, backend.context_tokens)
     for plan in plans:
         of_parts = []
@@ -114,12 +116,47 @@ def check_context(
             of_parts.append(shortfall(part.requests, ruler.for_part(part), wanted))
         short = Shortfall.joined(of_parts)
         if short.exceeds(max_failure_rate):
-            refusals.append(_refusal(plan, backend, ruler, short, max_failure_rate))
+            too_long[_examples_of(plan)] = max(short.longest, too_long.get(_examples_of(plan), 0))
+            shorts[id(plan)] = short
         elif short.n_requests or short.n_cut:
             print(_warning(plan, short, ruler.room), file=sys.stderr)
-    if refusals:
-        others = "" if len(refusals) == len(plans) else "; or name the other configs with --config"
+    fitting = [plan for plan in plans if _examples_of(plan) not in too_long]
+    asked = {(one.dataset, one.config) for one in map(_examples_of, fitting)}
+    refused = [
+        plan
+        for plan in plans
+        if id(plan) in shorts and (plan.prompt.n_examples is None or _examples_of(plan)[:2] not in asked)
+    ]
+    if refused:
+        refusals = [_refusal(plan, backend, ruler, shorts[id(plan)], max_failure_rate) for plan in refused]
+        others = "" if len(refused) == len(plans) else "; or name the other configs with --config"
         raise ConfigError(f"{'; '.join(refusals)}{others}; nothing was asked")
+    for one, longest in too_long.items():
+        print(
+            f"config '{one.config}' is not asked with {one.n_examples} examples "
+            f"({' '.join(filter(None, (one.protocol, one.rule)))}): they need up to {longest:,} tokens, and the "
+            f"model's context has {ruler.room:,}",
+            file=sys.stderr,
+        )
+    return fitting
+
+
+class _Examples(NamedTuple):
+    """The examples with which a config is asked, of whatever set."""
+
+    dataset: str
+    config: str
+    protocol: str
+    n_examples: int | None
+    rule: str | None
+
+
+def _examples_of(plan: Plan) -> _Examples:
+    manifest, prompt = plan.selection.manifest, plan.prompt
+    dataset = f"{manifest.name}@{manifest.version}"
+    return _Examples(
+        dataset, plan.selection.config, prompt.protocol or prompt.id, prompt.n_examples, prompt.example_rule
+    )
 
 
 def other_prompts(

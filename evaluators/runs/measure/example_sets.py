@@ -2,12 +2,12 @@
 
 A mean over sets hides how much depends on the choice of examples. Oracles show it: for each part they choose the best,
 median or worst set by one metric, and all metrics are averaged over the chosen sets (Reif & Schwartz 2024,
-arXiv:2405.02743, table 1).
+arXiv:2405.02743, tables 1 and 5 to 9).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +44,15 @@ class SetTable(NamedTuple):
 
     n_examples: int
     n_sets: int
+    n_defined: int
+    """Number of sets that the indices of the benchmark have; more than are compared if the model was asked with few."""
     n_parts: int
     rows: tuple[SetRow, ...]
+
+    @property
+    def of_sets(self) -> str:
+        """The number of sets in words, as in ``3 of 5 sets``."""
+        return f"{self.n_sets} sets" if self.n_sets == self.n_defined else f"{self.n_sets} of {self.n_defined} sets"
 
 
 def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetTable]:
@@ -55,11 +62,8 @@ def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetT
         of_model: The results of one model under one protocol.
         ideals: Ideal value of each metric to compare, by its name.
     """
-    sources: dict[int, list[Source]] = {}
-    for source in of_model.scored:
-        context = source.context
-        if context is not None and context.example_set is not None and context.rule is None:
-            sources.setdefault(context.n_examples, []).append(source)
+    sources = _by_number(of_model.scored)
+    defined = _by_number(dict.fromkeys(source for index in of_model.definitions for source in index.sources))
     tables = []
     for n_examples, of_number in sorted(sources.items()):
         results = [of_model.scored[source] for source in sorted(of_number, key=lambda scored: str(scored.context))]
@@ -69,8 +73,19 @@ def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetT
             continue
         values = {name: np.vstack([scored.by_part[name] for scored in results]) for name in ideals}
         n_parts = len(results[0].result.signature.parts)
-        tables.append(SetTable(n_examples, len(results), n_parts, tuple(_rows(values, ideals))))
+        n_defined = max(len(defined.get(n_examples, [])), len(results))
+        tables.append(SetTable(n_examples, len(results), n_defined, n_parts, tuple(_rows(values, ideals))))
     return tables
+
+
+def _by_number(sources: Iterable[Source]) -> dict[int, list[Source]]:
+    """Return the sources with a set of examples that no rule chooses, by the number of examples."""
+    by_number: dict[int, list[Source]] = {}
+    for source in sources:
+        context = source.context
+        if context is not None and context.example_set is not None and context.rule is None:
+            by_number.setdefault(context.n_examples, []).append(source)
+    return by_number
 
 
 def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list[SetRow]:
@@ -92,7 +107,8 @@ def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list
         # Stable, so that the first of several equal sets is taken.
         order = np.argsort(np.where(np.isnan(distances), np.inf, distances), axis=0, kind="stable")
         n_known = (~np.isnan(distances)).sum(axis=0)
-        for word, ranks in (("best", 0 * n_known), ("median", (n_known - 1) // 2), ("worst", n_known - 1)):
+        first, last = ("least", "most") if ideal == 0.0 else ("best", "worst")
+        for word, ranks in ((first, 0 * n_known), ("median", (n_known - 1) // 2), (last, n_known - 1)):
             chosen = np.take_along_axis(order, np.maximum(ranks, 0)[None], axis=0)[0]
             rows.append(SetRow(f"{word} {name}", _under(values, chosen, n_known > 0)))
     return rows

@@ -157,7 +157,7 @@ def left_out_words(reasons: Mapping[str, str]) -> str:
     configs: dict[str, list[str]] = {}
     for config, reason in reasons.items():
         configs.setdefault(reason, []).append(config)
-    return "; ".join(f"{listed(alike, most=_MOST_NAMED)} {reason}" for reason, alike in configs.items())
+    return "; ".join(f"{listed(alike, most=_MOST_NAMED)} ({reason})" for reason, alike in configs.items())
 
 
 def with_examples(selection: Selection, task: Task, prompt: Prompt) -> tuple[Selection, Mapping[str, str]]:

@@ -281,12 +281,12 @@ def why_no_examples(pool: Sequence[LabelItem]) -> str | None:
     """
     labels = {label for item in pool for label in item.labels}
     if len(labels) != _N_LABELS:
-        return f"has {len(labels)} labels"
+        return f"{len(labels)} labels"
     n_rarer = len(pool) - len(_with_more_frequent_label(pool))
     if n_rarer < N_BALANCED - min(N_FREQUENT):
-        return f"has {n_rarer} items with the rarer label to show"
+        return f"{n_rarer} items with the rarer label to show"
     if len(pool) - n_rarer < max(N_FREQUENT):
-        return f"has {len(pool) - n_rarer} items with the more frequent label to show"
+        return f"{len(pool) - n_rarer} items with the more frequent label to show"
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from evaluators.benchmark import Benchmark, Context, Gate, IndexDefinition, Part
 from evaluators.calibrator import Calibration, calibrations
 from evaluators.tasks.labels.label_baselines import BASELINES, baseline_with_prior
@@ -44,7 +46,6 @@ def _index(
     n_sets: int = N_SETS,
 ) -> IndexDefinition:
     """Return the mean of a metric over sets of examples, of which a chosen number may have the more frequent label."""
-    sets: tuple[int | None, ...] = tuple(range(n_sets)) if n_examples else (None,)
     shown = f"after {n_examples} examples, mean of {n_sets} sets" if n_examples else "without examples"
     rule = None if n_frequent is None else rule_of(n_frequent)
     if n_frequent is not None:
@@ -57,10 +58,10 @@ def _index(
             Part(
                 metric,
                 _TASK,
-                f"Set {number}" if n_examples else "No examples",
-                context=Context(n_examples, number, rule),
+                "No examples" if context.example_set is None else f"Set {context.example_set}",
+                context=context,
             )
-            for number in sets
+            for context in contexts_of(n_examples, rule, n_sets)
         ),
         description=f"{description} {shown}.",
         ideal=ideal,
@@ -68,6 +69,11 @@ def _index(
         paired=True,
         own_items=rule is not None,
     )
+
+
+def contexts_of(n_examples: int, rule: str | None = None, n_sets: int = N_SETS) -> Iterator[Context]:
+    """Yield the sets of a number of examples; without examples there is one context."""
+    yield from (Context(n_examples, number, rule) for number in (range(n_sets) if n_examples else (None,)))
 
 
 def sets_suffix(n_sets: int) -> str:
