@@ -4,7 +4,8 @@
 *pages* makes the site; *formats* exports results for others, and *publish* publishes them on the Hugging Face Hub.
 *benchmark_pages* (``benchmarks/``) and *result_format* (``formats/``) are the interfaces of their plug-ins,
 *benchmark_figures* the figures that the former can describe,
-*label_figures* those that benchmarks of labels share, and *findings* the sentences that they can compute.
+*label_figures* and *label_counts* the figures and counts that benchmarks of labels share, and *findings* the sentences
+that they can compute.
 *model_facts* reads ``models/``, a file for each model, and *reported_tables* reads ``reported/``, a file for each table
 quoted from a paper, both through *toml_documents*.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError
@@ -21,6 +22,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_figures import Figure
 from leaderboard.findings import FindingOf
 from leaderboard.verify.entries import Entry
+from schemas.documents.dataset import Manifest
 from schemas.documents.item_shape import item_shapes
 from schemas.documents.result import Metric
 
@@ -168,6 +170,17 @@ class Example(NamedTuple):
     """Sentence that says what is measured with it."""
 
 
+class CountTable(NamedTuple):
+    """A table of counts on the page of a dataset."""
+
+    name: str
+    """Suffix of its files."""
+    caption: str
+    columns: tuple[str, ...]
+    """Headings; the first column names the rows, and the others count."""
+    rows: tuple[tuple[str | int, ...], ...]
+
+
 class Headline(NamedTuple):
     """A measure that the front page shows of every model, and that findings and summaries speak about."""
 
@@ -233,6 +246,9 @@ class BenchmarkPages:
     """Indices that the table of indices shows next to the one that ranks, in this order; all if empty."""
     figures: tuple[Figure, ...] = ()
     """What the benchmark's paper draws, below its first table."""
+    count_tables: Callable[[Path, Manifest], tuple[CountTable, ...]] | None = None
+    """Function of a dataset's folder and manifest that counts what it holds, for the page of the dataset; None for no
+    such tables."""
     baseline_note: str | None = None
     """Sentences below each table with baselines that say how to compare a score with theirs; None for no note."""
     papers: tuple[Paper, ...] = ()

@@ -14,6 +14,7 @@ from evaluators.tasks.labels.superni_benchmark import calibrated_at, contexts_of
 from leaderboard.benchmark_figures import Curves, Shown, Strips
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models
+from leaderboard.label_counts import label_counts
 from leaderboard.label_figures import class_figures
 from leaderboard.model_facts import display_name
 
@@ -281,6 +282,7 @@ PAGES = BenchmarkPages(
         _BY_KIND_OF_LABELS,
         _BY_SHARE,
     ),
+    count_tables=label_counts,
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. Even guessing has a perfect RSD and BiasScore of 0, so "
         "these say nothing without the macro-F1 beside them. With few items chance alone keeps BiasScore and the "

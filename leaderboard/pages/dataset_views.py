@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from markupsafe import Markup
 from biasboard.ground import strict_json
 from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import visible
+from leaderboard.benchmark_pages import CountTable, load_pages
 from leaderboard.pages.addresses import dataset_page
 from leaderboard.pages.exports import Fields, Files, T, Table
 from leaderboard.pages.tables import Section
@@ -114,6 +115,8 @@ class DatasetView:
     """Answer keys that the board keeps of it."""
     sections: tuple[Section, ...]
     """Tables with results on it."""
+    count_tables: tuple[CountTable, ...] = ()
+    """What its benchmark counts in it; empty if it is not on this machine."""
 
     @property
     def page(self) -> str:
@@ -171,9 +174,17 @@ class DatasetView:
         return self._table("keys", _KEYS, self.keys)
 
     @property
+    def counts(self) -> tuple[tuple[CountTable, Table], ...]:
+        """What is counted in the dataset, each with its table for download."""
+        return tuple(
+            (counted, self._table(counted.name, _fields_of(counted), counted.rows)) for counted in self.count_tables
+        )
+
+    @property
     def tables(self) -> list[Table]:
         """The tables that the page offers for download."""
-        return [one for one in (self.splits, self.sources, self.rules, self.answer_keys) if one.lines]
+        own = (self.splits, self.sources, self.rules, self.answer_keys)
+        return [one for one in (*own, *(table for _, table in self.counts)) if one.lines]
 
     def _table(self, what: str, fields: Fields[T], rows: Iterable[T]) -> Table:
         stem = PurePosixPath(self.page).stem
@@ -274,9 +285,22 @@ def make_datasets(
                     key for key in keys if (key.signature.dataset, key.signature.dataset_version) == (name, version)
                 ),
                 sections=tuple(own),
+                count_tables=() if local is None else _counted(local),
             )
         )
     return tuple(views)
+
+
+def _counted(dataset: BuiltDataset) -> tuple[CountTable, ...]:
+    count = load_pages(dataset.manifest.benchmark).count_tables
+    return () if count is None or dataset.folder is None else count(dataset.folder, dataset.manifest)
+
+
+def _fields_of(counted: CountTable) -> Fields[tuple[str | int, ...]]:
+    def reader(number: int) -> Callable[[tuple[str | int, ...]], str | int]:
+        return lambda row: row[number]
+
+    return {heading.lower(): (int if number else str, reader(number)) for number, heading in enumerate(counted.columns)}
 
 
 def _named(section: Section) -> tuple[str, str]:
