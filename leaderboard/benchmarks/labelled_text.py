@@ -32,6 +32,8 @@ PAGES = replace(
     is_of_own_data=True,
     config_names={"texts": ""},
     findings=(),
+    # A single task has nothing to count.
+    count_tables=None,
     summarised=("macro_f1", "accuracy", "gini", "smallest_class_accuracy"),
     papers=(*image_labels.PAGES.papers, *_PAGES.papers),
 )

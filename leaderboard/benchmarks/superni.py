@@ -115,7 +115,7 @@ _BY_CORRECTION = Curves(
     f"trained on 16 items of each task change ({_ADAPTED}), for the first models of the table. Macro-F1: higher is "
     f"better. Squared RSD and BiasScore: 0 is even. {_MEANS}; their intervals are in the files of the table.",
     subject="uncorrected and after each correction",
-    x_title="Solved examples in the prompt",
+    x_title="Solved examples",
     panels=_UNCORRECTED,
     lines={
         "none": _UNCORRECTED,
@@ -139,7 +139,7 @@ _BY_KIND_OF_LABELS = Curves(
     caption="All tasks, and those whose labels only name places, such as A, B and C, so that no label has a meaning to "
     f"prefer, for the first models of the table. {_MEANS}, without intervals.",
     subject="all tasks and those with equivalent labels",
-    x_title="Solved examples in the prompt",
+    x_title="Solved examples",
     panels=_UNCORRECTED,
     lines={
         "all": _UNCORRECTED,

@@ -203,7 +203,7 @@ def _panel(
             "data": {"values": names},
             "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 6, "fontSize": FONT_SIZE - 1},
             "encoding": {
-                "x": {"value": {"expr": "width"}},
+                "x": {"value": width},
                 "y": {"field": "y", "type": "quantitative", "scale": y["scale"]},
                 "text": {"field": "text"},
                 "color": colour,

@@ -87,19 +87,23 @@ class Subject(NamedTuple):
     def _mean(self, shown: Shown) -> Metric | None:
         """Return the mean over results in several contexts, on the items of the first result; None if any lacks it."""
         items = self.entries[0].result.signature.items_sha256
-        asked = [entry for entry in self.entries if entry.result.signature.items_sha256 == items]
-        metrics = [
-            metric
-            for context in shown.contexts
-            for entry in asked
-            if Source(entry.result.signature.task, context=context).fits(entry.result.signature)
-            and (metric := entry.metric(shown.metric, shown.group)) is not None
-            and metric.value is not None
-        ]
-        if len(metrics) != len(shown.contexts):
+        metrics = []
+        for context in shown.contexts:
+            # A result stands in the table of its prompt and behind an index.
+            of_context = (
+                metric
+                for entry in self.entries
+                if entry.result.signature.items_sha256 == items
+                and Source(entry.result.signature.task, context=context).fits(entry.result.signature)
+                and (metric := entry.metric(shown.metric, shown.group)) is not None
+                and metric.version == self.versions.get(shown.metric, metric.version)
+            )
+            metrics.append(next(of_context, None))
+        values = [metric.value for metric in metrics if metric is not None and metric.value is not None]
+        if metrics[0] is None or len(values) < len(metrics):
             return None
-        value = fmean(metric.value or 0.0 for metric in metrics)
-        return replace(metrics[0], value=value, interval=None, interval_reason="it is a mean over several results")
+        reason = "it is a mean over several results"
+        return replace(metrics[0], value=fmean(values), interval=None, interval_reason=reason)
 
 
 def figures_of(board: Board) -> dict[Scope, tuple[Picture, ...]]:

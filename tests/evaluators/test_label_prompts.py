@@ -222,7 +222,7 @@ def test_prompts_are_told_apart_and_a_set_is_part_of_the_pool() -> None:
     )
     assert prompts[0].id == "release-4096b-k0-v1"
     contexts = {(prompt.n_examples, prompt.example_set) for prompt in prompts}
-    assert contexts == {(0, None), *((k, s) for k in (2, 4, 8, 16) for s in range(3))}
+    assert contexts == {(0, None), (8, 3), (8, 4), *((k, s) for k in (2, 4, 8, 16) for s in range(3))}
 
 
 def shown_texts(plan: Plan) -> list[str]:

@@ -149,7 +149,9 @@ def test_figures_show_adapters_as_a_way_to_change_their_model(root: Path) -> Non
             shown = subject.metric(Shown("", "bias_score", contexts=(context,), with_adapters=with_adapters))
             assert shown is not None
             assert shown.value == pytest.approx(stored, abs=1e-12)
-    # A mean needs all of its results: only one set of eight was asked.
+    # A result that stands in two tables counts once, and a mean needs all of its results: one set of eight was asked.
+    twice = subject._replace(entries=(*subject.entries, *subject.entries))
+    assert twice.metric(Shown("", "bias_score", contexts=(Context(8, 0),))) is not None
     assert subject.metric(Shown("", "bias_score", contexts=(Context(8, 0), Context(8, 1)))) is None
     assert subject._replace(adapted=None).metric(Shown("", "bias_score", with_adapters=True)) is None
 
