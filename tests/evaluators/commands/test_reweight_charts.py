@@ -37,8 +37,8 @@ def test_a_fit_draws_classes_and_lorenz_curves(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_comparison_draws_its_methods(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="the extra site is not installed")
-    path = write_csv(tmp_path / "shares.csv", made(80))
-    told = said("compare", path, "--plots", tmp_path / "plots")
+    path, other = (write_csv(tmp_path / f"{seed}.csv", made(80, seed=seed)) for seed in (0, 1))
+    told = said("compare", path, "--test", other, "--plots", tmp_path / "plots")
     assert f"chart {tmp_path / 'plots' / 'trade.svg'}" in told.splitlines()
     shown = {*texts(tmp_path / "plots" / "trade.svg")}
     assert {"uncorrected", "divided by the mean", "divided by the prior", "default", "balanced", "paper"} <= shown

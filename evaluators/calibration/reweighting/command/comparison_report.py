@@ -99,9 +99,11 @@ def _leads(targets: IntArray, predicted: Mapping[str, IntArray], n_classes: int)
 def print_compared(report: ComparedMethods) -> None:
     """Print a row for each method, and which simple ones are ahead of a preset."""
     table = Table(title=Text(visible(f"{report.source}: {report.judged}")), title_justify="left")
-    table.add_column("method")
-    for name in _COLUMNS:
-        table.add_column(TITLES[name], justify="right")
+    # The longest words of the first two columns stay whole on a terminal of 80 columns.
+    longest = len(UNCORRECTED)
+    table.add_column("method", min_width=longest)
+    for place, name in enumerate(_COLUMNS):
+        table.add_column(TITLES[name], justify="right", min_width=longest if place == 0 else None)
     for method in report.methods:
         # A correction that changed nothing is not shown as if it had worked.
         cells = [shown(getattr(method, name)) for name in _COLUMNS]
