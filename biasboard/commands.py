@@ -17,6 +17,9 @@ app = command_group(
             "biasboard.scoring:score_command",
             "Score a model on every benchmark with the prompts that fit it, and compare it with the board.",
         ),
+        "reproduce": LazyCommand(
+            "biasboard.reproducing:reproduce", "Give the numbers of a paper again, and compare them."
+        ),
         "card": LEADERBOARD["card"],
         "publish": LazyCommand(
             "biasboard.publishing:publish", "Publish a dataset, or the results of runs, on the Hugging Face Hub."

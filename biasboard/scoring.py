@@ -198,7 +198,7 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions) -> Sco
     planned = plan_all(folders, choice, backend)
     for line in planned.notes:
         note(line)
-    finished = tuple(_ask_all(planned.plans, choice, backend))
+    finished = tuple(ask_all(planned.plans, choice.out, backend))
     report = _report(choice, backend, finished)
     return Score(report=replace(report, notes=(*report.notes, *planned.notes)), runs=finished)
 
@@ -398,8 +398,14 @@ def _selection(
     return select(folder, manifest, config, splits=splits, limit=limit, support=support, without=without)
 
 
-def _ask_all(plans: Sequence[Plan], choice: ScoreChoice, backend: Backend) -> Iterator[Finished]:
-    """Ask what no earlier run has asked, with one bar for all runs, and yield each run when it is finished."""
+def ask_all(plans: Sequence[Plan], out: Path, backend: Backend) -> Iterator[Finished]:
+    """Ask what no earlier run has asked, with one bar for all runs, and yield each run when it is finished.
+
+    Args:
+        plans: What is asked.
+        out: Folder of all runs.
+        backend: The model.
+    """
     # Imported here, because planning needs none of it.
     from evaluators.runs.ask.context_limit import check_context
     from evaluators.runs.ask.pipeline import run
@@ -409,12 +415,12 @@ def _ask_all(plans: Sequence[Plan], choice: ScoreChoice, backend: Backend) -> It
     except MissingExtraError as error:
         note(str(error))
         scorers = ()
-    stores = AnswerStores(root=choice.out, cache=None)
+    stores = AnswerStores(root=out, cache=None)
     plans = check_context(plans, backend, stores, MAX_FAILURE_RATE)
     with progress(f"asking {backend.model.id}", sum(plan.selection.n_items for plan in plans)) as advance:
         for plan in plans:
             options = RunOptions(
-                root=choice.out,
+                root=out,
                 command=run_command(plan.signature, backend, limit=plan.selection.limit),
                 scorers=scorers,
                 keep_scores=True,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import listed
@@ -253,6 +253,8 @@ class BenchmarkPages:
     """Sentences below each table with baselines that say how to compare a score with theirs; None for no note."""
     papers: tuple[Paper, ...] = ()
     """Papers to cite with the benchmark's numbers."""
+    recounts: Mapping[str, Callable[[Sequence[float]], SupportsFloat]] = field(default_factory=dict)
+    """Functions that compute again what its papers print beside lists of numbers, by a name of their own."""
 
     @property
     def heading(self) -> str:

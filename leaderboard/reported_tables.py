@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from biasboard.ground.errors import DataError
@@ -16,16 +17,21 @@ def reported_tables(benchmark: str) -> tuple[ReportedTable, ...]:
     Raises:
         DataError: a file is invalid, or names a benchmark that does not exist.
     """
-    return tuple(table for table in _tables() if table.benchmark == benchmark)
+    return tuple(table for table in _tables().values() if table.benchmark == benchmark)
+
+
+def table_of_file(name: str) -> ReportedTable | None:
+    """Return the published table in the file of a name, without ending; None if there is no such file."""
+    return _tables().get(name)
 
 
 @cache
-def _tables() -> tuple[ReportedTable, ...]:
+def _tables() -> Mapping[str, ReportedTable]:
     names = sorted(known.name for known in benchmarks())
-    tables = []
+    tables: dict[str, ReportedTable] = {}
     for path, table in read_documents("reported", ReportedTable):
         if table.benchmark not in names:
             have = ", ".join(names)
             raise DataError(f"{path}: benchmark: '{table.benchmark}' does not exist; have: {have}")
-        tables.append(table)
-    return tuple(tables)
+        tables[path.stem] = table
+    return tables

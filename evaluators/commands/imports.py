@@ -87,14 +87,14 @@ def import_command(
     for flag, value in (("tokenizer", choice.tokenizer), ("normalisation", choice.normalisation)):
         if value is not None:
             raise ConfigError(f"--{flag}: published texts have no use for it; leave it out")
-    return _document(_import_published(source, choice))
+    return _document(import_published(source, choice))
 
 
 def _document(runs: Sequence[Finished]) -> FinishedRuns:
     return runs_document((finished.folder, finished.result) for finished in runs)
 
 
-def _import_published(source: str, choice: ImportChoice) -> list[Finished]:
+def import_published(source: str, choice: ImportChoice) -> list[Finished]:
     """Import published answers."""
     importer = _importer(source)
     folder = dataset_at(choice.dataset or Path("out/datasets") / importer.dataset)

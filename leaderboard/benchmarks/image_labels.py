@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.statistics import class_accuracies
 from evaluators.tasks.labels.metric_variants import METHODS, metric_headings
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 from leaderboard.label_figures import class_figures
@@ -59,6 +60,12 @@ PAGES = BenchmarkPages(
         "Baselines answer by a fixed rule and are never ranked. Even guessing has a squared Gini index near 0, so that "
         "it says nothing without the macro-F1 beside it."
     ),
+    recounts={
+        "mean": class_accuracies.mean_accuracy,
+        "dominance": class_accuracies.top_class_dominance,
+        "cobias": class_accuracies.cobias,
+        "gini": class_accuracies.gini_index,
+    },
     papers=(
         Paper(
             key="lin2026discovering",

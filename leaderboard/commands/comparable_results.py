@@ -108,6 +108,27 @@ def load_comparable(roots: Sequence[Root], keys: KeyBook, memory: Memory, is_own
         return Comparable(assemble(with_baselines([*own, *compared], memory)), own)
 
 
+def paper_board(roots: Sequence[Root], keys: KeyBook, memory: Memory, benchmarks: Sequence[str]) -> Board:
+    """Verify the results of some benchmarks and rank them; those that are left out are named.
+
+    Args:
+        roots: Folders of results.
+        keys: The answer keys of the datasets.
+        memory: Memory of the results that this machine has verified before.
+        benchmarks: Names of the benchmarks.
+    """
+    with steps("comparing with the board") as step:
+        found = load(
+            roots,
+            keys,
+            memory,
+            progress=lambda n_done, n: step("recomputing results, each once on this machine", n_done, n),
+        )
+        for result in found.left_out:
+            note(printable(f"left out: {result.reason}", most=2_000))
+        return assemble([entry for entry in found.entries if entry.result.signature.benchmark in benchmarks])
+
+
 def _dataset(entry: Entry) -> str:
     """Return the folder of a dataset, as ``gifi@2.0.0``."""
     return f"{entry.result.signature.dataset}@{entry.result.signature.dataset_version}"

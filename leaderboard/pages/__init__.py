@@ -20,6 +20,7 @@
 * Page of a result: *model_views*, with *summaries* (how far it can be trusted, and which groups differ), *answers*
   (examples) and *class_tables* (classes before and after corrections). All baselines share one: *useless_predictors*.
 * List of the models: *model_list*, whose facts come from ``leaderboard/models``, with *size_charts*.
+* Page of a paper: *papers* (its findings, tables and figures beside ours).
 * Page of a dataset: *dataset_views*.
 * Pages of a suite: *suites*, *part_values* (measured), *part_files* (loaded when a part is chosen).
 * Pages that compute in the browser: *compare* (models in pairs), *explorer* (all items and answers);

@@ -32,6 +32,7 @@ from leaderboard.pages.marker_blocks import make_blocks
 from leaderboard.pages.model_list import listed_models, models_table, size_text
 from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.news import MOST_SHOWN, News, by_benchmark, feed, make_news, news_table
+from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
 from leaderboard.pages.pictures import Picture
 from leaderboard.pages.portraits import facts_sentence, portraits
 from leaderboard.pages.set_aside import ApartGroup, make_apart
@@ -83,6 +84,8 @@ class View(NamedTuple):
     """Figures of all models that were asked alike."""
     by_size: tuple[Picture, ...] = ()
     """Figures of values over the sizes of models."""
+    papers: tuple[PaperView, ...] = ()
+    """Papers and how far they are reproduced."""
 
     @property
     def lately(self) -> tuple[News, ...]:
@@ -127,6 +130,7 @@ def make_view(
     indices = index_views(board)
     news = () if register is None else make_news(register, board, models, left_out)
     badges = make_badges(sections, indices)
+    figures = figures_of(board)
     return View(
         board=board,
         sections=sections,
@@ -140,8 +144,9 @@ def make_view(
         datasets=make_datasets(sections, built, keys),
         apart=make_apart(board, models),
         suites=make_suites(sections, models, built, report),
-        figures=figures_of(board),
+        figures=figures,
         by_size=size_pictures(board),
+        papers=paper_views(board, indices, figures),
     )
 
 
@@ -223,6 +228,7 @@ def templates() -> jinja2.Environment:
         "whisker": markup.whisker,
     }
     environment.globals["facts_of"] = facts_of
+    environment.globals["status_class"] = STATUS_CLASSES.__getitem__
     environment.globals["reported_tables"] = reported_tables
     environment.globals["suite_page"] = suite_page
     environment.globals["dataset_page"] = dataset_page
@@ -330,6 +336,9 @@ def _write_lists(write: Callable[..., None], view: View) -> None:
         lines=table_files.data_table(view.sections, view.manifests).lines,
         files=_files("data"),
     )
+    write("papers/index.html", "papers.md.j2", papers=view.papers)
+    for paper in view.papers:
+        write(paper.page, "paper.md.j2", view=paper, compared=paper.compared, assumptions=assumptions())
     write("answers.html", "answers.md.j2")
     write("compare.html", "compare.md.j2")
     if view.suites.views:

@@ -9,5 +9,7 @@ which *revisions* lets one row of each model count.
 *profiles* chooses the table that a benchmark shows first, and the values of its headline measures; *verdicts* says in
 which of these each pair of models differs, and *placings* what a benchmark says of one model.
 
+*reproduced* compares what papers printed with the results.
+
 *score_ranks* ranks models by anybody's scores in the same way, which *scores* reads from a table.
 """

@@ -30,6 +30,7 @@ from schemas.documents.model_facts import ModelFacts
 from schemas.documents.model_summary import ModelSummary
 from schemas.documents.record import Record
 from schemas.documents.reported_table import ReportedTable
+from schemas.documents.reproduction import Reproduction
 from schemas.documents.result import Result
 from schemas.documents.reweighting import Reweighting
 from schemas.documents.run_files import ClusterSums, Corrections, TextScore
@@ -54,6 +55,7 @@ _FILES: Mapping[type[Document], str] = {
     Reweighting: "reweighting",
     ModelFacts: "model_facts",
     ReportedTable: "reported_table",
+    Reproduction: "reproduction",
     ModelSummary: "model_summary",
 }
 _EXTENDED = (Manifest, Result, AnswerKey, Register)

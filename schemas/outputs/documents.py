@@ -141,6 +141,68 @@ class RunEstimates(Document):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PaperFinding(Document):
+    """A finding of a paper, and whether it is seen in results here."""
+
+    text: Text
+    outcome: Text
+    published: Text | None
+    """In which models whose answers were published; None if there are none."""
+    asked: Text | None
+    """In which models that were asked here; None if there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperTable(Document):
+    """A table or figure of a paper."""
+
+    number: Text
+    status: Text
+    models: tuple[ModelId, ...]
+    """Models with a value here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperRunSize(Document):
+    """What a run of a paper asks of each model."""
+
+    name: Name
+    dataset: Name
+    is_built: bool
+    n_requests: Count | None
+    n_prompt_tokens: Count | None
+    n_completion_tokens: Count | None
+    reason: Text | None
+    """Why the numbers are unknown; None if they are known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperModelCost(Document):
+    """What all runs of a paper take of one model, by assumptions."""
+
+    label: Text
+    model: ModelId | None
+    is_remote: bool
+    """True if it answers only at an endpoint, whose prices decide."""
+    parameters: Count | None
+    n_gpus: Count | None
+    gpu_hours: Annotated[float, Ge(0)] | None
+    usd: Annotated[float, Ge(0)] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperReport(Document):
+    """How far a paper is reproduced, or what that would take."""
+
+    paper: Name
+    findings: tuple[PaperFinding, ...]
+    """Empty in a dry run, like the tables."""
+    tables: tuple[PaperTable, ...]
+    runs: tuple[PaperRunSize, ...]
+    models: tuple[PaperModelCost, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexValue(Document):
     """The value of an index or of one of its parts."""
 
@@ -666,6 +728,7 @@ OUTPUTS: tuple[type[Document], ...] = (
     Validation,
     FinishedRuns,
     RunEstimates,
+    PaperReport,
     Indices,
     Checks,
     StoredAnswers,

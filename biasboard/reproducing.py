@@ -1,0 +1,406 @@
+"""``biasboard reproduce PAPER``: the stages that give a paper's numbers again, and how far they are given.
+
+Stages are build, import, run and compare. Each does what is still to be done, so that the same command continues.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from biasboard.building import builder_application
+from biasboard.ground.command_line import ANSWERS_KEPT, call, one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.memory import machine_memory
+from biasboard.ground.options import option, with_options
+from biasboard.ground.progress import note, working
+from biasboard.scoring import ask_all
+from builders.description import DATASETS_FOLDER
+from evaluators.backend import ChoiceRequest, Request, open_backend
+from evaluators.backend_options import MODEL_PANEL, BackendOptions
+from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select, shape_listed
+from evaluators.task import task_for
+from leaderboard.ranking.reproduced import ReproducedPaper, costs_of, reproduced
+from leaderboard.reproductions import reproductions
+from leaderboard.verify.board_files import keys_folder, results_folder
+from schemas.documents.reproduction import PaperRun, Reproduction
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
+from schemas.outputs.documents import (
+    PaperFinding,
+    PaperModelCost,
+    PaperReport,
+    PaperRunSize,
+    PaperTable,
+    PrintedLines,
+)
+from schemas.printed import with_format
+
+_BYTES_PER_TOKEN = 4
+"""Bytes of English text that a token of a large vocabulary stands for."""
+_FILES = "Files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReproduceChoice:
+    """What is reproduced, and where files lie."""
+
+    models: str | None = option(
+        "Models to ask, separated by commas: Hub ids or folders, or names at an endpoint. None are asked by default.",
+        panel=MODEL_PANEL,
+    )
+    backend: str | None = option(
+        "Backend that calls them; by default openai with --base-url, and transformers without.", panel=MODEL_PANEL
+    )
+    runs: str | None = option("Runs of the paper to build and ask, separated by commas; by default all.")
+    inputs: tuple[str, ...] = option(
+        "DATASET=PATH: the file or folder that a dataset is built from. Repeatable.",
+        flag="--input",
+        panel=_FILES,
+        default=(),
+    )
+    answers: Path | None = option("Folder of the answers that the authors published, which are imported.", panel=_FILES)
+    gpu_hour: float = option("Price of an hour of one GPU, in US dollars.", default=GPU_HOUR_USD, min=0)
+    out: Path = option("Folder of all runs.", panel=_FILES, default=Path("out/runs"))
+    datasets: Path = option(
+        "Folder of built datasets; missing ones are built there.", panel=_FILES, default=DATASETS_FOLDER
+    )
+
+
+class Size(NamedTuple):
+    """What a run asks of each model; None for what is unknown."""
+
+    run: PaperRun
+    is_built: bool
+    n_requests: int | None
+    n_prompt_tokens: int | None
+    n_completion_tokens: int | None
+
+    @property
+    def reason(self) -> str | None:
+        """Why nothing is known; None if it is."""
+        return self.run.uncounted if self.n_requests is None else None
+
+
+@one_line_errors(ANSWERS_KEPT)
+@with_format(PaperReport, PrintedLines)
+@with_options
+def reproduce(
+    choice: ReproduceChoice,
+    options: BackendOptions,
+    paper: Annotated[str | None, typer.Argument(help="Name of the paper; without it, all are listed.")] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Build, then print what the paper's own models take in requests, tokens, hours and price."
+        ),
+    ] = False,
+) -> PaperReport | None:
+    """Give the numbers of a paper again, and compare them.
+
+    Datasets are built, published answers imported, models asked, and all results, the accepted ones too, compared with
+    what the paper printed. Without --models none is asked. The board shows the comparison under Papers.
+    """
+    if paper is None:
+        _list()
+        return None
+    found = _paper(paper)
+    runs = _chosen_runs(found, choice)
+    with redirect_stdout(sys.stderr):
+        folders = _built(runs, choice)
+        sizes = [_sized(run, folders.get(run.dataset)) for run in runs if run.answers is None]
+    print(f"{found.title}\n")
+    print("\n".join(_size_lines(sizes, choice)))
+    costs = _costs(found, sizes, choice.gpu_hour)
+    if dry_run:
+        print("\n".join(["", *_cost_lines(costs, choice.gpu_hour), "", "nothing was asked"]))
+        return _report(paper, sizes, costs, None)
+    with redirect_stdout(sys.stderr):
+        _import(found, runs, folders, choice)
+        for model in _models(choice):
+            _ask(model, runs, folders, choice, options)
+        compared = _compare(paper, found, choice)
+    print("\n".join(["", *_compared_lines(compared)]))
+    return _report(paper, sizes, costs, compared)
+
+
+def _list() -> None:
+    for name, paper in reproductions().items():
+        print(f"{name}: {paper.title}; {len(paper.parts)} tables and figures, {len(paper.runs)} runs")
+    print("next: biasboard reproduce NAME --dry-run")
+
+
+def _paper(name: str) -> Reproduction:
+    if name not in reproductions():
+        raise ConfigError(f"{name}: no such paper; have: {', '.join(reproductions())}")
+    return reproductions()[name]
+
+
+def _chosen_runs(paper: Reproduction, choice: ReproduceChoice) -> list[PaperRun]:
+    by_name = {run.name: run for run in paper.runs}
+    wanted = list(by_name) if choice.runs is None else [name.strip() for name in choice.runs.split(",")]
+    for name in wanted:
+        if name not in by_name:
+            raise ConfigError(f"--runs {name}: no such run; have: {', '.join(by_name) or 'none'}")
+    return [by_name[name] for name in dict.fromkeys(wanted)]
+
+
+def _models(choice: ReproduceChoice) -> list[str]:
+    return [] if choice.models is None else [name.strip() for name in choice.models.split(",") if name.strip()]
+
+
+def _built(runs: Sequence[PaperRun], choice: ReproduceChoice) -> dict[str, Path]:
+    """Return the folder of each dataset that is there, after building those whose input is known."""
+    inputs = _inputs(runs, choice)
+    folders = {}
+    for run in {run.dataset: run for run in runs}.values():
+        folder = choice.datasets / run.dataset
+        if not (folder / MANIFEST).is_file():
+            if run.input is not None and run.dataset not in inputs:
+                continue
+            builder, *arguments = run.build.split()
+            if run.input is not None:
+                arguments.append(f"--input={inputs[run.dataset]}")
+            with working(f"building {folder}"):
+                call(builder_application(builder), [*arguments, f"--out={folder}"])
+        folders[run.dataset] = folder
+    return folders
+
+
+def _inputs(runs: Sequence[PaperRun], choice: ReproduceChoice) -> dict[str, str]:
+    with_input = [run.dataset for run in runs if run.input is not None]
+    inputs = {}
+    for text in choice.inputs:
+        name, _, path = text.partition("=")
+        if name not in with_input or not path:
+            have = ", ".join(dict.fromkeys(with_input)) or "none"
+            raise ConfigError(f"--input {text}: write DATASET=PATH; datasets that are built from files: {have}")
+        inputs[name] = path
+    return inputs
+
+
+def _plans(run: PaperRun, folder: Path) -> Iterator[Plan]:
+    """Yield a plan for each config and prompt of a run that fit each other."""
+    manifest = read_manifest(folder)
+    for config in run.configs:
+        task = task_for(shape_listed(manifest, config))
+        for name in run.prompts:
+            if (prompt := task.prompts.get(name)) is not None:
+                selection = select(
+                    folder,
+                    manifest,
+                    config,
+                    limit=task.default_limit,
+                    support=task.support_splits,
+                    without=prompt.unread_splits,
+                )
+                yield Plan(selection, task, prompt)
+
+
+def _sized(run: PaperRun, folder: Path | None) -> Size:
+    """Count what a run asks; of a dataset that is not here, take what the paper's file knows."""
+    if folder is None:
+        return Size(run, False, run.n_requests, run.n_prompt_tokens, run.n_completion_tokens)
+    n_requests = n_prompt = n_completion = 0
+    with working(f"counting the tokens of {run.name}"):
+        for plan in _plans(run, folder):
+            for part in replace(plan, count_tokens=_rough_tokens).parts:
+                requests = [request for of_item in part.requests for request in of_item]
+                n_requests += len(requests)
+                # What all prompts of a part begin with is computed once.
+                head = os.path.commonprefix([request.prompt for request in requests])  # noqa: RUF071 - of texts, not paths
+                n_prompt += _rough_tokens(head) + sum(_prompt_tokens(request, len(head)) for request in requests)
+                n_completion += sum(0 if isinstance(one, ChoiceRequest) else one.max_tokens for one in requests)
+    return Size(run, True, n_requests, n_prompt, n_completion)
+
+
+def _rough_tokens(text: str) -> int:
+    return -(-len(text.encode()) // _BYTES_PER_TOKEN)
+
+
+def _prompt_tokens(request: Request, n_head: int) -> int:
+    options = request.options if isinstance(request, ChoiceRequest) else ()
+    return _rough_tokens(request.prompt[n_head:]) + sum(map(_rough_tokens, options))
+
+
+def _costs(paper: Reproduction, sizes: Sequence[Size], gpu_hour: float) -> tuple[PaperModelCost, ...]:
+    tokens = [(size.n_prompt_tokens, size.n_completion_tokens) for size in sizes]
+    known = [
+        (n_prompt, n_completion)
+        for n_prompt, n_completion in tokens
+        if n_prompt is not None and n_completion is not None
+    ]
+    is_known = len(known) == len(sizes)
+    n_prompt = sum(n for n, _ in known) if is_known else None
+    n_completion = sum(n for _, n in known) if is_known else None
+    return tuple(
+        PaperModelCost(
+            label=cost.model.label,
+            model=cost.model.id,
+            is_remote=cost.model.is_remote,
+            parameters=cost.parameters,
+            n_gpus=cost.n_gpus,
+            gpu_hours=cost.hours,
+            usd=None if cost.hours is None else cost.hours * gpu_hour,
+        )
+        for cost in costs_of(paper, n_prompt, n_completion)
+    )
+
+
+def _size_lines(sizes: Sequence[Size], choice: ReproduceChoice) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [("run", "dataset", "requests", "prompt tokens", "generated tokens at most")]
+    for size in sizes:
+        numbers = (size.n_requests, size.n_prompt_tokens, size.n_completion_tokens)
+        shown = ["unknown" if number is None else f"{number:,}" for number in numbers]
+        rows.append((size.run.name, size.run.dataset, *shown))
+    yield from _aligned(rows)
+    for run in {size.run.dataset: size.run for size in sizes if not size.is_built}.values():
+        yield f"{run.dataset} is not built: give --input {run.dataset}=PATH, {run.input}"
+    for size in sizes:
+        if size.reason is not None:
+            yield f"{size.run.name}: not counted, {size.reason}"
+
+
+def _cost_lines(costs: Sequence[PaperModelCost], gpu_hour: float) -> Iterator[str]:
+    rows = [("model", "parameters", "H100", "GPU hours", "US$")]
+    for cost in costs:
+        machine = "endpoint" if cost.is_remote else "unknown" if cost.n_gpus is None else str(cost.n_gpus)
+        rows.append(
+            (
+                cost.label,
+                "unknown" if cost.parameters is None else f"{cost.parameters / 1e9:.1f} B",
+                machine,
+                "unknown" if cost.gpu_hours is None else f"{cost.gpu_hours:.1f}",
+                "unknown" if cost.usd is None else f"{cost.usd:.0f}",
+            )
+        )
+    yield from _aligned(rows)
+    yield (
+        f"hours by assumptions (see the page of the paper), at US$ {gpu_hour:.2f} for an hour of a GPU; what an "
+        "endpoint takes says biasboard score --dry-run --prices FILE"
+    )
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *others in rows:
+        cells = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))
+        yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
+
+
+def _import(
+    paper: Reproduction, runs: Sequence[PaperRun], folders: Mapping[str, Path], choice: ReproduceChoice
+) -> None:
+    """Import the published answers of every model of the paper."""
+    if choice.answers is None:
+        return
+    of_answers = [run for run in runs if run.answers is not None]
+    if not of_answers:
+        raise ConfigError("--answers: nobody published answers that these runs would import; leave it out")
+    if missing := [run for run in of_answers if run.dataset not in folders]:
+        raise ConfigError(f"--answers: give --input {missing[0].dataset}=PATH too, {missing[0].input}")
+    # Imported here, because planning needs none of it.
+    from evaluators.commands.imports import ImportChoice, import_published
+
+    for run in of_answers:
+        for model in paper.models:
+            if run.answers is not None and model.file is not None:
+                answers = ImportChoice(
+                    input=choice.answers,
+                    model=model.file,
+                    name=model.id,
+                    dataset=folders[run.dataset],
+                    out=choice.out,
+                    scorers=None,
+                )
+                import_published(run.answers, answers)
+
+
+def _ask(
+    model: str,
+    runs: Sequence[PaperRun],
+    folders: Mapping[str, Path],
+    choice: ReproduceChoice,
+    options: BackendOptions,
+) -> None:
+    """Ask a model all runs whose datasets are here."""
+    here = [run for run in runs if run.dataset in folders and run.answers is None]
+    if not here:
+        raise ConfigError("--models: no dataset of the paper is built; give --input as said above")
+    with working(f"opening {model}"):
+        backend = open_backend(
+            choice.backend or ("openai" if options.base_url is not None else "transformers"), model, options
+        )
+    plans = []
+    for run in here:
+        for plan in _plans(run, folders[run.dataset]):
+            if plan.prompt.requires in backend.capabilities:
+                plans.append(plan.for_backend(backend))
+            else:
+                note(f"{model}: not asked {plan.selection.config} {plan.prompt.id}, which needs {plan.prompt.requires}")
+    list(ask_all(plans, choice.out, backend))
+
+
+def _compare(name: str, paper: Reproduction, choice: ReproduceChoice) -> ReproducedPaper:
+    # Imported here, because a dry run needs none of it.
+    from leaderboard.commands.comparable_results import paper_board
+    from leaderboard.verify.entries import Root
+    from leaderboard.verify.keys import open_book
+
+    keys = open_book(keys_folder(), choice.datasets, None)
+    roots = (Root(results_folder(), "accepted"), Root(choice.out, "local"))
+    return reproduced(name, paper, paper_board(roots, keys, machine_memory(), paper.benchmarks))
+
+
+def _compared_lines(compared: ReproducedPaper) -> Iterator[str]:
+    for tested in compared.claims:
+        seen = [f"published answers: {tested.published}"] if tested.published else []
+        seen += [f"asked here: {tested.asked}"] if tested.asked else []
+        yield f"{tested.outcome}: {tested.claim.text}" + (f" ({'; '.join(seen)})" if seen else "")
+    yield ""
+    width = max(len(part.status) for part in compared.parts)
+    for part in compared.parts:
+        yield f"{part.status.ljust(width)}  {part.part.number}"
+    yield f"next: biasboard board; the page papers/{compared.name}.html shows each value beside the printed one"
+
+
+def _report(
+    name: str, sizes: Sequence[Size], costs: tuple[PaperModelCost, ...], compared: ReproducedPaper | None
+) -> PaperReport:
+    return PaperReport(
+        paper=name,
+        findings=tuple(
+            PaperFinding(
+                text=tested.claim.text,
+                outcome=tested.outcome,
+                published=None if tested.published is None else str(tested.published),
+                asked=None if tested.asked is None else str(tested.asked),
+            )
+            for tested in (compared.claims if compared else ())
+        ),
+        tables=tuple(
+            PaperTable(number=part.part.number, status=part.status, models=part.models)
+            for part in (compared.parts if compared else ())
+        ),
+        runs=tuple(
+            PaperRunSize(
+                name=size.run.name,
+                dataset=size.run.dataset,
+                is_built=size.is_built,
+                n_requests=size.n_requests,
+                n_prompt_tokens=size.n_prompt_tokens,
+                n_completion_tokens=size.n_completion_tokens,
+                reason=size.reason,
+            )
+            for size in sizes
+        ),
+        models=costs,
+    )

@@ -1,0 +1,419 @@
+"""Compares what a paper printed with the results of this board: its tables and figures, and its findings.
+
+Results are of two origins. Answers that a paper's authors published are imported, so that its own models are measured
+again; all others were asked here. A finding is tested by the intervals of single models: it is seen in a model if the
+difference is separable there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from evaluators.runs.plan.gpu_hours import gpu_hours, n_gpus
+from leaderboard.benchmark_pages import load_pages
+from leaderboard.findings import is_above
+from leaderboard.model_facts import facts_of
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.index_tables import IndexRow
+from leaderboard.ranking.profiles import AnyRow, entries_of, tables_of
+from leaderboard.reported_tables import table_of_file
+from leaderboard.verify.entries import Entry
+from schemas.documents.reported_table import ReportedTable
+from schemas.documents.reproduction import Claim, Measure, PaperModel, PaperPart, PaperRun, Reproduction
+from schemas.documents.result import Metric
+
+Status: TypeAlias = Literal[
+    "recomputed from published data", "run here on small models", "needs these models", "not reproducible"
+]
+_LEAST_ORDERED = 5
+"""Models from which the agreement of two orders is told; of four, one order in 24 agrees fully by chance."""
+
+
+class Ours(NamedTuple):
+    """A value of a model here."""
+
+    value: float
+    metric: Metric
+    """Of a mean over chosen sets of examples, the metric that is averaged."""
+    row: AnyRow
+    has_own_interval: bool = True
+    """False if the interval of the metric is not that of the value."""
+
+    @property
+    def entry(self) -> Entry:
+        """The result behind it, of an index the first one."""
+        return entries_of(self.row)[0]
+
+    @property
+    def is_published(self) -> bool:
+        """True if the answers were published, and not given here."""
+        return self.entry.is_imported
+
+
+class ComparedCell(NamedTuple):
+    """A published value beside ours."""
+
+    published: float | None
+    ours: Ours | None
+
+    @property
+    def deviation(self) -> float | None:
+        """Ours minus the published value; None without one of them."""
+        return None if self.published is None or self.ours is None else self.ours.value - self.published
+
+    @property
+    def is_outside(self) -> bool:
+        """True if the published value lies outside our 95 % interval."""
+        if self.published is None or self.ours is None or not self.ours.has_own_interval:
+            return False
+        interval = self.ours.metric.interval
+        return interval is not None and not interval.low <= self.published <= interval.high
+
+
+class ComparedRow(NamedTuple):
+    """A model of the paper, or one that was asked here."""
+
+    label: str
+    model: str | None
+    is_of_paper: bool
+    cells: Mapping[str, ComparedCell]
+
+
+class Recounted(NamedTuple):
+    """A list of printed numbers with what the paper and we compute from it."""
+
+    label: str
+    numbers: tuple[float, ...]
+    printed: Mapping[str, float]
+    ours: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedPart:
+    """A table or figure of the paper with what there is of it here."""
+
+    part: PaperPart
+    table: ReportedTable | None
+    columns: tuple[str, ...]
+    """Keys of the columns that are compared."""
+    rows: tuple[ComparedRow, ...]
+    recounted: tuple[Recounted, ...]
+    models: tuple[str, ...]
+    """Ids of the models with a value here."""
+    status: Status
+
+    @property
+    def n_compared(self) -> int:
+        """The number of printed values with one of ours for the same model."""
+        return sum(cell.deviation is not None for row in self.rows for cell in row.cells.values())
+
+    @property
+    def outside(self) -> tuple[tuple[str, str], ...]:
+        """Label of the model and key of the column of each printed value outside our interval."""
+        return tuple((row.label, key) for row in self.rows for key, cell in row.cells.items() if cell.is_outside)
+
+
+class Verdict(NamedTuple):
+    """In how many models a claim is seen."""
+
+    n: int
+    """Models in which both values are known."""
+    n_seen: int
+    n_reversed: int
+
+    def __str__(self) -> str:
+        """Say it in words.
+
+        >>> str(Verdict(15, 13, 0)), str(Verdict(2, 2, 0)), str(Verdict(3, 0, 3))
+        ('in 13 of 15 models, undecided in 2', 'in both models', 'in none of 3 models, the reverse in 3')
+        """
+        if self.n_seen == self.n:
+            every = {1: "the only model", 2: "both models"}
+            return f"in {every.get(self.n, f'all {self.n} models')}"
+        rest = [f"the reverse in {self.n_reversed}"] if self.n_reversed else []
+        if undecided := self.n - self.n_seen - self.n_reversed:
+            rest.append(f"undecided in {undecided}")
+        return ", ".join([f"in {self.n_seen or 'none'} of {self.n} {'model' if self.n == 1 else 'models'}", *rest])
+
+
+class Order(NamedTuple):
+    """How alike two measures order models."""
+
+    n: int
+    tau: float | None
+    """Kendall's tau-b; None with too few models, or if all are equal in one measure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestedClaim:
+    """A claim with what is seen of it here."""
+
+    claim: Claim
+    published: Verdict | None
+    """Of models whose answers were published; None if there are none."""
+    asked: Verdict | None
+    """Of models that were asked here; None if there are none."""
+    order: Order | None
+
+    @property
+    def outcome(self) -> str:
+        """What is seen, in one word or a few."""
+        if self.claim.untested is not None:
+            return "not tested"
+        if self.order is not None:
+            few = "too few models" if self.order.n else "not asked yet"
+            return few if self.order.tau is None else f"orders agree by {self.order.tau:.2f}"
+        verdicts = [verdict for verdict in (self.published, self.asked) if verdict is not None]
+        if not verdicts:
+            return "not asked yet"
+        n, n_seen = (sum(one[field] for one in verdicts) for field in (0, 1))
+        n_reversed = sum(verdict.n_reversed for verdict in verdicts)
+        if n_seen == n:
+            return "holds"
+        if n_seen > n / 2:
+            return "holds in most"
+        return "does not hold" if n_reversed > n / 2 else "holds in some" if n_seen else "not seen"
+
+
+class SpentRun(NamedTuple):
+    """What a run here took."""
+
+    entry: Entry
+    run: PaperRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReproducedPaper:
+    """A paper with everything that is compared."""
+
+    name: str
+    paper: Reproduction
+    claims: tuple[TestedClaim, ...]
+    parts: tuple[ComparedPart, ...]
+    spent: tuple[SpentRun, ...]
+    """Runs here that are those of the paper, of other models."""
+
+    def n_of(self, status: Status) -> int:
+        """Return the number of tables and figures of a status."""
+        return sum(part.status == status for part in self.parts)
+
+
+def reproduced(name: str, paper: Reproduction, board: Board) -> ReproducedPaper:
+    """Compare a paper with the results of a board.
+
+    Args:
+        name: Name of the paper's file.
+        paper: The paper.
+        board: All results.
+    """
+    look = _Lookup(paper, board)
+    return ReproducedPaper(
+        name=name,
+        paper=paper,
+        claims=tuple(_tested(claim, look) for claim in paper.claims),
+        parts=tuple(_compared(part, paper, look) for part in paper.parts),
+        spent=tuple(_spent(paper, board)),
+    )
+
+
+class _Lookup:
+    """The rows of all tables of a paper's benchmarks, in the order of their pages."""
+
+    def __init__(self, paper: Reproduction, board: Board) -> None:
+        self._rows = {
+            name: [row for table in tables_of(board, name) for row in table.rows if not row_is_baseline(row)]
+            for name in paper.benchmarks
+        }
+        self._first = paper.benchmarks[0]
+
+    def values(self, measure: Measure) -> dict[str, Ours]:
+        """Return the first value of each model that fits, by the id in the file about the model."""
+        found: dict[str, Ours] = {}
+        for row in self._rows[measure.benchmark or self._first]:
+            model = _canonical(entries_of(row)[0].result.model.id)
+            if model not in found and (ours := _ours(row, measure)) is not None:
+                found[model] = ours
+        return found
+
+
+def row_is_baseline(row: AnyRow) -> bool:
+    """Return True if a row is that of a useless predictor."""
+    return entries_of(row)[0].is_baseline
+
+
+def _canonical(model_id: str) -> str:
+    facts = facts_of(model_id)
+    return model_id if facts is None else facts.id
+
+
+def _ours(row: AnyRow, measure: Measure) -> Ours | None:
+    signature = entries_of(row)[0].result.signature
+    if measure.dataset not in (None, signature.dataset):
+        return None
+    if isinstance(row, IndexRow):
+        if measure.set_row is not None:
+            return _of_sets(row, measure)
+        is_open = not measure.group and measure.config is None and measure.prompt is None
+        metrics = [index.metric for index in row.indices if is_open and index.metric.name == measure.metric]
+    else:
+        fits = measure.config in (None, signature.config) and measure.prompt in (None, signature.prompt)
+        metric = row.entry.metric(measure.metric, measure.group) if fits and measure.set_row is None else None
+        metrics = [metric] if metric is not None else []
+    for metric in metrics:
+        if metric.value is not None:
+            return Ours(metric.value, metric, row)
+    return None
+
+
+def _of_sets(row: IndexRow, measure: Measure) -> Ours | None:
+    for table in row.sets:
+        if table.n_examples == measure.n_examples:
+            for of_row in table.rows:
+                mean = of_row.means.get(measure.metric) if of_row.name == measure.set_row else None
+                metric = row.entries[0].metric(measure.metric)
+                if mean is not None and mean.value is not None and metric is not None:
+                    return Ours(mean.value, metric, row, has_own_interval=False)
+    return None
+
+
+def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPart:
+    table = None if part.reported is None else table_of_file(part.reported)
+    found = {key: look.values(measure) for key, measure in part.measures.items()}
+    rows = (
+        []
+        if table is None
+        else [
+            ComparedRow(
+                row.label,
+                row.model,
+                True,
+                {
+                    key: ComparedCell(row.values.get(key), values.get(_canonical(row.model)) if row.model else None)
+                    for key, values in found.items()
+                },
+            )
+            for row in table.rows
+        ]
+    )
+    shown = {_canonical(row.model) for row in rows if row.model}
+    others = dict.fromkeys(model for values in found.values() for model in values if model not in shown)
+    rows += [
+        ComparedRow(model, model, False, {key: ComparedCell(None, values.get(model)) for key, values in found.items()})
+        for model in others
+    ]
+    recounted = tuple(_recounted(part, paper))
+    values = [ours for of_key in found.values() for ours in of_key.values()]
+    return ComparedPart(
+        part=part,
+        table=table,
+        columns=tuple(part.measures),
+        rows=tuple(rows),
+        recounted=recounted,
+        models=tuple(dict.fromkeys(model for of_key in found.values() for model in of_key)),
+        status=_status(part, values, is_recounted=bool(recounted)),
+    )
+
+
+def _recounted(part: PaperPart, paper: Reproduction) -> Iterator[Recounted]:
+    functions = {name: of for one in paper.benchmarks for name, of in load_pages(one).recounts.items()}
+    for one in part.lists:
+        ours = {name: float(functions[name](one.numbers)) for name in one.printed}
+        yield Recounted(one.label, one.numbers, one.printed, ours)
+
+
+def _status(part: PaperPart, values: Sequence[Ours], *, is_recounted: bool) -> Status:
+    if part.impossible is not None:
+        return "not reproducible"
+    if is_recounted or part.tests or any(ours.is_published for ours in values):
+        return "recomputed from published data"
+    return "run here on small models" if values else "needs these models"
+
+
+def _tested(claim: Claim, look: _Lookup) -> TestedClaim:
+    if claim.orders:
+        return TestedClaim(claim=claim, published=None, asked=None, order=_order(claim, look))
+    seen: dict[bool, list[int]] = {}
+    for is_published, sign in _signs(claim, look):
+        seen.setdefault(is_published, []).append(sign)
+    published, asked = (
+        Verdict(len(signs), signs.count(1), signs.count(-1)) if signs else None
+        for signs in (seen.get(True), seen.get(False))
+    )
+    return TestedClaim(claim=claim, published=published, asked=asked, order=None)
+
+
+def _signs(claim: Claim, look: _Lookup) -> Iterator[tuple[bool, int]]:
+    """Yield of each model whether its answers were published, and 1 if the claim is seen, -1 if its reverse, or 0."""
+    higher, lower = ({} if one is None else look.values(one) for one in (claim.higher, claim.lower))
+    for model, ours in (higher or lower).items():
+        if claim.than is not None:
+            yield ours.is_published, _side(ours.metric, claim.than) * (1 if higher else -1)
+        elif model in lower:
+            other = lower[model].metric
+            yield ours.is_published, is_above(ours.metric, other) - is_above(other, ours.metric)
+
+
+def _side(metric: Metric, than: float) -> int:
+    """Return 1 if a metric is separably above a value, -1 if below, else 0; a metric that has no interval is exact."""
+    value = metric.value or 0.0
+    low, high = (value, value) if metric.interval is None else (metric.interval.low, metric.interval.high)
+    return (low > than) - (high < than)
+
+
+def _order(claim: Claim, look: _Lookup) -> Order:
+    first, second = (look.values(measure) for measure in claim.orders)
+    both = [model for model in first if model in second]
+    if len(both) < _LEAST_ORDERED:
+        return Order(len(both), None)
+    # Imported here because scipy takes longer to load than everything else in this module.
+    from scipy import stats
+
+    tau = float(stats.kendalltau([first[model].value for model in both], [second[model].value for model in both])[0])
+    return Order(len(both), tau if tau == tau else None)
+
+
+def _spent(paper: Reproduction, board: Board) -> Iterator[SpentRun]:
+    runs = {
+        (run.dataset, config, prompt): run for run in paper.runs for config in run.configs for prompt in run.prompts
+    }
+    for name in paper.benchmarks:
+        for table in board.tables:
+            signature = table.signature
+            run = runs.get((signature.dataset, signature.config, signature.prompt))
+            if signature.benchmark != name or run is None:
+                continue
+            for row in table.rows:
+                if not row.entry.is_baseline and not row.entry.is_imported:
+                    yield SpentRun(row.entry, run)
+
+
+class CostOfModel(NamedTuple):
+    """What all runs of a paper take of one of its models, by assumptions; None for what is unknown."""
+
+    model: PaperModel
+    parameters: int | None
+    n_gpus: int | None
+    hours: float | None
+    """Hours of one GPU, summed over the GPUs."""
+
+
+def costs_of(paper: Reproduction, n_prompt_tokens: int | None, n_completion_tokens: int | None) -> list[CostOfModel]:
+    """Return what each model of a paper takes.
+
+    Args:
+        paper: The paper.
+        n_prompt_tokens: Number of prompt tokens of all runs; None if it is unknown.
+        n_completion_tokens: Largest number of generated tokens of all runs; None if it is unknown.
+    """
+    costs = []
+    for model in paper.models:
+        facts = None if model.id is None else facts_of(model.id)
+        parameters = model.parameters if facts is None else facts.parameters
+        on_gpus = None if model.is_remote else parameters
+        hours = None
+        if on_gpus is not None and n_prompt_tokens is not None and n_completion_tokens is not None:
+            hours = gpu_hours(model.active_parameters or on_gpus, n_prompt_tokens, n_completion_tokens)
+        costs.append(CostOfModel(model, parameters, None if on_gpus is None else n_gpus(on_gpus), hours))
+    return costs

@@ -1,0 +1,94 @@
+"""Finds papers in ``papers/*.toml``: their findings, tables and figures, and what is compared with each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from biasboard.ground.errors import DataError
+from evaluators.benchmark import benchmarks, load_benchmark
+from evaluators.kinds import TASKS
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.task import load_task
+from leaderboard.benchmark_pages import Paper, load_pages
+from leaderboard.reported_tables import table_of_file
+from leaderboard.toml_documents import read_documents
+from schemas.documents.reproduction import Measure, PaperPart, Reproduction
+
+
+@cache
+def reproductions() -> dict[str, Reproduction]:
+    """Return every paper by the name of its file, sorted by it.
+
+    Raises:
+        DataError: a file is invalid, or names something that does not exist.
+    """
+    found: dict[str, Reproduction] = {}
+    for path, paper in read_documents("papers", Reproduction):
+        for problem in _problems(paper):
+            raise DataError(f"{path}: {problem}")
+        found[path.stem] = paper
+    return found
+
+
+def citation_of(paper: Reproduction) -> Paper:
+    """Return the bibliographic data of a paper."""
+    return next(one for one in load_pages(paper.benchmarks[0]).papers if one.key == paper.cites)
+
+
+def _problems(paper: Reproduction) -> Iterator[str]:
+    known = [one.name for one in benchmarks()]
+    for name in paper.benchmarks:
+        if name not in known:
+            yield f"benchmarks: '{name}' does not exist; have: {', '.join(known)}"
+    pages = load_pages(paper.benchmarks[0])
+    if paper.cites not in (keys := [one.key for one in pages.papers]):
+        yield f"cites: the pages of {paper.benchmarks[0]} cite no '{paper.cites}'; have: {', '.join(keys)}"
+    for where, measure in _measures(paper):
+        if measure.metric not in _known_metrics():
+            yield f"{where}: metric '{measure.metric}' does not exist; see biasboard list"
+        if measure.benchmark not in (None, *paper.benchmarks):
+            yield f"{where}: benchmark '{measure.benchmark}' is none of the paper; have: {', '.join(paper.benchmarks)}"
+    figures = {figure.name for name in paper.benchmarks for figure in load_pages(name).figures}
+    recounts = {name for benchmark in paper.benchmarks for name in load_pages(benchmark).recounts}
+    for part in paper.parts:
+        yield from _problems_of_part(part, figures, recounts)
+    prompts = {prompt for task in TASKS.names() for prompt in load_task(task).prompts}
+    for run in paper.runs:
+        if unknown := sorted({*run.prompts} - prompts):
+            yield f"runs: {run.name}: prompt '{unknown[0]}' does not exist; see biasboard list"
+
+
+def _problems_of_part(part: PaperPart, figures: set[str], recounts: set[str]) -> Iterator[str]:
+    if part.reported is not None:
+        table = table_of_file(part.reported)
+        if table is None:
+            yield f"parts: {part.number}: no file {part.reported}.toml in leaderboard/reported"
+        elif unknown := sorted(part.measures.keys() - {column.key for column in table.columns}):
+            yield f"parts: {part.number}: measures.{unknown[0]} is no column of {part.reported}.toml"
+    if unknown := sorted({*part.figures} - figures):
+        yield f"parts: {part.number}: no figure '{unknown[0]}'; have: {', '.join(sorted(figures))}"
+    if unknown := sorted({name for one in part.lists for name in one.printed} - recounts):
+        yield f"parts: {part.number}: nothing computes '{unknown[0]}'; have: {', '.join(sorted(recounts)) or 'none'}"
+
+
+def _measures(paper: Reproduction) -> Iterator[tuple[str, Measure]]:
+    for number, claim in enumerate(paper.claims):
+        for measure in (claim.higher, claim.lower, *claim.orders):
+            if measure is not None:
+                yield f"claims[{number}]", measure
+    for part in paper.parts:
+        for key, measure in part.measures.items():
+            yield f"parts: {part.number}: measures.{key}", measure
+
+
+@cache
+def _known_metrics() -> frozenset[str]:
+    own = {metric.name for task in TASKS.names() for metric in metric_definitions(task)}
+    return frozenset(own | {index.name for one in benchmarks() for index in load_benchmark(one.name).indices})
+
+
+def repository_file(name: str) -> str:
+    """Return where the file of a paper lies, relative to the repository."""
+    return str(Path("leaderboard", "papers", f"{name}.toml"))

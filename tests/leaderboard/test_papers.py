@@ -1,0 +1,240 @@
+"""Papers and how far they are reproduced: their files, what is compared, and the pages."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import leaderboard
+from biasboard.ground.errors import DataError
+from leaderboard import reproductions as loader
+from leaderboard.model_facts import facts_of
+from leaderboard.pages.rendering import generate, make_view
+from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.reproduced import ReproducedPaper, costs_of, reproduced
+from leaderboard.reproductions import citation_of, reproductions
+from leaderboard.verify.entries import Root
+from schemas.documents.reproduction import Reproduction
+from tests.leaderboard import synthetic
+from tests.leaderboard.made_keys import load_known
+
+REPOSITORY = Path(__file__).parents[2]
+PAPERS = reproductions()
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
+def test_every_paper_has_findings_all_its_parts_and_a_citation(paper: Reproduction) -> None:
+    assert citation_of(paper).title
+    assert len(paper.claims) >= 5
+    for part in paper.parts:
+        for test in part.tests:
+            file, _, name = test.partition("::")
+            functions = ast.walk(ast.parse((REPOSITORY / file).read_text(encoding="utf-8")))
+            assert name in {one.name for one in functions if isinstance(one, ast.FunctionDef)}, test
+
+
+def test_the_four_papers_are_there() -> None:
+    assert set(PAPERS) == {"gifi", "gini", "label-bias", "synthbias"}
+    cited = {citation_of(paper).arxiv for paper in PAPERS.values()}
+    assert cited == {"2506.15568", "2603.15654", "2405.02743", "2505.23996"}
+
+
+SOUND = """
+benchmarks = ["synthbias"]
+cites = "wang2025ucerf"
+title = "A paper"
+asks = "What?"
+sources = "Its text."
+
+[[claims]]
+text = "Models are more often right than a coin."
+place = "Table 2"
+words = "accuracy against one half"
+higher = { metric = "accuracy" }
+than = 0.5
+
+[[claims]]
+text = "Stereotypes help."
+place = "Table 2"
+words = "accuracy with and against the stereotype"
+higher = { metric = "accuracy", group = { stereotype = "pro" } }
+lower = { metric = "accuracy", group = { stereotype = "anti" } }
+
+[[claims]]
+text = "Models are uneven."
+place = "Table 2"
+words = "UCerF against 1"
+lower = { metric = "ucerf" }
+than = 1.0
+
+[[claims]]
+text = "Orders agree."
+place = "Table 2"
+words = "orders by accuracy and by UCerF"
+orders = [{ metric = "accuracy" }, { metric = "ucerf" }]
+
+[[claims]]
+text = "Nobody knows."
+place = "Table 3"
+untested = "no data"
+
+[[parts]]
+number = "Table 2"
+shows = "Accuracies."
+runs = ["all"]
+
+[parts.measures]
+accuracy = { metric = "accuracy" }
+
+[[parts]]
+number = "Table 3"
+shows = "Accuracies on other data."
+runs = ["all"]
+
+[parts.measures]
+accuracy = { metric = "accuracy", dataset = "other" }
+
+[[parts]]
+number = "Figure 1"
+shows = "A drawing."
+impossible = "It has no numbers."
+
+[[models]]
+label = "Large"
+parameters = 70_000_000_000
+
+[[models]]
+label = "Experts"
+parameters = 70_000_000_000
+active_parameters = 7_000_000_000
+
+[[models]]
+label = "Served"
+is_remote = true
+
+[[runs]]
+name = "all"
+words = "Everything"
+dataset = "made"
+build = "synthbias"
+configs = ["type2"]
+prompts = ["intrinsic-v1"]
+n_requests = 1000
+n_prompt_tokens = 81_360_000
+n_completion_tokens = 0
+counted = "by hand"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The path of a file that is the only one about a paper."""
+    # What is found below the package is remembered, and must not be found in the folder of this test.
+    facts_of("")
+    monkeypatch.setattr(leaderboard, "__path__", [str(tmp_path)])
+    loader.reproductions.cache_clear()
+    (tmp_path / "papers").mkdir()
+    yield tmp_path / "papers" / "made.toml"
+    loader.reproductions.cache_clear()
+
+
+BAD = {
+    "no such benchmark": (SOUND.replace('["synthbias"]', '["synthbais"]'), "benchmarks: 'synthbais' does not exist"),
+    "no such citation": (
+        SOUND.replace("wang2025ucerf", "wang"),
+        "the pages of synthbias cite no 'wang'; have: ",
+    ),
+    "no such metric": (SOUND.replace('"ucerf"', '"ucref"'), "metric 'ucref' does not exist; see biasboard list"),
+    "no such prompt": (SOUND.replace("intrinsic-v1", "intrinsic-v9"), "prompt 'intrinsic-v9' does not exist"),
+    "no such run": (SOUND.replace('runs = ["all"]', 'runs = ["some"]'), "Table 2: 'some' is no run; have: all"),
+    "two comparisons": (SOUND.replace("than = 0.5", 'than = 0.5\nlower = { metric = "ucerf" }'), "only one of these"),
+    "no words": (SOUND.replace('words = "UCerF against 1"\n', ""), "words: say what is compared"),
+    "a part without anything": (SOUND.replace('impossible = "It has no numbers."', ""), "or say in impossible why"),
+    "numbers without how": (
+        SOUND.replace('counted = "by hand"\n', ""),
+        "and counted, or uncounted",
+    ),
+    "one part twice": (SOUND.replace("Table 3", "Table 2"), "parts: Table 2 stands twice; keep one"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BAD.values(), ids=BAD)
+def test_a_faulty_file_gets_one_clear_line(file: Path, text: str, words: str) -> None:
+    file.write_text(text)
+    with pytest.raises(DataError) as caught:
+        reproductions()
+    assert str(caught.value).startswith(f"{file}: ")
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    """Two models: one that follows the stereotype, and one that is right without it."""
+    folder = tmp_path_factory.mktemp("results")
+    synthetic.write_model(folder, "acme/even", synthetic.leaning(2.0, 0.0))
+    synthetic.write_model(folder, "acme/leaning", synthetic.leaning(1.0, 3.0))
+    loaded = load_known(Root(folder, "local"))
+    assert loaded.left_out == ()
+    return assemble(loaded.entries)
+
+
+@pytest.fixture
+def compared(file: Path, board: Board) -> ReproducedPaper:
+    file.write_text(SOUND)
+    return reproduced("made", reproductions()["made"], board)
+
+
+def test_claims_are_tested_by_the_intervals_of_each_model(compared: ReproducedPaper) -> None:
+    right, helped, uneven, ordered, unknown = compared.claims
+    # The model that follows the stereotype is right in one half.
+    assert (right.outcome, str(right.asked), right.published) == (
+        "holds in some",
+        "in 1 of 2 models, undecided in 1",
+        None,
+    )
+    assert (helped.outcome, str(helped.asked)) == ("holds in some", "in 1 of 2 models, undecided in 1")
+    assert (uneven.outcome, str(uneven.asked)) == ("holds in some", "in 1 of 2 models, undecided in 1")
+    # Two models have an order by chance alone.
+    assert ordered.order is not None
+    assert (ordered.order.n, ordered.order.tau, ordered.outcome) == (2, None, "too few models")
+    assert unknown.outcome == "not tested"
+
+
+def test_a_part_is_run_here_or_needs_models_or_is_impossible(compared: ReproducedPaper) -> None:
+    here, elsewhere, drawing = compared.parts
+    assert (here.status, here.models) == ("run here on small models", ("acme/even", "acme/leaning"))
+    assert [(row.label, row.is_of_paper) for row in here.rows] == [("acme/even", False), ("acme/leaning", False)]
+    assert (elsewhere.status, elsewhere.models) == ("needs these models", ())
+    assert drawing.status == "not reproducible"
+
+
+def test_hours_follow_from_parameters_and_tokens(compared: ReproducedPaper) -> None:
+    # 2 operations for each of 7 billion parameters and 81.36 million tokens, at 40 % of 790 TFLOP/s, take an hour.
+    large, experts, served = costs_of(compared.paper, 81_360_000, 0)
+    assert [large.n_gpus, experts.n_gpus, served.n_gpus] == [4, 4, None]
+    assert large.hours == pytest.approx(10.0, rel=2e-3)
+    assert experts.hours == pytest.approx(1.0, rel=2e-3)
+    assert served.hours is None
+    assert costs_of(compared.paper, None, 0)[0].hours is None
+
+
+def test_the_page_says_what_was_found_and_what_is_seen(file: Path, board: Board) -> None:
+    file.write_text(SOUND)
+    pages = generate(make_view(board, (), ()), {})
+    page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", pages["papers/made.md"]))
+    for words in (
+        "Models are more often right than a coin. Table 2 holds in some accuracy against one half — in 1 of 2 models",
+        "2 models; five are needed to compare two orders",
+        "1 run here on small models, 1 needs these models, 1 not reproducible",
+        "Figure 1 A drawing. not reproducible It has no numbers.",
+        "Everything: biasboard reproduce made",
+        "Large 70 B 4 \N{MULTIPLICATION SIGN} H100 10.0 30",
+        "Served unknown its endpoint by the endpoint",
+    ):
+        assert words in page, words
+    assert "A paper" in pages["papers/index.md"]
