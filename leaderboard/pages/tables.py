@@ -645,7 +645,9 @@ def _primary(table: AnyTable) -> str | None:
 
 def _command(entry: Entry, options: str, limits: str = "") -> str:
     signature = entry.result.signature
+    # A task that was chosen by name is not the one that the config asks by itself.
+    task = f" --task {signature.task}" if " --task " in (entry.command or "") else ""
     return (
-        f"biasboard run --dataset out/datasets/{signature.dataset} --config {signature.config}{limits} "
+        f"biasboard run --dataset out/datasets/{signature.dataset} --config {signature.config}{task}{limits} "
         f"--prompt {signature.prompt} {options}"
     )

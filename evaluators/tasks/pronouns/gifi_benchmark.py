@@ -159,7 +159,7 @@ BENCHMARK = Benchmark(
     ),
     baselines=BASELINES,
     headline_metrics=(
-        *("recognition_accuracy", "answer_accuracy"),
+        *("recognition_accuracy", "marker_gap", "answer_accuracy"),
         *(name for names in _DIMENSIONS.values() for name in names),
     ),
     # The other two tasks have no right answers, hence no accuracy.
