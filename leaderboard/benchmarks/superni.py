@@ -96,7 +96,7 @@ _BY_SHARE = Curves(
     "label that is more frequent in the task. An even model has flat lines, with squared RSD and BiasScore at 0. "
     f"{_SETS}",
     subject="from half of the examples with the more frequent label to all",
-    x_title=f"Share of the more frequent label among {N_BALANCED} solved examples",
+    x_title="Share of the more frequent label",
     panels={
         heading: tuple(
             Shown(f"{number / N_BALANCED:g}", f"{name}_k{N_BALANCED}_{rule_of(number)}") for number in N_FREQUENT
