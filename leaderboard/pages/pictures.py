@@ -39,7 +39,8 @@ def make_picture(chart: Chart, stem: str, caption: str) -> Picture:
         stem: Path of the drawing without the ending.
         caption: Caption below the chart, which the note of the chart follows.
     """
-    size = re.search(r'width="(\d+)" height="(\d+)"', chart.svg)
+    # Sizes that depend on the number of rows or columns may have decimals.
+    size = re.search(r'width="(\d+)(?:\.\d+)?" height="(\d+)(?:\.\d+)?"', chart.svg)
     width, height = (int(size[1]), int(size[2])) if size else (0, 0)
     return Picture(chart, f"{stem}.svg", f"{caption} {chart.note}".strip(), width, height)
 

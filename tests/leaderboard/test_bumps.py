@@ -13,6 +13,7 @@ import pytest
 from leaderboard.benchmark_figures import BumpChart
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.bumps import Order, bump_chart, rank_correlation
+from leaderboard.pages.pictures import make_picture
 from tests.leaderboard.test_figures import lines
 
 NAMES = ("alpha", "beta", "gamma", "delta")
@@ -48,6 +49,11 @@ def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_col
     assert "τ 0.33" in re.findall(r">([^<>]+)</t(?:ext|span)>", chart.svg)
     assert "over these 4 models" in chart.note
     assert "Left out" not in chart.note
+    # A picture without a size would not be seen on its page.
+    picture = make_picture(chart, "charts/order", "How the order changes.")
+    assert picture.width > 6 * len(NAMES)
+    assert picture.height > 10 * len(NAMES)
+    assert picture.caption == f"How the order changes. {chart.note}"
 
 
 def test_a_row_without_a_value_is_left_out_of_all_columns_and_the_note_says_why() -> None:
