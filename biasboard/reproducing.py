@@ -167,23 +167,22 @@ def _built(runs: Sequence[PaperRun], choice: ReproduceChoice) -> dict[str, Path]
             if run.input is not None and run.dataset not in inputs:
                 continue
             builder, *arguments = run.build.split()
-            if run.input is not None:
-                arguments.append(f"--input={inputs[run.dataset]}")
+            arguments += [f"--input={path}" for path in inputs.get(run.dataset, [])]
             with working(f"building {folder}"):
                 call(builder_application(builder), [*arguments, f"--out={folder}"])
         folders[run.dataset] = folder
     return folders
 
 
-def _inputs(runs: Sequence[PaperRun], choice: ReproduceChoice) -> dict[str, str]:
+def _inputs(runs: Sequence[PaperRun], choice: ReproduceChoice) -> dict[str, list[str]]:
     with_input = [run.dataset for run in runs if run.input is not None]
-    inputs = {}
+    inputs: dict[str, list[str]] = {}
     for text in choice.inputs:
         name, _, path = text.partition("=")
         if name not in with_input or not path:
             have = ", ".join(dict.fromkeys(with_input)) or "none"
             raise ConfigError(f"--input {text}: write DATASET=PATH; datasets that are built from files: {have}")
-        inputs[name] = path
+        inputs.setdefault(name, []).append(path)
     return inputs
 
 

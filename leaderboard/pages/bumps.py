@@ -9,6 +9,7 @@ from typing import NamedTuple
 from biasboard.ground.charts import FONT_SIZE, TEXT, shortened
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.pages.drawing import SERIES, Channel, Chart, distinct, draw, literal, row_names
+from leaderboard.ranking.rank_ranges import rank_correlation
 
 # A number with three decimals fits between the lines of a column, and a tau over it.
 _STEP, _ROW, _LINE = 74, 19, FONT_SIZE + 2
@@ -74,16 +75,6 @@ def bump_chart(names: Sequence[str], orders: Sequence[Order], *, subject: str) -
     ]
     alt = f"Bump chart of {len(rows)} models, {subject}. {'; '.join(words)}."
     return draw(_spec(rows, titles, sorted_rows), alt, note)
-
-
-def rank_correlation(values: Sequence[float], others: Sequence[float]) -> float | None:
-    """Return Kendall's tau-b of two series of the same length, in [-1, 1]; None if all values of one are equal."""
-    # Imported here because scipy.stats takes longer to load than most commands that import this module take in all.
-    from scipy import stats
-
-    if min(len({*values}), len({*others})) < 2:
-        return None
-    return float(stats.kendalltau(values, others).statistic)
 
 
 def _written(tau: float | None) -> str:

@@ -11,8 +11,9 @@ from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD, H100
 from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
+from leaderboard.pages.bumps import Order, bump_chart
 from leaderboard.pages.markup import slug
-from leaderboard.pages.pictures import Picture
+from leaderboard.pages.pictures import Picture, make_picture
 from leaderboard.pages.tables import IndexView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
@@ -28,6 +29,7 @@ from leaderboard.ranking.reproduced import (
 )
 from leaderboard.reproductions import citation_of, reproductions
 
+_ORDERS = "How the order of the models changes from measure to measure: a line for each model, the nearest to 1 on top."
 STATUS_CLASSES: Mapping[Status, str] = {
     "recomputed from published data": "recomputed",
     "run here on small models": "small",
@@ -108,8 +110,8 @@ class PaperView:
         return tuple(
             Column(key, reported[key].label, reported[key].text, digits)
             if key in reported
-            else Column(key, pages.label(part.part.measures[key].metric), "", digits)
-            for key in part.columns
+            else Column(key, measure.label or pages.label(measure.metric), "", digits)
+            for key, measure in part.part.measures.items()
         )
 
     def address(self, ours: Ours) -> str:
@@ -142,7 +144,10 @@ def _view(
     return PaperView(
         compared=compared,
         citation=citation_of(paper),
-        pictures={part.number: tuple(_pictures(part.figures, drawn)) for part in paper.parts},
+        pictures={
+            part.part.number: (*_orders(part, compared.name), *_pictures(part.part.figures, drawn))
+            for part in compared.parts
+        },
         of_index=of_index,
         planned=tuple(costs_of(paper, *(_sum([size[number] for size in sizes]) for number in range(2)))),
         spent=tuple(_spent(compared)),
@@ -151,6 +156,24 @@ def _view(
 
 def _scopes(names: Sequence[str], board: Board) -> list[Scope]:
     return list(dict.fromkeys(scope_of(table) for name in names for table in tables_of(board, name)))
+
+
+def _orders(part: ComparedPart, name: str) -> Iterator[Picture]:
+    """Yield the drawing of the orders of models by each measure, if the part wants it and there are enough models."""
+    if not part.part.draws_orders:
+        return
+    orders = [
+        Order(
+            measure.label or measure.metric,
+            [cell.ours.value if (cell := row.cells[key]).ours else "no result" for row in part.rows],
+        )
+        for key, measure in part.part.measures.items()
+    ]
+    chart = bump_chart(
+        [row.label for row in part.rows], orders, subject="ordered by each measure, the nearest to 1 first"
+    )
+    if chart is not None:
+        yield make_picture(chart, f"charts/{slug(f'paper-{name}-{part.part.number}')}", _ORDERS)
 
 
 def _pictures(names: Sequence[str], drawn: Sequence[Picture]) -> Iterator[Picture]:

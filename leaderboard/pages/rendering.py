@@ -425,6 +425,7 @@ def _charts(view: View) -> dict[str, str]:
     pictures = [picture for table in view.tables for picture in table.pictures]
     pictures += [picture for of_scope in view.figures.values() for picture in of_scope]
     pictures += view.by_size
+    pictures += [picture for paper in view.papers for of_part in paper.pictures.values() for picture in of_part]
     for model in view.models:
         pictures += [picture for placement in model.placements for picture in placement.all_pictures]
     return {picture.path: picture.chart.svg for picture in pictures}

@@ -376,3 +376,13 @@ def _detectable(pairs: Pairs, tail: float) -> float | None:
 
     error, freedom = float(np.median(pairs.errors)), float(np.median(pairs.freedom))
     return float(error * (stats.t.isf(tail, freedom) + stats.t.ppf(POWER, freedom)))
+
+
+def rank_correlation(values: Sequence[float], others: Sequence[float]) -> float | None:
+    """Return Kendall's tau-b of two series of the same length, in [-1, 1]; None if all values of one are equal."""
+    # Imported here because scipy.stats takes longer to load than most commands that import this module take in all.
+    from scipy import stats
+
+    if min(len({*values}), len({*others})) < 2:
+        return None
+    return float(stats.kendalltau(values, others).statistic)

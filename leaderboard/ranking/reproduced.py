@@ -18,6 +18,7 @@ from leaderboard.model_facts import facts_of
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.profiles import AnyRow, entries_of, tables_of
+from leaderboard.ranking.rank_ranges import rank_correlation
 from leaderboard.reported_tables import table_of_file
 from leaderboard.verify.entries import Entry
 from schemas.documents.reported_table import ReportedTable
@@ -367,11 +368,8 @@ def _order(claim: Claim, look: _Lookup) -> Order:
     both = [model for model in first if model in second]
     if len(both) < _LEAST_ORDERED:
         return Order(len(both), None)
-    # Imported here because scipy takes longer to load than everything else in this module.
-    from scipy import stats
-
-    tau = float(stats.kendalltau([first[model].value for model in both], [second[model].value for model in both])[0])
-    return Order(len(both), tau if tau == tau else None)
+    values = ([found[model].value for model in both] for found in (first, second))
+    return Order(len(both), rank_correlation(*values))
 
 
 def _spent(paper: Reproduction, board: Board) -> Iterator[SpentRun]:

@@ -19,6 +19,8 @@ class Measure(Document):
 
     metric: Name
     """Name of a metric or index."""
+    label: Line | None = None
+    """Heading of its column; None for that of the metric, or of the published column."""
     group: dict[Name, Line] = field(default_factory=dict)
     """Slice of the items; empty for all."""
     benchmark: Name | None = None
@@ -95,6 +97,8 @@ class PaperPart(Document):
     """File of published values in ``leaderboard/reported``, without ending; None if none are quoted."""
     measures: dict[Name, Measure] = field(default_factory=dict)
     """What is compared with each column of the published values, or shown alone without these, by the column's key."""
+    draws_orders: bool = False
+    """True to draw how the order of the models changes from measure to measure, which all have the ideal 1."""
     lists: tuple[NumberList, ...] = ()
     figures: Annotated[tuple[Name, ...], Distinct()] = ()
     """Figures of the benchmark's pages that show the same of results here."""

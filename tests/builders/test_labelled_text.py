@@ -69,7 +69,9 @@ def items_of(folder: Path) -> dict[str, list[LabelItem]]:
 
 
 @pytest.mark.parametrize(
-    ("ending", "write"), [("csv", as_csv), ("jsonl", as_json_lines), ("parquet", as_parquet)], ids=str
+    ("ending", "write"),
+    [("csv", as_csv), ("jsonl", as_json_lines), ("parquet", as_parquet)],
+    ids=["csv", "jsonl", "parquet"],
 )
 def test_every_form_of_file_gives_the_same_task(
     tmp_path: Path, ending: str, write: Callable[[Path, list[tuple[str, int]]], None]

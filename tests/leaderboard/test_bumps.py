@@ -12,8 +12,9 @@ import pytest
 
 from leaderboard.benchmark_figures import BumpChart
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages.bumps import Order, bump_chart, rank_correlation
+from leaderboard.pages.bumps import Order, bump_chart
 from leaderboard.pages.pictures import make_picture
+from leaderboard.ranking.rank_ranges import rank_correlation
 from tests.leaderboard.test_figures import lines
 
 NAMES = ("alpha", "beta", "gamma", "delta")
