@@ -119,7 +119,8 @@ class GenerateRequest:
     """JSON Schema that the text should satisfy; None for any text. A backend that cannot hold a model to it asks
     without, and says so in its settings."""
     with_logprob: bool = False
-    """True to ask for the log-probability of the text too; a backend that cannot give it leaves it out."""
+    """True to ask for the log-probability of the text too; a backend that cannot give it leaves it out. It is not
+    hashed, since it changes no text."""
     asks_confidence: bool = False
     """True if the prompt asks to state a confidence in percent, so that baselines state theirs. It is not hashed: the
     prompt says so."""
@@ -141,8 +142,6 @@ class GenerateRequest:
         }
         if self.json_schema is not None:
             value["json_schema"] = self.json_schema
-        if self.with_logprob:
-            value["with_logprob"] = True
         return strict_json.sha256(value)
 
     @property
