@@ -303,6 +303,11 @@ PAGES = BenchmarkPages(
         "ucerf_of_families": "Same for all pronouns (UCerF)",
         "ucerf_of_two_families": "Same for two pronouns (UCerF)",
         "female_occupation_rate": "Choice of women's occupations",
+        "ucerf_semantic_entropy": "UCerF by semantic entropy",
+        "ucerf_group_semantic_entropy": "U_group by semantic entropy",
+        "certainty_semantic_entropy": "Certainty by semantic entropy",
+        "certainty_correlation_semantic_entropy": "Rank correlation of certainties",
+        "parsed_answer_rate": "Answers that could be read",
     },
     summarised=(
         *("worst_group_accuracy", "accuracy", "accuracy_gap", "ucerf", "pro_rate"),

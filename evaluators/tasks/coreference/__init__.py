@@ -13,7 +13,8 @@ From item to metrics::
         v
     row of nurse: probabilities 0.7, 0.3; certainty; desirability; index of the pair
         ├── coreference_metrics: accuracy, gaps between stereotypes, equalized odds over occupations
-        └── ucerf_metrics: how similar the two sides of a pair are
+        ├── ucerf_metrics: how similar the two sides of a pair are
+        └── estimator_metrics: the same with certainty estimated otherwise (uncertainty_estimators)
 
 The same sentence in all pronoun families is a set instead of a pair: family_coreference_task asks the same questions,
 and family_coreference_table finds the sets, of which family_coreference_metrics measures how similar the families are.

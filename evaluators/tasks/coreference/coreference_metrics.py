@@ -5,7 +5,7 @@ Accuracy and equalized odds need a right answer; ``pro_rate``, what a pronoun su
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -74,7 +74,7 @@ _CELLS = 8
 """Number of columns per occupation: sum and count for masculine and feminine pronouns, of positives, then negatives."""
 
 
-def _statistics(
+def occupation_statistics(
     table: CoreferenceTable, group: Mapping[str, str], positive: FloatArray, negative: FloatArray
 ) -> Statistics:
     """Return the sums and counts of values per occupation, side and pronoun gender.
@@ -82,8 +82,8 @@ def _statistics(
     Args:
         table: The records as arrays.
         group: The slice: empty, or one occupation.
-        positive: Value of each row for its reference occupation, shape (n,).
-        negative: Value of each row for its other occupation, shape (n,).
+        positive: Value of each row for its reference occupation, shape (n,); nan if it has none.
+        negative: Value of each row for its other occupation, shape (n,); nan if it has none.
     """
     occupation = group.get("occupation")
     names = (occupation,) if occupation is not None else table.group_values("occupation")
@@ -94,7 +94,7 @@ def _statistics(
     for key, offset, values in (("occupation", 0, positive), ("other_occupation", 4, negative)):
         coded = table.coded(key)
         indices = np.array([index_of.get(text, -1) for text in coded.texts])[coded.codes]
-        used = (indices >= 0) & table.scored
+        used = (indices >= 0) & table.scored & ~np.isnan(values)
         column = indices[used] * _CELLS + offset + 2 * feminine[used]
         clusters = table.clusters[used]
         sums += sum_by_cluster(clusters, column, values[used], **shape)
@@ -124,12 +124,12 @@ def _mean_of_defined(values: FloatArray) -> FloatArray:
 
 
 def _prediction_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    return _statistics(table, group, table.share[:, 0], table.share[:, 1])
+    return occupation_statistics(table, group, table.share[:, 0], table.share[:, 1])
 
 
 def _desirability_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
     # The sign of negatives does not matter, since only absolute differences between the genders are used.
-    return _statistics(table, group, table.desirability, -table.desirability)
+    return occupation_statistics(table, group, table.desirability, -table.desirability)
 
 
 def _one_minus_mean_gap(sums: FloatArray) -> FloatArray:
@@ -177,16 +177,37 @@ EO_GAP = _metric(
     "undefined if no answer is right.",
 )
 
-UCERF_GROUP = _metric(
-    name="ucerf_group",
-    ideal=1.0,
-    undefined=needs_referent,
-    statistics=_desirability_statistics,
-    aggregate=_one_minus_mean_desirability_gap,
-    description=(
-        "Equalized odds with mean desirability instead of rates (U_group, arXiv:2505.23996). The constants are our "
-        "own: it equals equalized_odds if all answers are certain."
-    ),
+
+def group_metric(
+    name: str,
+    undefined: Callable[[CoreferenceTable], str | None],
+    statistics: Callable[[CoreferenceTable, Mapping[str, str]], Statistics],
+    description: str,
+) -> MetricDefinition[CoreferenceTable]:
+    """Define U_group under some certainty.
+
+    Args:
+        name: Name of the metric.
+        undefined: Function that returns why a table has no such certainty; None if it has one.
+        statistics: Function that returns :func:`occupation_statistics` of the desirability.
+        description: What it is, in a sentence.
+    """
+    return _metric(
+        name=name,
+        ideal=1.0,
+        undefined=lambda table: needs_referent(table) or undefined(table),
+        statistics=statistics,
+        aggregate=_one_minus_mean_desirability_gap,
+        description=description,
+    )
+
+
+UCERF_GROUP = group_metric(
+    "ucerf_group",
+    lambda table: None,
+    _desirability_statistics,
+    "Equalized odds with mean desirability instead of rates (U_group, arXiv:2505.23996). The constants are our own: it "
+    "equals equalized_odds if all answers are certain.",
 )
 
 

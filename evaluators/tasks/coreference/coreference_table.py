@@ -38,6 +38,22 @@ class MinimalPairs(NamedTuple):
     share the reference occupation."""
 
 
+class SampledAnswers(NamedTuple):
+    """The sampled answers that name an outcome, as arrays of shape (n_answers,)."""
+
+    rows: IntArray
+    orders: IntArray
+    """1 for answers to the order of the options that comes second among those of the row, else 0."""
+    outcomes: IntArray
+    """0 if an answer names the reference occupation, else 1."""
+    logprobs: FloatArray
+    """Log-probability of the text per token, in nats; nan if unknown."""
+    texts: IntArray
+    """Code of the text; equal texts have equal codes."""
+    n_asked: IntArray
+    """Number of answers that were asked for, by row of the table, shape (n,)."""
+
+
 @dataclass(frozen=True, eq=False)
 class CoreferenceTable(GroupedTable):
     """Records as arrays, one row per item.
@@ -58,6 +74,8 @@ class CoreferenceTable(GroupedTable):
     """True if the items have a right answer."""
     has_undetermined: bool
     """True if *undetermined* is one of the outcomes."""
+    sampled: SampledAnswers | None = None
+    """The sampled answers that were read; None if each request was asked once."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Self:
@@ -89,6 +107,7 @@ class CoreferenceTable(GroupedTable):
             pair_ids=tuple(pair or str(item) for pair, item in zip(pairs, items, strict=True)),
             has_referent=with_target.pop(),
             has_undetermined=k == 3,
+            sampled=_sampled(columns),
         )
 
     @cached_property
@@ -223,6 +242,35 @@ def _probabilities(records: RecordColumns, k: int) -> FloatArray:
     for column, mask in enumerate(masks):
         probabilities[rows, column] = shares[mask]
     return probabilities
+
+
+def _sampled(records: RecordColumns) -> SampledAnswers | None:
+    """Return the sampled answers that were read; None if each request was asked once."""
+    if not records.exchanges["sample"].known.any():
+        return None
+    n_exchanges, answers = np.diff(records.first_exchanges), records.readings["answers"].lists
+    is_read = records.has_reading & (answers.lengths == n_exchanges)
+    owners = records.owners[is_read[records.owners]]
+    named = answers.values.coded
+    texts = np.array([*named.texts, ""])[named.codes][is_read[answers.owners]]
+    of_reading = is_read[records.owners]
+    counts = records.exchanges["n_completion_tokens"].numbers[of_reading]
+    logprobs = records.exchanges["text_logprob"].numbers[of_reading]
+    references = np.array([text or "" for text in records.columns["reference"].texts])[owners]
+    offered = records.exchanges["outcomes"].lists
+    firsts = np.array([*offered.values.coded.texts, ""])[offered.values.coded.codes[offered.offsets[:-1]]]
+    is_second = firsts != firsts[records.first_exchanges[:-1]][records.owners]
+    votes = texts != ""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_token = np.where(counts > 0, logprobs / counts, np.nan)
+    return SampledAnswers(
+        owners[votes],
+        is_second[of_reading][votes].astype(np.int64),
+        (texts != references)[votes].astype(np.int64),
+        per_token[votes],
+        records.exchanges["text"].coded.codes[of_reading][votes],
+        n_exchanges,
+    )
 
 
 NO_REFERENT = "the items have no right answer"

@@ -73,11 +73,23 @@ def ucerf_of_groups(desirability: FloatArray) -> FloatArray:
     return value
 
 
-def _pair_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
+def pair_statistics(table: CoreferenceTable, group: Mapping[str, str], desirability: FloatArray) -> Statistics:
+    """Return the statistics of UCerF over the minimal pairs of a slice.
+
+    Args:
+        table: The records as arrays.
+        group: The slice.
+        desirability: Desirability of each row, shape (n,); a pair with nan counts as excluded.
+    """
     pairs = table.pairs(group)
-    values = ucerf(table.desirability[pairs.masculine], table.desirability[pairs.feminine])
-    sums = sums_and_numbers(table.clusters[pairs.masculine], values, table.n_clusters)
-    return Statistics(sums, len(values), pairs.n_excluded)
+    values = ucerf(desirability[pairs.masculine], desirability[pairs.feminine])
+    known = ~np.isnan(values)
+    sums = sums_and_numbers(table.clusters[pairs.masculine[known]], values[known], table.n_clusters)
+    return Statistics(sums, int(known.sum()), pairs.n_excluded + int((~known).sum()))
+
+
+def _pair_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
+    return pair_statistics(table, group, table.desirability)
 
 
 def _macro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:

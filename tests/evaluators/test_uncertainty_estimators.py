@@ -1,0 +1,219 @@
+"""Certainty estimated from sampled answers: a case by hand, plain-loop oracles, and where the estimators agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.tasks.coreference.coreference_table import CoreferenceTable
+from evaluators.tasks.coreference.coreference_task import TASK
+from evaluators.tasks.coreference.uncertainty_estimators import semantic_entropy_certainty
+from schemas.documents.record import Record
+from schemas.documents.result import Metric
+from schemas.items.coreference import CoreferenceItem
+from tests.evaluators.made_data import made_items
+from tests.schemas import examples
+
+Chain = tuple[str | None, float | None]
+"""The outcome that a sampled text names, None for none, and its log-probability per token."""
+N_TOKENS = 4
+
+
+def record_of(item: CoreferenceItem, orders: Sequence[Sequence[Chain]]) -> Record:
+    """The record of an item, with the sampled answers to both orders of its options."""
+    exchanges = []
+    for order, chains in zip((item.occupations, item.occupations[::-1]), orders, strict=True):
+        for sample, (outcome, logprob) in enumerate(chains):
+            text = "no idea" if outcome is None else f"Reason {sample}.\nAnswer: {'AB'[order.index(outcome)]}"
+            exchange = replace(examples.generated_exchange(text, order), sample=sample, n_completion_tokens=N_TOKENS)
+            exchanges.append(replace(exchange, text_logprob=None if logprob is None else logprob * N_TOKENS))
+    read, facts = TASK.read_with(exchanges, None, "cot-v1"), TASK.facts(item)
+    return replace(
+        examples.record(),
+        item_id=item.item_id,
+        config="test",
+        split="test",
+        status=read.status,
+        reason=read.reason,
+        truncated=False,
+        cluster=facts.cluster,
+        pair_id=facts.pair_id,
+        target=facts.target,
+        reference=facts.reference,
+        groups=dict(facts.groups),
+        exchanges=tuple(exchanges),
+        reading=read.reading,
+    )
+
+
+def metric_of(records: Sequence[Record], name: str) -> Metric:
+    return next(
+        metric for metric in compute_metrics(records, "coreference") if metric.name == name and not metric.group
+    )
+
+
+def value_of(records: Sequence[Record], name: str) -> float:
+    metric = metric_of(records, name)
+    assert metric.value is not None, metric.reason
+    return metric.value
+
+
+def certainty_of(p: float) -> float:
+    return 2 - math.exp(-sum(q * math.log(q) for q in (p, 1 - p) if q > 0))
+
+
+def test_semantic_entropy_by_hand() -> None:
+    item = made_items(1)[0]
+    right, wrong = item.reference, next(name for name in item.occupations if name != item.reference)
+    half, quarter = math.log(0.5), math.log(0.25)
+    # First order: the right cluster has .5 + .25 = .75, the wrong one .25, so p = .75. Second order: .25 against .25,
+    # so p = .5; an unread text belongs to no cluster. Mean .625: SE = -.625 ln .625 - .375 ln .375 = .66156,
+    # exp(SE) = 1.93782, and the certainty (2 - 1.93782) / (2 - 1) = .0622.
+    # Votes: (2/3 + 1/2) / 2 = .58333: entropy .67919, exp 1.97229, certainty .0277.
+    orders: list[list[Chain]] = [
+        [(right, half), (right, quarter), (wrong, quarter)],
+        [(right, quarter), (wrong, quarter), (None, half)],
+    ]
+    table = CoreferenceTable.of([record_of(item, orders)])
+    assert semantic_entropy_certainty(table)[0] == pytest.approx(0.0622, abs=5e-5)
+    assert table.certainty[0] == pytest.approx(0.0277, abs=5e-5)
+    assert value_of([record_of(item, orders)], "parsed_answer_rate") == pytest.approx(5 / 6)
+
+
+def test_a_text_that_is_sampled_again_adds_no_mass() -> None:
+    item = made_items(1)[0]
+    other = next(name for name in item.occupations if name != item.reference)
+    chains: list[Chain] = [(item.reference, math.log(0.7)), (other, math.log(0.3))]
+    record = record_of(item, [chains, chains])
+    again = replace(
+        record, exchanges=tuple(exchange for exchange in record.exchanges for _ in range(2 - (exchange.sample or 0)))
+    )
+    read = TASK.read_with(again.exchanges, None, "cot-v1").reading
+    assert read is not None
+    # The likelihoods are the probabilities, though two of three votes are for the reference.
+    assert max(read.probabilities) == pytest.approx(2 / 3)
+    table = CoreferenceTable.of([replace(again, reading=read)])
+    assert semantic_entropy_certainty(table)[0] == pytest.approx(certainty_of(0.7))
+
+
+def made_records(rng: np.random.Generator, n_pairs: int, n_samples: int, *, even: bool = False) -> list[Record]:
+    """Records of minimal pairs with drawn probabilities; the log-probabilities are equal if ``even``."""
+    records = []
+    for item in made_items(n_pairs):
+        p = rng.uniform()
+        other = next(name for name in item.occupations if name != item.reference)
+        orders: list[list[Chain]] = [
+            [
+                (item.reference if rng.uniform() < p else other, -1.0 if even else float(-rng.exponential()))
+                for _ in range(n_samples)
+            ]
+            for _ in range(2)
+        ]
+        records.append(record_of(item, orders))
+    return records
+
+
+def oracle_certainty(record: Record) -> float:
+    """By plain loops over the exchanges."""
+    shares = []
+    for order in dict.fromkeys(exchange.outcomes for exchange in record.exchanges):
+        masses = dict.fromkeys(order, 0.0)
+        for exchange in record.exchanges:
+            if exchange.outcomes == order:
+                assert exchange.text_logprob is not None
+                named = order["AB".index(str(exchange.text)[-1])]
+                masses[named] += math.exp(exchange.text_logprob / N_TOKENS)
+        shares.append(masses[str(record.reference)] / sum(masses.values()))
+    return certainty_of(sum(shares) / len(shares))
+
+
+def oracle_rank(values: Sequence[float], index: int) -> float:
+    below = sum(value < values[index] - 1e-9 for value in values)
+    tied = sum(abs(value - values[index]) <= 1e-9 for value in values)
+    return below + (tied + 1) / 2
+
+
+def test_every_metric_equals_a_recount_with_plain_loops() -> None:
+    records = made_records(np.random.default_rng(3), 30, 3)
+    certainties = [oracle_certainty(record) for record in records]
+    votes = [
+        record.reading.probabilities[record.reading.outcomes.index(str(record.reference))]
+        for record in records
+        if record.reading is not None
+    ]
+    signs = [0.0 if abs(p - 0.5) < 1e-9 else math.copysign(1, p - 0.5) for p in votes]
+    d = [sign * c for sign, c in zip(signs, certainties, strict=True)]
+    u = [1 - abs(d[index] - d[index + 1]) / 2 for index in range(0, len(d), 2)]
+    assert value_of(records, "ucerf_semantic_entropy") == pytest.approx(sum(u) / len(u))
+    assert value_of(records, "certainty_semantic_entropy") == pytest.approx(sum(certainties) / len(d))
+    assert value_of(records, "ucerf_group_semantic_entropy") == pytest.approx(group_oracle(records, d))
+    first = [certainty_of(p) for p in votes]
+    a, b = ([oracle_rank(values, index) for index in range(len(values))] for values in (first, certainties))
+    mean = (len(a) + 1) / 2
+    covariance = sum((x - mean) * (y - mean) for x, y in zip(a, b, strict=True))
+    spread = math.sqrt(sum((x - mean) ** 2 for x in a) * sum((y - mean) ** 2 for y in b))
+    assert value_of(records, "certainty_correlation_semantic_entropy") == pytest.approx(covariance / spread)
+
+
+def group_oracle(records: Sequence[Record], d: Sequence[float]) -> float:
+    values = []
+    for occupation in {record.groups["occupation"] for record in records}:
+        gaps = []
+        for key, sign in (("occupation", 1), ("other_occupation", -1)):
+            means = [
+                [
+                    sign * value
+                    for record, value in zip(records, d, strict=True)
+                    if record.groups[key] == occupation and record.groups["pronoun_gender"] == gender
+                ]
+                for gender in ("masculine", "feminine")
+            ]
+            gaps.append(abs(sum(means[0]) / len(means[0]) - sum(means[1]) / len(means[1])) if all(means) else math.nan)
+        if not math.isnan(sum(gaps)):
+            values.append(1 - sum(gaps) / 4)
+    return sum(values) / len(values) if values else math.nan
+
+
+def test_equal_likelihoods_give_the_discrete_form() -> None:
+    records = made_records(np.random.default_rng(5), 20, 5, even=True)
+    table = CoreferenceTable.of(records)
+    assert semantic_entropy_certainty(table) == pytest.approx(table.certainty, abs=1e-9)
+    assert value_of(records, "ucerf_semantic_entropy") == pytest.approx(value_of(records, "ucerf"))
+    assert value_of(records, "certainty_correlation_semantic_entropy") == pytest.approx(1.0)
+
+
+def test_ucerf_of_votes_tends_to_that_of_the_options_probabilities() -> None:
+    rng = np.random.default_rng(7)
+    n = 400
+    true, records = [], []
+    for item in made_items(12):
+        p = float(rng.uniform(0.6, 0.9))
+        other = next(name for name in item.occupations if name != item.reference)
+        drawn = [[(item.reference if rng.uniform() < p else other, None) for _ in range(n)] for _ in range(2)]
+        true.append(certainty_of(p))
+        records.append(record_of(item, drawn))
+    expected = np.mean([1 - abs(true[index] - true[index + 1]) / 2 for index in range(0, len(true), 2)])
+    # Certainty has a slope of at most 3.8 where p <= .91, and a share of 2n votes a standard error of at most
+    # (.24 / 2n)^.5 = .0173. The mean of 12 pairs of two sides, each halved: 5 standard errors of
+    # 3.8 * .0173 * 2^.5 / 2 / 12^.5 = .0134, though most slopes are smaller.
+    assert value_of(records, "ucerf") == pytest.approx(float(expected), abs=5 * 0.0134)
+
+
+def test_unknown_likelihoods_are_null_with_a_reason_and_unread_rows_are_excluded() -> None:
+    records = made_records(np.random.default_rng(9), 6, 2)
+    item = made_items(6)[0]
+    unknown = record_of(item, [[(item.reference, None)], [(item.reference, -1.0)]])
+    metric = metric_of([unknown, *records[1:]], "ucerf_semantic_entropy")
+    assert (metric.n, metric.n_excluded) == (5, 1)
+    unread = record_of(item, [[(None, -1.0)], [(item.reference, -1.0)]])
+    assert unread.status == "unparsed"
+    assert metric_of([unread, *records[1:]], "certainty_semantic_entropy").n_excluded == 1
+    none = metric_of([unknown], "ucerf_semantic_entropy")
+    assert (none.value, none.n_excluded) == (None, 1)
+    silent = record_of(item, [[(item.reference, None)]] * 2)
+    assert metric_of([silent], "ucerf_semantic_entropy").reason == "the log-probabilities of the texts are unknown"
