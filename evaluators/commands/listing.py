@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -15,6 +15,8 @@ from schemas.outputs.documents import ListedEntry, ListedKind, Listing
 from schemas.printed import with_format
 
 if TYPE_CHECKING:
+    from evaluators.benchmark import IndexDefinition
+    from evaluators.metric import MetricDefinition
     from evaluators.task import Task
 
 # What else a kind needs is imported in its functions, so that the names of all kinds are printed at once.
@@ -121,6 +123,64 @@ def _brief_benchmark(name: str) -> Iterator[str]:
     yield f"benchmark {name}: {'; '.join(known)}"
 
 
+def _whole_benchmark(name: str) -> Iterator[str]:
+    """Yield a line for each baseline, and for each family of indices, those of one metric together."""
+    from evaluators.benchmark import load_benchmark
+
+    yield from (_line(entry) for entry in _benchmark(name) if entry.kind != "index")
+    descriptions = {index.name: index.description for index in load_benchmark(name).indices}
+    # By the metric, and then by the endings that its corrections share.
+    families: dict[str, dict[tuple[str, ...], list[str]]] = {}
+    for (base, correction), own in _endings(load_benchmark(name).indices).items():
+        families.setdefault(base, {}).setdefault(tuple(own), []).append(correction)
+    for base, of_base in families.items():
+        for endings, corrections in of_base.items():
+            names = [f"{base}{correction}{ending}" for correction in corrections for ending in endings]
+            if len(names) == 1:
+                yield f"  index {names[0]}: {descriptions[names[0]]}"
+            else:
+                family = f"{base}{_alternatives(corrections)}{_alternatives(endings)}"
+                first, last = descriptions[names[0]], descriptions[names[-1]]
+                yield f"  {len(names)} indices {family}; the first: {first} The last: {last}"
+    if len(descriptions) > sum(map(len, families.values())):
+        yield f"each index by itself: biasboard list benchmarks {name} --format json"
+
+
+def _endings(indices: Iterable[IndexDefinition]) -> dict[tuple[str, str], list[str]]:
+    """Return what follows in the names of indices that are means of one metric, such as a number of examples.
+
+    Returns:
+        Endings by the metric without a calibration and the ending that the calibration adds to it, both as in the
+        names of metrics. An index of several metrics is its own metric, with an empty ending.
+    """
+    from evaluators.runs.measure.measuring import metric_definitions
+
+    of_tasks: dict[str, dict[str, tuple[str, str]]] = {}
+    endings: dict[tuple[str, str], list[str]] = {}
+    for index in indices:
+        metric, task = index.parts[0].metric, index.parts[0].task
+        if {part.metric for part in index.parts} != {metric} or not index.name.startswith(metric):
+            endings[index.name, ""] = [""]
+            continue
+        if task not in of_tasks:
+            variants = _variants(metric_definitions(task))
+            of_tasks[task] = {f"{base}{one}": (base, one) for base, ones in variants.items() for one in ("", *ones)}
+        endings.setdefault(of_tasks[task][metric], []).append(index.name.removeprefix(metric))
+    return endings
+
+
+def _alternatives(words: Sequence[str]) -> str:
+    """Return words as a shell writes them, in which braces stand for one of several.
+
+    >>> _alternatives(["_k0", "_k2"]), _alternatives(["", "_bc"]), _alternatives(["_k0"])
+    ('_{k0,k2}', '{,_bc}', '_k0')
+    """
+    if len(words) == 1:
+        return words[0]
+    shared = "_" if all(word.startswith("_") for word in words) else ""
+    return f"{shared}{{{','.join(word.removeprefix(shared) for word in words)}}}"
+
+
 def _backend(name: str) -> Iterator[ListedEntry]:
     module = BACKENDS.load(name)
     yield ListedEntry(kind="backend", name=name, description=module.SUMMARY, extra=module.EXTRA)
@@ -197,8 +257,16 @@ def _whole_metrics(name: str) -> Iterator[str]:
     from evaluators.runs.measure.measuring import metric_definitions
 
     yield from map(_line, _task(name))
-    own: dict[str, list[str]] = {}
     definitions = {definition.name: definition for definition in metric_definitions(name)}
+    for base, variants in _variants(definitions.values()).items():
+        also = f" (also {base}{', '.join(variants)})" if variants else ""
+        yield f"  metric {base} {definitions[base].version}{also}: {definitions[base].description}"
+
+
+def _variants(metrics: Iterable[MetricDefinition[Any]]) -> dict[str, list[str]]:
+    """Return what calibrations add to the names of metrics, by the metric without one; the versions say which it is."""
+    own: dict[str, list[str]] = {}
+    definitions = {definition.name: definition for definition in metrics}
     for definition in definitions.values():
         bases = [
             base
@@ -210,9 +278,7 @@ def _whole_metrics(name: str) -> Iterator[str]:
             own[base].append(definition.name.removeprefix(base))
         else:
             own[definition.name] = []
-    for base, variants in own.items():
-        also = f" (also {base}{', '.join(variants)})" if variants else ""
-        yield f"  metric {base} {definitions[base].version}{also}: {definitions[base].description}"
+    return own
 
 
 def _brief_metrics(name: str) -> Iterator[str]:
@@ -223,7 +289,7 @@ def _brief_metrics(name: str) -> Iterator[str]:
 
 
 _KINDS = {
-    "benchmarks": _Kind("benchmark", BENCHMARKS.names, _benchmark, brief=_brief_benchmark),
+    "benchmarks": _Kind("benchmark", BENCHMARKS.names, _benchmark, brief=_brief_benchmark, whole=_whole_benchmark),
     "backends": _Kind("backend", BACKENDS.names, _backend),
     "scorers": _Kind("scorer", SCORERS.names, _scorer),
     "harnesses": _Kind("harness", harness_names, _harness),

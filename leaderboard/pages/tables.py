@@ -7,13 +7,15 @@ A table compares models on the results with one signature (a :data:`Section`), o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
+from evaluators.runs.measure.index_values import Index
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.scorer import KINDS
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
@@ -37,6 +39,8 @@ _MOST_HEADLINES = 8
 _FEWEST_HEADLINES = 5
 _MOST_SUMMARISED = 4
 _MOST_BEST = 2
+_MOST_MISSING, _MOST_REASONS = 3, 3
+"""Numbers of missing results, and of reasons, that the line about indices without a value names."""
 _LIMITS = re.compile(r" --(?:limit|part|split) \S+")
 """Options of a command that decide which items of a config are asked."""
 _TOGETHER, _DEMO = "all parts together", ", texts judged by word lists"
@@ -412,18 +416,50 @@ class IndexPlacement(NamedTuple):
     row: IndexRow
 
     @property
-    def rows(self) -> tuple[tuple[Metric, tuple[tuple[Metric, Entry | None], ...]], ...]:
-        """The index and each variant, with the metrics that each averages and the result that each comes from."""
+    def indices(self) -> tuple[Index, ...]:
+        """The indices with a value, the ranking one first."""
+        return tuple(index for index in self.row.indices if index.metric.value is not None)
+
+    @property
+    def part_labels(self) -> Mapping[str, str]:
+        """The headings of the metrics that the indices average, by the keys of their columns in :attr:`rows`."""
+        headings = {column.key: column.heading for column in self.view.columns}
+        labels: dict[str, str] = {}
+        for index in self.indices:
+            for part in index.definition.parts:
+                label = part.label or part.key
+                labels.setdefault(label, headings.get(part.key, label))
+        return labels
+
+    @property
+    def rows(self) -> tuple[tuple[Metric, Mapping[str, tuple[Metric, Entry | None]]], ...]:
+        """Each index with a value, with the metrics that it averages and the result that each comes from."""
         return tuple(
-            (index.metric, tuple(zip(index.parts, map(self.row.entry_of, index.definition.parts), strict=True)))
-            for index in self.row.indices
+            (
+                index.metric,
+                {
+                    part.label or part.key: (metric, self.row.entry_of(part))
+                    for part, metric in zip(index.definition.parts, index.parts, strict=True)
+                },
+            )
+            for index in self.indices
         )
 
     @property
-    def part_labels(self) -> tuple[str, ...]:
-        """The headings of the metrics that the index averages."""
-        keys = {part.key for part in self.row.indices[0].definition.parts}
-        return tuple(column.heading for column in self.view.columns if column.key in keys)
+    def without_value(self) -> str:
+        """The sentence on how many indices have no value, and why; empty if all have one."""
+        others = [index for index in self.row.indices if index.metric.value is None]
+        if not others:
+            return ""
+        missing = dict.fromkeys(str(source) for index in others for source in index.missing)
+        lacking = f"there is no result of {listed(list(missing), most=_MOST_MISSING)}"
+        # A reason begins with the name of the part without a value; the rest is often the same for several indices.
+        reasons = Counter(
+            lacking if index.missing else (index.metric.reason or "").partition(": ")[2] for index in others
+        )
+        why = [f"{reason} ({n})" if len(reasons) > 1 else reason for reason, n in reasons.most_common(_MOST_REASONS)]
+        more = "1 more index has" if len(others) == 1 else f"{len(others)} more indices have"
+        return f"{more} no value: {'; '.join(why)}."
 
     @property
     def anchor(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -175,6 +176,25 @@ def test_the_longest_lists_fit_on_a_page() -> None:
     assert max(output.count("\n") for output in outputs) <= 100
     # After a calibration a metric is the same again.
     assert "\n  metric accuracy 1.1 (also accuracy_bc, _bcl, " in outputs[1]
+
+
+@pytest.mark.parametrize("benchmark", ["superni", "gifi"])
+def test_families_of_indices_stand_for_every_index_once(benchmark: str) -> None:
+    listing = evaluators("list", "benchmarks", benchmark, status=0).stdout
+    families = re.findall(r"(?m)^  (\d+ indices|index) ([^;: ]+)[;:] ", listing)
+    names = []
+    for kind, family in families:
+        (*opened, ending) = family.split("}")
+        expanded = [""]
+        for part in opened:
+            shared, _, words = part.partition("{")
+            expanded = [begun + shared + word for begun in expanded for word in words.split(",")]
+        expanded = [begun + ending for begun in expanded]
+        assert kind == (f"{len(expanded)} indices" if opened else "index")
+        names += expanded
+    entries = json.loads(evaluators("list", "benchmarks", benchmark, "--format", "json", status=0).stdout)["entries"]
+    assert sorted(names) == sorted(entry["name"] for entry in entries if entry["kind"] == "index")
+    assert names[0] == load_benchmark(benchmark).indices[0].name
 
 
 def test_the_list_of_kinds_loads_no_plug_in_and_no_large_library() -> None:

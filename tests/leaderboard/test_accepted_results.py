@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.memory import Memory
+from evaluators.benchmark import load_benchmark
 from leaderboard.pages.publishing import handwritten_pages
 from leaderboard.pages.rendering import make_view
+from leaderboard.pages.tables import index_placements, index_views
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import strange_files
@@ -56,6 +58,35 @@ def test_every_result_verifies_and_is_the_accepted_one(loaded: Loaded) -> None:
         assert entry.folder is not None
         assert read_submission(entry.folder / RESULT) is not None
         assert strange_files(entry.folder / RESULT) == ()
+
+
+@pytest.mark.slow
+def test_the_page_of_an_index_shows_those_with_a_value_and_counts_the_others(loaded: Loaded) -> None:
+    own = [entry for entry in loaded.entries if entry.result.signature.dataset == "superni"]
+    views = index_views(assemble(own))
+    assert views
+    for view in views:
+        for row in view.rows:
+            (page,) = index_placements([view], row.model.id)
+            shown = {metric.name: parts for metric, parts in page.rows}
+            by_prompt = {entry.result.signature.prompt: entry for entry in own if entry.result.model == row.model}
+            for index in load_benchmark("superni").indices:
+                values = []
+                for part in index.parts:
+                    prompt = f"release-1024b-{part.context}-v1"
+                    metric = by_prompt[prompt].metric(part.metric) if prompt in by_prompt else None
+                    values.append(None if metric is None else metric.value)
+                if None in values:
+                    assert index.name not in shown
+                else:
+                    assert {key: metric.value for key, (metric, _) in shown[index.name].items()} == dict(
+                        zip([part.label for part in index.parts], values, strict=True)
+                    )
+            n_others = len(load_benchmark("superni").indices) - len(shown)
+            assert list(page.part_labels) == ["Set 0", "Set 1", "Set 2", "No examples"]
+            assert page.without_value.startswith(
+                f"{n_others} more indices have no value: there is no result of classification with k2-set0, "
+            )
 
 
 @pytest.mark.slow

@@ -47,6 +47,8 @@ class Index(NamedTuple):
     definition: IndexDefinition
     deviations: Deviations | None
     """Deviations of the index; None if a part has none."""
+    missing: tuple[Source, ...]
+    """Results that the model lacks for it."""
 
 
 def protocol_of(task: str, prompt: str) -> str:
@@ -225,11 +227,12 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
     reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)
     reason = reason or _why_unpaired(definition, scored)
     values = [part.value for part in parts if part.value is not None]
+    missing = tuple(source for source in definition.sources if source not in scored)
     if reason is not None:
-        return Index(_metric(definition, version, None, reason, None, parts), parts, definition, None)
+        return Index(_metric(definition, version, None, reason, None, parts), parts, definition, None, missing)
     deviations = _deviations(definition, scored)
     metric = _metric(definition, version, float(np.mean(values)), None, deviations, parts)
-    return Index(metric, parts, definition, deviations)
+    return Index(metric, parts, definition, deviations, missing)
 
 
 def _deviations(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Deviations | None:
