@@ -9,6 +9,7 @@ from pathlib import Path
 from biasboard.ground.errors import DataError
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.kinds import TASKS
+from evaluators.runs.measure.example_sets import set_row_names
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages
@@ -50,6 +51,8 @@ def _problems(paper: Reproduction) -> Iterator[str]:
             yield f"{where}: metric '{measure.metric}' does not exist; see biasboard list"
         if measure.benchmark not in (None, *paper.benchmarks):
             yield f"{where}: benchmark '{measure.benchmark}' is none of the paper; have: {', '.join(paper.benchmarks)}"
+        elif measure.set_row is not None and measure.set_row not in (rows := _set_rows(paper, measure)):
+            yield f"{where}: no row '{measure.set_row}'; have: {', '.join(rows)}"
     figures = {figure.name for name in paper.benchmarks for figure in load_pages(name).figures}
     recounts = {name for benchmark in paper.benchmarks for name in load_pages(benchmark).recounts}
     for part in paper.parts:
@@ -81,6 +84,10 @@ def _measures(paper: Reproduction) -> Iterator[tuple[str, Measure]]:
     for part in paper.parts:
         for key, measure in part.measures.items():
             yield f"parts: {part.number}: measures.{key}", measure
+
+
+def _set_rows(paper: Reproduction, measure: Measure) -> tuple[str, ...]:
+    return set_row_names(load_benchmark(measure.benchmark or paper.benchmarks[0]).compared_over_sets)
 
 
 @cache

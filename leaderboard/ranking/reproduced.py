@@ -7,10 +7,13 @@ difference is separable there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
+from evaluators.kinds import TASKS
+from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.plan.gpu_hours import gpu_hours, n_gpus
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.findings import is_above
@@ -48,6 +51,11 @@ class Ours(NamedTuple):
         return entries_of(self.row)[0]
 
     @property
+    def data(self) -> tuple[str, str]:
+        """The name and version of the dataset."""
+        return self.entry.result.signature.dataset, self.entry.result.signature.dataset_version
+
+    @property
     def is_published(self) -> bool:
         """True if the answers were published, and not given here."""
         return self.entry.is_imported
@@ -58,16 +66,20 @@ class ComparedCell(NamedTuple):
 
     published: float | None
     ours: Ours | None
+    is_of_other_data: bool = False
+    """True if ours is of a dataset that the paper's runs are not of, so that the values need not agree."""
 
     @property
     def deviation(self) -> float | None:
-        """Ours minus the published value; None without one of them."""
-        return None if self.published is None or self.ours is None else self.ours.value - self.published
+        """Ours minus the published value; None without one of them, or if they are of different datasets."""
+        if self.published is None or self.ours is None or self.is_of_other_data:
+            return None
+        return self.ours.value - self.published
 
     @property
     def is_outside(self) -> bool:
         """True if the published value lies outside our 95 % interval."""
-        if self.published is None or self.ours is None or not self.ours.has_own_interval:
+        if self.published is None or self.ours is None or self.deviation is None or not self.ours.has_own_interval:
             return False
         interval = self.ours.metric.interval
         return interval is not None and not interval.low <= self.published <= interval.high
@@ -231,17 +243,42 @@ class _Lookup:
 
     def values(self, measure: Measure) -> dict[str, Ours]:
         """Return the first value of each model that fits, by the id in the file about the model."""
-        found: dict[str, Ours] = {}
+        return {model: values[0] for model, values in self._all(measure).items()}
+
+    def pairs(self, first: Measure, second: Measure) -> dict[str, tuple[Ours, Ours]]:
+        """Return of each model the first values of two measures that one version of it gives.
+
+        If the measures name the same dataset, both values are of the same version of it.
+        """
+        others = self._all(second)
+        found: dict[str, tuple[Ours, Ours]] = {}
+        for model, values in self._all(first).items():
+            alike = (
+                (ours, other)
+                for ours in values
+                for other in others.get(model, ())
+                if ours.entry.result.model.identity_sha256 == other.entry.result.model.identity_sha256
+                and (_dataset(first) != _dataset(second) or ours.data == other.data)
+            )
+            if (pair := next(alike, None)) is not None:
+                found[model] = pair
+        return found
+
+    def _all(self, measure: Measure) -> dict[str, list[Ours]]:
+        found: dict[str, list[Ours]] = {}
         for row in self._rows[measure.benchmark or self._first]:
-            model = _canonical(entries_of(row)[0].result.model.id)
-            if model not in found and (ours := _ours(row, measure)) is not None:
-                found[model] = ours
+            if (ours := _ours(row, measure)) is not None:
+                found.setdefault(_canonical(ours.entry.result.model.id), []).append(ours)
         return found
 
 
 def row_is_baseline(row: AnyRow) -> bool:
     """Return True if a row is that of a useless predictor."""
     return entries_of(row)[0].is_baseline
+
+
+def _dataset(measure: Measure) -> tuple[str | None, str | None]:
+    return measure.benchmark, measure.dataset
 
 
 def _canonical(model_id: str) -> str:
@@ -282,6 +319,8 @@ def _of_sets(row: IndexRow, measure: Measure) -> Ours | None:
 def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPart:
     table = None if part.reported is None else table_of_file(part.reported)
     found = {key: look.values(measure) for key, measure in part.measures.items()}
+    known = {run.dataset for run in paper.runs if run.name in part.runs}
+    known |= {measure.dataset for measure in part.measures.values() if measure.dataset is not None}
     rows = (
         []
         if table is None
@@ -291,7 +330,7 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
                 row.model,
                 True,
                 {
-                    key: ComparedCell(row.values.get(key), values.get(_canonical(row.model)) if row.model else None)
+                    key: _cell(row.values.get(key), values.get(_canonical(row.model)) if row.model else None, known)
                     for key, values in found.items()
                 },
             )
@@ -315,6 +354,11 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
         models=tuple(dict.fromkeys(model for of_key in found.values() for model in of_key)),
         status=_status(part, values, is_recounted=bool(recounted)),
     )
+
+
+def _cell(published: float | None, ours: Ours | None, datasets: Set[str]) -> ComparedCell:
+    is_of_other_data = ours is not None and bool(datasets) and ours.data[0] not in datasets
+    return ComparedCell(published, ours, is_of_other_data)
 
 
 def _recounted(part: PaperPart, paper: Reproduction) -> Iterator[Recounted]:
@@ -347,29 +391,39 @@ def _tested(claim: Claim, look: _Lookup) -> TestedClaim:
 
 def _signs(claim: Claim, look: _Lookup) -> Iterator[tuple[bool, int]]:
     """Yield of each model whether its answers were published, and 1 if the claim is seen, -1 if its reverse, or 0."""
-    higher, lower = ({} if one is None else look.values(one) for one in (claim.higher, claim.lower))
-    for model, ours in (higher or lower).items():
-        if claim.than is not None:
-            yield ours.is_published, _side(ours.metric, claim.than) * (1 if higher else -1)
-        elif model in lower:
-            other = lower[model].metric
-            yield ours.is_published, is_above(ours.metric, other) - is_above(other, ours.metric)
+    if claim.higher is not None and claim.lower is not None:
+        for higher, lower in look.pairs(claim.higher, claim.lower).values():
+            above, below = higher.metric, lower.metric
+            yield higher.is_published, is_above(above, below) - is_above(below, above)
+    elif (measure := claim.higher or claim.lower) is not None and claim.than is not None:
+        for ours in look.values(measure).values():
+            yield ours.is_published, side_of(ours.metric, claim.than) * (1 if claim.higher else -1)
 
 
-def _side(metric: Metric, than: float) -> int:
-    """Return 1 if a metric is separably above a value, -1 if below, else 0; a metric that has no interval is exact."""
+def side_of(metric: Metric, than: float) -> int:
+    """Return 1 if a metric is separably above a value, -1 if below, else 0; a p-value is exact."""
     value = metric.value or 0.0
-    low, high = (value, value) if metric.interval is None else (metric.interval.low, metric.interval.high)
-    return (low > than) - (high < than)
+    if metric.interval is not None:
+        return (metric.interval.low > than) - (metric.interval.high < than)
+    return (value > than) - (value < than) if _is_exact(metric.name) else 0
+
+
+@cache
+def _is_exact(name: str) -> bool:
+    """Return True if a metric has no interval by its definition, and not because there are too few items."""
+    of_tasks = (metric_definitions(task) for task in TASKS.names())
+    return any(metric.name == name and metric.no_interval is not None for of_task in of_tasks for metric in of_task)
 
 
 def _order(claim: Claim, look: _Lookup) -> Order:
-    first, second = (look.values(measure) for measure in claim.orders)
-    both = [model for model in first if model in second]
-    if len(both) < _LEAST_ORDERED:
-        return Order(len(both), None)
-    values = ([found[model].value for model in both] for found in (first, second))
-    return Order(len(both), rank_correlation(*values))
+    """Return how alike models are ordered on the one dataset that most of them have answered."""
+    by_data: dict[tuple[tuple[str, str], tuple[str, str]], list[tuple[float, float]]] = {}
+    for first, second in look.pairs(*claim.orders).values():
+        by_data.setdefault((first.data, second.data), []).append((first.value, second.value))
+    values = max(by_data.values(), key=len, default=[])
+    if len(values) < _LEAST_ORDERED:
+        return Order(len(values), None)
+    return Order(len(values), rank_correlation(*map(list, zip(*values, strict=True))))
 
 
 def _spent(paper: Reproduction, board: Board) -> Iterator[SpentRun]:

@@ -15,7 +15,10 @@ from schemas.documents.model_facts import Line, ModelId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure(Document):
-    """A value to look up among the results of this board: of each model the first result that fits."""
+    """A value to look up among the results of this board: of each model the first result that fits.
+
+    Where two are compared, both are of one version of the model, and of one version of the dataset if it is the same.
+    """
 
     metric: Name
     """Name of a metric or index."""
@@ -70,6 +73,8 @@ class Claim(Document):
                 "give two of higher, lower and than, or two orders, or say in untested why nothing here tests "
                 "the claim; only one of these"
             )
+        if any(one is not None and one.set_row is not None for one in (self.higher, self.lower)):
+            yield "set_row: a row of chosen sets has no interval to test by; name a metric or index"
         if is_compared != (self.words is not None):
             yield "words: say what is compared, if something is, and only then"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from leaderboard import reproductions as loader
 from leaderboard.model_facts import facts_of
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import Board, assemble
-from leaderboard.ranking.reproduced import ReproducedPaper, costs_of, reproduced
+from leaderboard.ranking.reproduced import ReproducedPaper, costs_of, reproduced, side_of
 from leaderboard.reproductions import citation_of, reproductions
 from leaderboard.verify.entries import Root
 from schemas.documents.reproduction import Reproduction
@@ -158,6 +159,14 @@ BAD = {
         SOUND.replace('counted = "by hand"\n', ""),
         "and counted, or uncounted",
     ),
+    "a set without an interval": (
+        SOUND.replace('metric = "accuracy" }\nthan', 'metric = "accuracy", set_row = "mean", n_examples = 8 }\nthan'),
+        "set_row: a row of chosen sets has no interval to test by",
+    ),
+    "no such row of sets": (
+        SOUND.replace('accuracy = { metric = "accuracy" }', 'a = { metric = "ucerf", set_row = "x", n_examples = 8 }'),
+        "parts: Table 2: measures.a: no row 'x'; have: mean of the sets, standard deviation over the sets",
+    ),
     "one part twice": (SOUND.replace("Table 3", "Table 2"), "parts: Table 2 stands twice; keep one"),
 }
 
@@ -203,6 +212,48 @@ def test_claims_are_tested_by_the_intervals_of_each_model(compared: ReproducedPa
     assert ordered.order is not None
     assert (ordered.order.n, ordered.order.tau, ordered.outcome) == (2, None, "too few models")
     assert unknown.outcome == "not tested"
+
+
+def test_values_of_different_versions_of_a_model_or_a_dataset_are_no_pair(file: Path, tmp_path: Path) -> None:
+    """One revision asked in one way and another asked in the other way show nothing about the ways."""
+    file.write_text(
+        SOUND.replace('group = { stereotype = "pro" }', 'prompt = "intrinsic-v1"').replace(
+            'group = { stereotype = "anti" }', 'prompt = "mcq2-v1"'
+        )
+    )
+    sure, even = (synthetic.make_records(synthetic.leaning(*of)) for of in ((3.0, 0.0), (0.0, 0.0)))
+    runs = {
+        "acme/one": [(sure, "intrinsic-v1", "0", "9.0.0"), (even, "mcq2-v1", "0", "9.0.0")],
+        "acme/revised": [(sure, "intrinsic-v1", "0", "9.0.0"), (even, "mcq2-v1", "1", "9.0.0")],
+        "acme/elsewhere": [(sure, "intrinsic-v1", "0", "9.0.0"), (even, "mcq2-v1", "0", "9.1.0")],
+    }
+    for model, of_model in runs.items():
+        for records, prompt, revision, version in of_model:
+            result = synthetic.make_result(
+                records, model, revision=revision * 40, prompt=prompt, dataset_version=version
+            )
+            folder = tmp_path / "runs" / f"synthbias@{version}" / model.replace("/", "__") / f"{prompt}-{revision}"
+            synthetic.write_result(folder, result, records)
+    loaded = load_known(Root(tmp_path / "runs", "local"))
+    assert loaded.left_out == ()
+    claim = reproduced("made", reproductions()["made"], assemble(loaded.entries)).claims[1]
+    assert (claim.outcome, str(claim.asked)) == ("holds", "in the only model")
+
+
+def test_a_value_without_an_interval_decides_nothing(compared: ReproducedPaper) -> None:
+    """Of a single cluster nobody knows how sure it is; a p-value is what it is."""
+    metric = next(iter(compared.parts[0].rows[0].cells.values())).ours
+    assert metric is not None
+    single = replace(metric.metric, value=0.9, interval=None, interval_reason="there is 1 cluster")
+    assert side_of(single, 0.5) == 0
+    assert side_of(replace(single, name="pe_p_value"), 0.5) == 1
+
+
+def test_values_of_other_data_have_no_deviation(compared: ReproducedPaper) -> None:
+    (cell,) = compared.parts[0].rows[0].cells.values()
+    assert cell._replace(published=0.1).deviation == pytest.approx(cell.ours.value - 0.1 if cell.ours else None)
+    other = cell._replace(published=0.1, is_of_other_data=True)
+    assert (other.deviation, other.is_outside) == (None, False)
 
 
 def test_a_part_is_run_here_or_needs_models_or_is_impossible(compared: ReproducedPaper) -> None:

@@ -21,6 +21,7 @@ from evaluators.statistics.record_tables import mean
 from schemas.documents.result import Interval
 
 _LEAST_SETS = 2
+_MEAN, _DEVIATION = "mean of the sets", "standard deviation over the sets"
 
 
 class SetMean(NamedTuple):
@@ -88,6 +89,21 @@ def _by_number(sources: Iterable[Source]) -> dict[int, list[Source]]:
     return by_number
 
 
+def set_row_names(ideals: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the names of the rows that the tables of some metrics have.
+
+    >>> set_row_names({"rsd": 0.0})[2:]
+    ('least rsd', 'median rsd', 'most rsd')
+    """
+    return _MEAN, _DEVIATION, *(row for name, ideal in ideals.items() for row in _oracles(name, ideal))
+
+
+def _oracles(name: str, ideal: float) -> tuple[str, str, str]:
+    """Return the names of the rows that choose sets by a metric: the nearest to its ideal, the median, the farthest."""
+    first, last = ("least", "most") if ideal == 0.0 else ("best", "worst")
+    return f"{first} {name}", f"median {name}", f"{last} {name}"
+
+
 def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list[SetRow]:
     """Return all rows.
 
@@ -96,21 +112,17 @@ def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list
         ideals: Ideal value of each metric.
     """
     rows = [
-        SetRow("mean of the sets", {name: _mean(_over_sets(of_metric)[0]) for name, of_metric in values.items()}),
-        SetRow(
-            "standard deviation over the sets",
-            {name: _mean(_over_sets(of_metric)[1]) for name, of_metric in values.items()},
-        ),
+        SetRow(_MEAN, {name: _mean(_over_sets(of_metric)[0]) for name, of_metric in values.items()}),
+        SetRow(_DEVIATION, {name: _mean(_over_sets(of_metric)[1]) for name, of_metric in values.items()}),
     ]
     for name, ideal in ideals.items():
         distances = np.abs(values[name] - ideal)
         # Stable, so that the first of several equal sets is taken.
         order = np.argsort(np.where(np.isnan(distances), np.inf, distances), axis=0, kind="stable")
         n_known = (~np.isnan(distances)).sum(axis=0)
-        first, last = ("least", "most") if ideal == 0.0 else ("best", "worst")
-        for word, ranks in ((first, 0 * n_known), ("median", (n_known - 1) // 2), (last, n_known - 1)):
+        for row, ranks in zip(_oracles(name, ideal), (0 * n_known, (n_known - 1) // 2, n_known - 1), strict=True):
             chosen = np.take_along_axis(order, np.maximum(ranks, 0)[None], axis=0)[0]
-            rows.append(SetRow(f"{word} {name}", _under(values, chosen, n_known > 0)))
+            rows.append(SetRow(row, _under(values, chosen, n_known > 0)))
     return rows
 
 
