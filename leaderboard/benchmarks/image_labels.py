@@ -61,10 +61,10 @@ PAGES = BenchmarkPages(
         "it says nothing without the macro-F1 beside it."
     ),
     recounts={
-        "mean": class_accuracies.mean_accuracy,
-        "dominance": class_accuracies.top_class_dominance,
-        "cobias": class_accuracies.cobias,
-        "gini": class_accuracies.gini_index,
+        "Mean": class_accuracies.mean_accuracy,
+        "Dominance": class_accuracies.top_class_dominance,
+        "COBias": class_accuracies.cobias,
+        "Gini": class_accuracies.gini_index,
     },
     papers=(
         Paper(

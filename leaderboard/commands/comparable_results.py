@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
 from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.progress import note, steps
@@ -16,6 +16,7 @@ from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
+from schemas.folders.run_folder import read_result
 
 _MOST_NAMED, _MOST_NEAR = 20, 3
 
@@ -117,16 +118,25 @@ def paper_board(roots: Sequence[Root], keys: KeyBook, memory: Memory, benchmarks
         memory: Memory of the results that this machine has verified before.
         benchmarks: Names of the benchmarks.
     """
+
+    def keep(root: Root, place: str) -> bool:
+        try:
+            return read_result(root.folder / place).signature.benchmark in benchmarks
+        except DataError:
+            # Loading it says what is wrong with it.
+            return True
+
     with steps("comparing with the board") as step:
         found = load(
             roots,
             keys,
             memory,
             progress=lambda n_done, n: step("recomputing results, each once on this machine", n_done, n),
+            keep=keep,
         )
         for result in found.left_out:
             note(printable(f"left out: {result.reason}", most=2_000))
-        return assemble([entry for entry in found.entries if entry.result.signature.benchmark in benchmarks])
+        return assemble(found.entries)
 
 
 def _dataset(entry: Entry) -> str:

@@ -106,7 +106,7 @@ class PaperPart(Document):
     """True to draw how the order of the models changes from measure to measure, which all have the ideal 1."""
     lists: tuple[NumberList, ...] = ()
     figures: Annotated[tuple[Name, ...], Distinct()] = ()
-    """Figures of the benchmark's pages that show the same of results here."""
+    """Figures of the benchmark's pages that show the same of results here, whose measures decide the status."""
     tests: Annotated[tuple[Text, ...], Distinct()] = ()
     """Tests that compute it again from published files, as ``FILE::FUNCTION``."""
     runs: Annotated[tuple[Name, ...], Distinct()] = ()
@@ -118,6 +118,8 @@ class PaperPart(Document):
 
     @override
     def problems(self) -> Iterator[str]:
+        if self.figures and not self.measures:
+            yield "figures: give measures too, by which it is known whether there are results to draw"
         ways = (self.measures, self.lists, self.figures, self.tests, self.runs)
         if any(ways) == (self.impossible is not None):
             yield "give measures, lists, figures, tests or runs, or say in impossible why there are none; not both"

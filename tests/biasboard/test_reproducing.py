@@ -1,0 +1,79 @@
+"""``biasboard reproduce``: what is listed and counted, what is refused, and that it compares what is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leaderboard.reproductions import reproductions
+from tests.commands import run
+
+PAPERS = reproductions()
+
+
+def counted(paper: str, folder: Path, *options: str) -> dict[str, Any]:
+    """The document of a dry run."""
+    done = run("-m", "biasboard", "reproduce", paper, "--dry-run", "--format", "json", *options, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def test_without_a_name_all_papers_are_listed(tmp_path: Path) -> None:
+    done = run("-m", "biasboard", "reproduce", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [*PAPERS, "next"]
+
+
+REFUSED = {
+    "paper": (("gfi",), "gfi: no such paper; have: gifi, gini, label-bias, synthbias"),
+    "run": (("gifi", "--runs", "all"), "--runs all: no such run; have: published, templates, own-texts"),
+    "input": (
+        ("gifi", "--input", "gifi=x"),
+        "--input gifi=x: write DATASET=PATH; datasets that are built from files: ",
+    ),
+    "answers": (("gini", "--runs", "ddi", "--answers", "x"), "--answers: nobody published answers that these runs"),
+    "no dataset": (
+        ("gini", "--runs", "ddi", "--models", "x"),
+        "--models: no dataset of the paper is built; give --input",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_done_is_one_line(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    done = run("-m", "biasboard", "reproduce", *options, cwd=tmp_path)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert words in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("paper", "runs"), [("gifi", "own-texts"), ("label-bias", "own-tasks"), ("synthbias", "own,families,reasoning")]
+)
+def test_the_counts_in_the_files_are_those_of_the_command(tmp_path: Path, paper: str, runs: str) -> None:
+    names = ("n_requests", "n_prompt_tokens", "n_completion_tokens")
+    document = counted(paper, tmp_path, "--runs", runs)
+    known = {one.name: one for one in PAPERS[paper].runs}
+    assert [one["name"] for one in document["runs"]] == runs.split(",")
+    for one in document["runs"]:
+        assert one["is_built"]
+        assert [one[name] for name in names] == [getattr(known[one["name"]], name) for name in names]
+    with_hours = [model for model in document["models"] if model["gpu_hours"] is not None]
+    assert with_hours
+    assert all(model["usd"] == pytest.approx(3.0 * model["gpu_hours"]) for model in with_hours)
+
+
+def test_what_is_not_built_is_taken_from_the_file(tmp_path: Path) -> None:
+    document = counted("label-bias", tmp_path, "--runs", "279-tasks", "--gpu-hour", "2")
+    (size,) = document["runs"]
+    assert (size["is_built"], size["n_requests"]) == (False, 3_663_088)
+    seven = next(model for model in document["models"] if model["model"] == "meta-llama/Llama-2-7b-hf")
+    # 2 operations for each of 7 billion parameters and 551 million tokens, at 316 TFLOP/s: the page Cluster says 6.3.
+    assert seven["gpu_hours"] == pytest.approx(6.8, abs=0.05)
+    assert seven["usd"] == pytest.approx(2 * seven["gpu_hours"])
+    assert document["findings"] == document["tables"] == []
