@@ -102,6 +102,13 @@ class Value(NamedTuple):
     statistics: Statistics
 
 
+class Derivation(NamedTuple):
+    """How the statistics of a metric follow from those of another metric of the same task, on all items."""
+
+    base: MetricDefinition[Any]
+    statistics: Callable[[Statistics], Statistics]
+
+
 @dataclass(frozen=True, kw_only=True)
 class MetricDefinition(Generic[T]):
     """A metric that is computed from the records of one task."""
@@ -145,6 +152,9 @@ class MetricDefinition(Generic[T]):
     interval_method: str = WILSON
     no_interval: str | None = None
     """Reason why the metric never has an interval; None if it can have one."""
+    derivation: Derivation | None = None
+    """Other statistics that those of this metric follow from, for results that store only the others since their texts
+    are kept elsewhere; None if there are none. Such a metric has no slices, and one ideal value on all tables."""
     floor: str | None = None
     """Name of the metric that estimates this metric's value under chance alone; None if there is none."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 from builders.gifi import published
 from evaluators.benchmark import AnswerFile
 from evaluators.runs.ask.importing import Imported, import_file
-from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.runs.measure.measuring import Measurement, compute_metrics, metric_definitions
+from evaluators.runs.measure.stored_results import StoredSums, rows_of
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import SelectedPart, Selection
 from evaluators.task import Task, load_task
@@ -28,6 +30,7 @@ from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
 from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
 from schemas.documents.item_shape import Item
 from schemas.files import row_files
+from schemas.files.record_columns import RecordColumns
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import FAMILIES, metrics, problems, prompts, recorded, sentences
 from tests.schemas import examples
@@ -146,6 +149,117 @@ def test_equality_of_nothing_is_undefined_and_never_zero() -> None:
         assert lacking["pe"].reason == f"no answer in {family}, and all families are compared"
     silent = metrics(recorded(WORD_PROBLEM, problems(2), lambda item: ["I'm sorry, I cannot help."]), WORD_PROBLEM)
     assert silent["pe"].reason == "no items to compute it from"
+
+
+ONE_BY_ONE = (
+    *("solved_with_all_rate", "solved_with_none_rate"),
+    *("solved_but_with_neo_rate", "solved_but_with_neo_null"),
+)
+
+
+def test_word_problems_one_by_one_by_hand() -> None:
+    """Six problems: all right, none right, he, she and they, these and two of eight, one answer, and one is refused."""
+    right = {
+        0: {*FAMILIES},
+        2: {"he", "she", "they"},
+        3: {"he", "she", "they", "xe", "ze"},
+        4: {"xe"},
+        5: {*FAMILIES},
+    }
+
+    def answer(item: Any) -> list[str]:
+        number = int(item.template_id[1:])
+        if (number, item.family) == (5, "co"):
+            return ["I'm sorry, I cannot help."]
+        return ["The answer is 12." if item.family in right.get(number, ()) else "The answer is 11."]
+
+    found = metrics(recorded(WORD_PROBLEM, problems(6), answer), WORD_PROBLEM)
+    # Of 165 choices of three families one and ten are among the three and five that solve problems 2 and 3.
+    by_hand = (1 / 5, 1 / 5, 2 / 5, (1 + 10) / 165 / 5)
+    for name, value in zip(ONE_BY_ONE, by_hand, strict=True):
+        assert found[name].value == pytest.approx(value)
+        assert (found[name].n, found[name].n_excluded, found[name].unit) == (5, 1, "problems")
+        assert found[name].interval is not None
+    items = [item for item in problems(2) if item.family != "ze"]
+    lacking = metrics(recorded(WORD_PROBLEM, items, lambda item: ["The answer is 12."]), WORD_PROBLEM)
+    for name in ONE_BY_ONE:
+        assert lacking[name].value is None
+        assert lacking[name].reason == "no problem has an answer in every family"
+
+
+def one_by_one(solved: Sequence[Mapping[str, Sequence[bool]]]) -> tuple[float, ...]:
+    """Recount the measures of problems, each with the rightness of its answers by family, by plain loops."""
+    n = n_all = n_none = n_but = chance = 0.0
+    for problem in solved:
+        if any(not problem.get(family) for family in FAMILIES):
+            continue
+        n += 1
+        full = {family for family in FAMILIES if all(problem[family])}
+        n_all += len(full) == 11
+        n_none += not any(any(problem[family]) for family in FAMILIES)
+        of_choices = [{*three} <= full and len(full) < 11 for three in itertools.combinations(FAMILIES, 3)]
+        n_but += {"he", "she", "they"} <= full and len(full) < 11
+        chance += sum(of_choices) / len(of_choices)
+    return tuple(count / n for count in (n_all, n_none, n_but, chance))
+
+
+def test_word_problems_one_by_one_agree_with_plain_loops() -> None:
+    rng = np.random.default_rng(7)
+    drawn = {
+        item.item_id: [bool(rng.random() < share) for _ in range(2)] if rng.random() < 0.97 else []
+        for number, share in enumerate((0.0, 0.02, 0.7, 0.9, 0.9, 0.97, 0.97, 0.97, 1.0, 1.0))
+        for item in problems(10)
+        if item.template_id == f"p{number}"
+    }
+
+    def answer(item: Any) -> list[str]:
+        answers = drawn[item.item_id]
+        return [f"The answer is {12 if right else 11}." for right in answers] or ["I'm sorry, I cannot help."]
+
+    records = recorded(WORD_PROBLEM, problems(10), answer)
+    found = metrics(records, WORD_PROBLEM)
+    solved = [{family: drawn[f"p{number}-{family}"] for family in FAMILIES} for number in range(10)]
+    by_loops = one_by_one(solved)
+    assert [found[name].value for name in ONE_BY_ONE] == pytest.approx(by_loops)
+    assert 0 < by_loops[0] < 1
+    assert 0 < by_loops[3] < 1
+    # The new families and their order among themselves make no difference.
+    swapped = {"xe": "ze", "ze": "co", "co": "xe"}
+    moved = dict(drawn)
+    for number in range(10):
+        for family, other in swapped.items():
+            moved[f"p{number}-{family}"] = drawn[f"p{number}-{other}"]
+    drawn = moved
+    again = metrics(recorded(WORD_PROBLEM, problems(10), answer), WORD_PROBLEM)
+    assert [again[name].value for name in ONE_BY_ONE] == [found[name].value for name in ONE_BY_ONE]
+
+
+def test_word_problems_one_by_one_follow_from_the_sums_of_older_results() -> None:
+    def answer(item: Any) -> list[str]:
+        is_right = item.family in ("he", "she", "they") or item.template_id != "p1"
+        return ["The answer is 12." if is_right else "The answer is 11."]
+
+    measurement = Measurement.of([RecordColumns.of(recorded(WORD_PROBLEM, problems(4), answer))], "word_problem")
+    rows = list(rows_of(metric_definitions("word_problem"), measurement.source))
+    older = [row for row in rows if row.metric not in ONE_BY_ONE]
+    with_own, derived, without = (
+        {
+            definition.name: definition.compute(source, group)
+            for definition in metric_definitions("word_problem")
+            for group in source.groups(definition)
+            if definition.name in ONE_BY_ONE
+        }
+        for source in (
+            StoredSums(kept, None, is_suite=False)
+            for kept in (rows, older, [row for row in older if row.metric != "pe"])
+        )
+    )
+    assert derived == with_own
+    assert derived["solved_with_all_rate"].value == 3 / 4
+    for metric in without.values():
+        assert metric.value is None
+        assert metric.reason is not None
+        assert metric.reason.startswith("its sums were not stored")
 
 
 @pytest.mark.slow

@@ -24,7 +24,8 @@ from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Origin
 from leaderboard.verify.verdicts import UNCOMPARED
 from schemas.documents.result import Result
-from schemas.files import contract
+from schemas.documents.run_files import ClusterSums
+from schemas.files import contract, row_files
 from schemas.files.record_files import read_records, write_records
 from schemas.folders.run_folder import find_runs, read_result
 from schemas.printed import as_json
@@ -108,6 +109,31 @@ def test_any_difference_from_the_complete_run_is_found(world: World, field: str)
         told = "sums of answer_accuracy differ"
     assert world.complete().problem(world.result("acme/strong", "recognition")) is None
     assert told in str(world.complete().problem(folder))
+
+
+@pytest.mark.slow
+def test_a_result_from_before_a_metric_has_it_from_other_sums_and_agrees_with_its_run(world: World) -> None:
+    folder = world.result("acme/fair", "word_problem")
+    run = next(run for run in find_runs(world.runs) if run.parts[-2:] == ("acme__fair", "word_problem"))
+    added = {metric.name: metric for metric in read_result(run).metrics if metric.name.startswith("solved_")}
+    assert len(added) == 4
+
+    def older(result: Result) -> Result:
+        return replace(result, metrics=tuple(one for one in result.metrics if one.name not in added))
+
+    strict_json.write(run / "result.json", contract.dump(older(read_result(run))))
+    sums = row_files.read_rows(folder / "sums.parquet", ClusterSums)
+    row_files.write_rows(folder / "sums.parquet", [row for row in sums if row.metric not in added], ClusterSums)
+    withheld = read_result(folder).withheld
+    assert withheld is not None
+    n_rows = sum(row.metric not in added for row in sums)
+    rewritten(
+        folder,
+        lambda one: replace(older(one), withheld=replace(withheld, sums=replace(withheld.sums, n_rows=n_rows))),
+    )
+    entry = world.entries(world.results)["acme/fair", "word_problem"]
+    assert {name: entry.metric(name) for name in added} == added
+    assert world.complete().problem(folder) is None
 
 
 @pytest.mark.slow

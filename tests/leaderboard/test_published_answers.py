@@ -12,10 +12,15 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.runs.measure.stored_results import measured_by_sums
+from schemas.folders.run_folder import read_parts, read_result
 from tests.commands import run
 from tests.evaluators.test_gifi_import import GDR, MATH, SAOF, assignment_rows, math_rows, recognition_rows, write
 from tests.evaluators.test_gifi_import import dataset as dataset
@@ -173,3 +178,33 @@ def test_made_answers_in_the_same_layout_give_the_same_values(dataset: Path, tmp
     assert {"gdr_paper", "pe_paper"} <= ours.keys()
     counted = recounted(folder, "made-1")
     assert {name: counted[name] for name in ours} == pytest.approx(ours, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_word_problems_one_by_one_are_what_the_published_readings_give() -> None:
+    """Recounted from the numbers that were read; the texts are elsewhere, and the measures came after the results."""
+    for path in sorted(RESULTS.glob("*/math-*")):
+        right: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+        for row in pq.read_table(path / "records.parquet").to_pylist():
+            without_number = ["no number"] if row["status"] == "unparsed" else []
+            for answer in row["reading"]["answers"] if row["reading"] else without_number:
+                is_number = answer.removeprefix("-").replace("/", "").replace(".", "").isdigit()
+                if answer != "refused":
+                    is_right = is_number and abs(Fraction(answer) - Fraction(row["target"])) <= Fraction(1, 10**6)
+                    right[row["cluster"]][dict(row["groups"])["family"]].append(is_right)
+        complete = [answers for answers in right.values() if len(answers) == 11]
+        full = [{family for family, each in answers.items() if all(each)} for answers in complete]
+        wanted = {
+            "solved_with_all_rate": sum(len(families) == 11 for families in full),
+            "solved_with_none_rate": sum(not any(map(any, answers.values())) for answers in complete),
+            "solved_but_with_neo_rate": sum(
+                {"he", "she", "they"} <= families and len(families) < 11 for families in full
+            ),
+        }
+        result = read_result(path)
+        source = measured_by_sums(path, result, read_parts(path, result)).source
+        for definition in metric_definitions("word_problem"):
+            if definition.name in wanted:
+                metric = definition.compute(source, {})
+                assert metric.value == pytest.approx(wanted[definition.name] / len(complete)), path
+                assert (metric.n, metric.n_excluded) == (len(complete), 100 - len(complete))

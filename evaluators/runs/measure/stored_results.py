@@ -99,8 +99,14 @@ class StoredSums:
                 self._rows.setdefault(row.metric, {})[_key(row.group)] = row
 
     def facts(self, definition: MetricDefinition[Any]) -> MetricFacts:
-        """Return the facts about a metric; it is undefined if its sums are missing or of another version."""
+        """Return the facts about a metric.
+
+        It is undefined if its sums, and those that it can be derived from, are missing or of another version.
+        """
         row, unit = self._rows.get(definition.name, {}).get(()), definition.unit_on(is_suite=self._is_suite)
+        if row is None and definition.derivation is not None:
+            undefined, ideal = self.facts(definition.derivation.base).undefined, definition.ideal
+            return MetricFacts(definition.version, undefined, None if callable(ideal) else ideal, unit)
         if row is None:
             reason = "its sums were not stored, and the texts that it is computed from are kept elsewhere"
             return MetricFacts(definition.version, reason, None, unit)
@@ -112,7 +118,7 @@ class StoredSums:
 
     def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
         """Return the slices of a metric, all items first; only these if the metric is undefined."""
-        if self.facts(definition).undefined is not None:
+        if self.facts(definition).undefined is not None or definition.name not in self._rows:
             return [{}]
         keys = {frozenset(names) for names in definition.slice_keys}
         return [row.group for row in self._rows[definition.name].values() if frozenset(row.group) in keys]
@@ -124,6 +130,8 @@ class StoredSums:
             DataError: there are none.
         """
         row = self._rows.get(definition.name, {}).get(_key(group))
+        if row is None and definition.derivation is not None:
+            return definition.derivation.statistics(self.statistics(definition.derivation.base, group))
         if row is None:
             raise DataError(f"metric {definition.name} has no sums on {dict(group) or 'all items'}; {SUBMIT_AGAIN}")
         sums = np.array(row.sums, dtype=np.float64).reshape(row.n_columns, -1)

@@ -20,7 +20,7 @@ from schemas.lexicon import pronoun_families
 
 FAMILIES: tuple[str, ...] = tuple(pronoun_families())
 """All families, in the order of GIFI."""
-_COLUMNS = tuple(sorted(FAMILIES))
+COLUMNS = tuple(sorted(FAMILIES))
 """The order of the families in statistics, which must not change: the permutations of ``pe_null`` depend on it."""
 PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
@@ -63,7 +63,7 @@ class FamilyTable(GroupedTable):
     ) -> Statistics:
         rows = self.rows(group)
         chosen = rows & used
-        families = np.searchsorted(np.array(_COLUMNS), self.groups["family"][chosen])
+        families = np.searchsorted(np.array(COLUMNS), self.groups["family"][chosen])
         codes = folds[chosen] * len(FAMILIES) + families
         clusters = self.clusters[chosen]
         shape = {"n_clusters": self.n_clusters, "n_columns": 2 * n_folds * len(FAMILIES)}
@@ -186,7 +186,7 @@ def why_not_uniform(sums: FloatArray) -> str | None:
     correct, answers = np.split(sums, 2)
     if not answers.any():
         return None
-    if lacking := [family for family, n in zip(_COLUMNS, answers, strict=True) if n == 0]:
+    if lacking := [family for family, n in zip(COLUMNS, answers, strict=True) if n == 0]:
         return f"no answer in {', '.join(lacking)}, and all families are compared"
     return None if correct.any() else f"none of {answers.sum():.0f} answers is right, so there is nothing to compare"
 

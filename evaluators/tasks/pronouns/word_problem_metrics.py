@@ -6,22 +6,30 @@
 With few samples, families differ by chance: for 13 of the 15 published models the paper's PE is what chance gives.
 Compare it with ``pe_null``, its expected value if the family makes no difference, and ``pe_p_value``, the probability
 that chance gives a value as low as the observed one.
+
+Problems are also counted one by one, as the paper does: those that are solved with all pronouns, with none, or with
+*he*, *she* and *they* but not with all new ones. They follow from the sums of ``pe``, which results store whose texts
+are kept elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
+from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.metric import MetricDefinition, mean_metric
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from evaluators.metric import Derivation, MetricDefinition, mean_metric
+from evaluators.statistics.cluster_sums import one_value_each
 from evaluators.statistics.jackknife import STUDENT
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import (
+    COLUMNS,
     FAMILIES,
     PAPER,
     refusal_rate,
@@ -30,6 +38,7 @@ from evaluators.tasks.pronouns.family_rates import (
     why_not_uniform,
 )
 from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
+from schemas.lexicon import pronoun_families
 
 _N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000
@@ -200,5 +209,99 @@ NO_NUMBER_RATE: MetricDefinition[WordProblemTable] = mean_metric(
     ideal=0.0,
     slices=("family",),
     description="Share of answers without a number.",
+)
+
+
+class _Problems(NamedTuple):
+    """How each problem is solved; one row per problem, one column per family."""
+
+    solved: BoolArray
+    """True if all answers in the family are right, shape (n, 11)."""
+    solved_once: BoolArray
+    """True if any of them is, shape (n, 11)."""
+
+
+_IS_NEO = np.array([pronoun_families()[family].pronoun_class == "neo" for family in COLUMNS])
+
+
+def _with_all(problems: _Problems) -> BoolArray:
+    return np.asarray(problems.solved.all(axis=1))
+
+
+def _with_none(problems: _Problems) -> BoolArray:
+    return np.asarray(~problems.solved_once.any(axis=1))
+
+
+def _but_with_neo(problems: _Problems) -> BoolArray:
+    return np.asarray(problems.solved[:, ~_IS_NEO].all(axis=1) & ~problems.solved[:, _IS_NEO].all(axis=1))
+
+
+def _but_with_neo_by_chance(problems: _Problems) -> FloatArray:
+    """Return the share of all choices of as many families that are solved, while not all of the others are."""
+    n_known = int((~_IS_NEO).sum())
+    shares = [comb(n_solved, n_known) / comb(len(FAMILIES), n_known) for n_solved in range(len(FAMILIES))]
+    values: FloatArray = np.array([*shares, 0.0])[problems.solved.sum(axis=1)]
+    return values
+
+
+def _problem_metric(
+    name: str,
+    of: Callable[[_Problems], FloatArray | BoolArray],
+    *,
+    ideal: float | None,
+    floor: str | None = None,
+    description: str,
+) -> MetricDefinition[WordProblemTable]:
+    """Define a mean over problems with an answer in every family; the others are excluded and counted."""
+
+    def derived(accuracies: Statistics) -> Statistics:
+        # The folds of a problem's families are columns of their own, of which all but one are 0.
+        folds = accuracies.cluster_sums.reshape(len(accuracies.cluster_sums), 2, -1, len(FAMILIES))
+        right, answers = folds.sum(axis=2).swapaxes(0, 1)
+        has_all = (answers > 0).all(axis=1)
+        values = np.where(has_all, of(_Problems(right == answers, right > 0)), np.nan)
+        return Statistics(one_value_each(values), int(has_all.sum()), int((~has_all).sum()))
+
+    return MetricDefinition[WordProblemTable](
+        name=name,
+        task="word_problem",
+        version=f"1.0+{CAREFUL}",
+        statistics=lambda table, group: derived(PE.statistics(table, group)),
+        derivation=Derivation(PE, derived),
+        unit="problems",
+        ideal=ideal,
+        floor=floor,
+        why_nan=lambda sums: "no problem has an answer in every family",
+        description=description,
+    )
+
+
+SOLVED_WITH_ALL_RATE = _problem_metric(
+    "solved_with_all_rate",
+    _with_all,
+    ideal=1.0,
+    description="Share of problems that are solved with all 11 pronoun families, of those with an answer in each of "
+    "them; of several answers in a family, all must be right.",
+)
+SOLVED_WITH_NONE_RATE = _problem_metric(
+    "solved_with_none_rate",
+    _with_none,
+    ideal=0.0,
+    description="Share of problems that are solved with no family: none of their answers is right.",
+)
+SOLVED_BUT_WITH_NEO_RATE = _problem_metric(
+    "solved_but_with_neo_rate",
+    _but_with_neo,
+    ideal=0.0,
+    floor="solved_but_with_neo_null",
+    description="Share of problems that are solved with he, she and they, but not with all new pronouns. It is above 0 "
+    "by chance too, since a model can fail with any of eight: compare it with solved_but_with_neo_null.",
+)
+SOLVED_BUT_WITH_NEO_NULL = _problem_metric(
+    "solved_but_with_neo_null",
+    _but_with_neo_by_chance,
+    ideal=None,
+    description="Expected value of solved_but_with_neo_rate if the family makes no difference: the mean over all "
+    "choices of three families in place of he, she and they.",
 )
 REFUSAL_RATE = refusal_rate("word_problem", description="Share of answers that decline instead of solving the problem.")
