@@ -144,6 +144,11 @@ def made_items(config: str, split: str) -> tuple[LabelItem, ...]:
 SPLITS = ("test", "bias", "pool", "content_free")
 
 
+def short_items(config: str, split: str) -> list[LabelItem]:
+    """The items with the beginnings of their texts, so that eight examples fit into every prompt."""
+    return [replace(item, text=item.text[:60].strip() or "a") for item in made_items(config, split)]
+
+
 def made_dataset(
     folder: Path,
     configs: Sequence[str] = tuple(BY_NAME),

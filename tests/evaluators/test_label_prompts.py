@@ -16,7 +16,7 @@ from evaluators.runs.plan.plan import Plan
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import Filled, filled
 from schemas.items.label import LabelItem
-from tests.evaluators.label_data import made_dataset, made_items, planned
+from tests.evaluators.label_data import made_dataset, made_items, planned, short_items
 
 ALPHABET = "ab .,é漢😀\n"
 
@@ -273,11 +273,11 @@ def choice(dataset: Path, *prompts: str, contexts: str | None = None, configs: S
     return [plan.prompt.id for plan in plans]
 
 
-def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path) -> None:
+def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path, tmp_path: Path) -> None:
     sets = [f"release-4096b-k8-set{number}-v1" for number in range(3)]
     assert choice(dataset) == ["release-4096b-k0-v1", *sets]
     assert choice(dataset, contexts="8") == sets
-    assert choice(dataset, contexts="0, 8-frequent5") == [
+    assert choice(made_dataset(tmp_path / "short", items=short_items), contexts="0, 8-frequent5") == [
         "release-4096b-k0-v1",
         *(f"release-4096b-k8-frequent5-set{number}-v1" for number in range(3)),
     ]

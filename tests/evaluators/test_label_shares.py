@@ -21,12 +21,13 @@ from evaluators.tasks.labels.label_prompts import (
     N_FREQUENT,
     N_SETS,
     examples_by_rule,
+    filled,
     rule_of,
     why_no_examples,
 )
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import LabelItem
-from tests.evaluators.label_data import made_dataset, made_items
+from tests.evaluators.label_data import made_dataset, made_items, short_items
 
 SHARE = "release-4096b-k8-frequent6-set1-v1"
 
@@ -109,13 +110,31 @@ def test_other_numbers_of_labels_are_left_out() -> None:
     assert why_no_examples(made_items("letters", "pool")) == "4 labels"
 
 
+@pytest.mark.parametrize("max_bytes", [400, 440, 480, 520, 560, 600])
+def test_examples_that_do_not_all_fit_have_another_share_and_are_left_out(max_bytes: int) -> None:
+    pool = [replace(item, text=f"{item.text} {'a' * place}") for place, item in enumerate(with_targets("ynn" * 8))]
+    prompt = replace(TASK.prompts[SHARE], max_prompt_bytes=max_bytes)
+    fewest = [
+        min(
+            filled(item, prompt, chosen(pool, n_frequent, number)).n_shown
+            for n_frequent in N_FREQUENT
+            for number in range(N_SETS)
+        )
+        for item in pool
+    ]
+    # Inputs get longer along the pool of 24, of which the last two may get fewer examples.
+    all_fit = fewest[20] == N_BALANCED
+    why = TASK.why_no_examples(pool, prompt)
+    assert why == (None if all_fit else f"8 examples do not fit into {max_bytes} bytes")
+
+
 def planned(dataset: Path, contexts: str, configs: tuple[str, ...] = ()) -> list[Plan]:
     return plans_of(ItemChoice(datasets=(dataset,), contexts=contexts, configs=configs))
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_dataset(tmp_path_factory.mktemp("shares") / "tasks")
+    return made_dataset(tmp_path_factory.mktemp("shares") / "tasks", items=short_items)
 
 
 def test_a_suite_is_asked_without_the_parts_that_lack_examples_and_says_so(

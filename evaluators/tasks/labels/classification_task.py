@@ -28,6 +28,7 @@ from evaluators.tasks.labels.label_prompts import (
     label_prompts,
     training_items,
     why_no_examples,
+    why_too_long,
 )
 from evaluators.tasks.labels.label_reading import LabelTask
 from schemas.files.record_columns import RecordColumns
@@ -85,8 +86,8 @@ class ClassificationTask(LabelTask):
         return examples_by_rule(pool, prompt.example_rule or "", prompt.n_examples or 0, prompt.example_set or 0)
 
     def why_no_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> str | None:
-        """Return why such a prompt finds no examples: other than two labels, or too few items of one."""
-        return why_no_examples(pool)
+        """Return why such a prompt finds no examples: other than two labels, too few items of one, or no room."""
+        return why_no_examples(pool) or why_too_long(pool, prompt)
 
     def training_items(
         self, pool: Sequence[LabelItem], prompt: Prompt, shown: Sequence[LabelItem], n_items: int

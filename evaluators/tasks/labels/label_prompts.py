@@ -267,6 +267,8 @@ def _most(most: int, fits: Callable[[int], bool]) -> int | None:
 N_FREQUENT = (4, 5, 6, 7, 8)
 """Fixed numbers of examples with the more frequent label, of :data:`N_BALANCED`, as in §6.2 of the paper."""
 _RULE = "frequent"
+_FITTING = 0.9
+"""Share of the inputs of a pool beside which all examples by a rule must fit."""
 
 
 def rule_of(n_frequent: int) -> str:
@@ -287,6 +289,36 @@ def why_no_examples(pool: Sequence[LabelItem]) -> str | None:
         return f"{n_rarer} items with the rarer label to show"
     if len(pool) - n_rarer < max(N_FREQUENT):
         return f"{len(pool) - n_rarer} items with the more frequent label to show"
+    return None
+
+
+def why_too_long(pool: Sequence[LabelItem], prompt: Prompt) -> str | None:
+    """Return why not all examples by a rule fit into a prompt that is limited in bytes; None if they fit.
+
+    Without some of them the labels have another share than the prompt's name says: 5 of the 6 that fit in place of 5
+    of 8. They must fit beside nine in ten inputs of the pool, since a single long one hardly changes a mean, and not of
+    the test, so that a run of some items is of the same tasks as one of all. The answer is the same for each rule. A
+    prompt limited in tokens is not looked at, because no tokenizer is known here.
+
+    Args:
+        pool: The items to choose from, for which :func:`why_no_examples` gives no reason.
+        prompt: A prompt with a rule.
+    """
+    if prompt.max_prompt_bytes is None:
+        return None
+
+    def n_bytes(items: Sequence[LabelItem]) -> int:
+        return sum(len(f"{item.text}{item.target}".encode()) for item in items)
+
+    sets = (
+        examples_by_rule(pool, rule_of(n_frequent), N_BALANCED, number)
+        for n_frequent in N_FREQUENT
+        for number in range(N_SETS)
+    )
+    by_length = sorted(pool, key=lambda item: len(item.text.encode()))
+    long = by_length[int(_FITTING * (len(pool) - 1))]
+    if filled(long, prompt, max(sets, key=n_bytes)).n_shown < N_BALANCED:
+        return f"{N_BALANCED} examples do not fit into {prompt.max_prompt_bytes:,} bytes"
     return None
 
 
