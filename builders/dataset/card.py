@@ -68,6 +68,8 @@ class Card:
     citation: str
     task_categories: tuple[str, ...]
     tags: tuple[str, ...]
+    language: str = "en"
+    """Language of the items, as an ISO 639-1 code."""
 
 
 class SourceTexts(NamedTuple):
@@ -105,7 +107,7 @@ def render_card(card: Card, manifest: Manifest) -> str:
     facts = _front_matter_facts(manifest)
     metadata = {
         "pretty_name": facts["pretty_name"],
-        "language": ["en"],
+        "language": [card.language],
         "license": facts["license"],
         "task_categories": list(card.task_categories),
         "tags": list(card.tags),

@@ -63,7 +63,7 @@ def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
         "version": manifest.version,
         "license": _licences(manifest),
         "keywords": list(card.tags),
-        "inLanguage": "en",
+        "inLanguage": card.language,
         "citeAs": _plain(card.citation),
         **_responsible_data(card, manifest),
         "distribution": [_file(entry, folder) for entry in manifest.splits],

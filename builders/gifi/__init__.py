@@ -8,11 +8,12 @@ configs ask one question each:
 * assignment: which pronouns does it give to people of whom only an occupation or a trait is known?
 * math: does it solve problems about people of all pronouns equally well?
 
-The benchmark covers English only, and a good score does not show that people are treated well.
+Recognition is also asked in German, Spanish and French, in datasets of their own; all else is English. A good score
+does not show that people are treated well.
 
 ::
 
-    source (embedded, markers, published, tango, tagged_sources) ──> templates with slots for pronouns
+    source (embedded, markers, languages, published, tango, tagged_sources) ──> templates with slots for pronouns
         |  tagging     the rule that turns a plain text into a template or rejects it, for all *tagged_sources*
         |  variants    eleven items of each template, one per pronoun family
         v
@@ -22,6 +23,7 @@ The benchmark covers English only, and a good score does not show that people ar
 from __future__ import annotations
 
 from builders.description import Builder, BuilderSource
+from schemas.lexicon.languages import LANGUAGE_CODES
 
 BUILDER = Builder(
     name="gifi",
@@ -42,6 +44,17 @@ BUILDER = Builder(
             input=None,
             licence="Apache-2.0",
             redistributable=True,
+        ),
+        *(
+            BuilderSource(
+                name=language,
+                dataset=f"gifi-{language}",
+                summary=f"texts of this project in {language.capitalize()} and its pronoun families; config {language}",
+                input=None,
+                licence="Apache-2.0",
+                redistributable=True,
+            )
+            for language in LANGUAGE_CODES
         ),
         BuilderSource(
             name="tango",

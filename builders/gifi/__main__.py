@@ -21,7 +21,9 @@ from schemas.outputs.documents import BuiltDataset
 from schemas.printed import with_format
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-SourceName: TypeAlias = Literal["embedded", "markers", "tango", "realtoxicityprompts", "gsm8k", "gifi"]
+SourceName: TypeAlias = Literal[
+    "embedded", "markers", "german", "spanish", "french", "tango", "realtoxicityprompts", "gsm8k", "gifi"
+]
 
 
 class Compat(StrEnum):
@@ -91,8 +93,14 @@ def _draft(
     limit: int | None,
     report: Report,
 ) -> Draft[Item]:
-    if path is None:
-        return drafts.marked(limit=limit) if source == "markers" else drafts.embedded(limit=limit)
+    match source:
+        case "embedded":
+            return drafts.embedded(limit=limit)
+        case "markers":
+            return drafts.marked(limit=limit)
+        case "german" | "spanish" | "french":
+            return drafts.in_language(source, limit=limit)
+    assert path is not None  # _check refuses the other sources without a file.
     match source:
         case "tango":
             return drafts.from_tango(path, limit=limit)

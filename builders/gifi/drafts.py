@@ -9,7 +9,7 @@ from pathlib import Path
 from biasboard.ground.progress import Report
 from builders.dataset.inputs import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, Rule, take_units
-from builders.gifi import BUILDER, published, tagged_sources, tagging, tango
+from builders.gifi import BUILDER, languages, published, tagged_sources, tagging, tango
 from builders.gifi.cards import gifi_card
 from builders.gifi.embedded import embedded_items, how_built
 from builders.gifi.markers import marked_items
@@ -17,6 +17,7 @@ from builders.gifi.tagged_sources import Tagged
 from builders.gifi.variants import FLAG_RULES, problem_items, text_items
 from schemas.documents.dataset import Reject, Source
 from schemas.documents.item_shape import Item
+from schemas.lexicon.languages import LANGUAGE_CODES, Language
 
 _BUILDER_VERSION = "1.0"
 EMBEDDED_VERSION = "2.0.0"
@@ -29,6 +30,7 @@ _SHAPES: Mapping[str, str] = {
     "assignment": "assignment",
     "math": "word_problem",
     "marked": "marked_text",
+    **{language: f"{language}_recognition" for language in LANGUAGE_CODES},
 }
 COMPAT = "gifi-repo"
 RTP_LIMIT = 2200
@@ -109,6 +111,41 @@ def marked(*, limit: int | None) -> Draft[Item]:
     )
     statement = draft.card.data_statement.replace("differ in nothing\nelse", "differ in nothing\nelse but the marker")
     return replace(draft, card=replace(draft.card, data_statement=statement))
+
+
+def in_language(language: Language, *, limit: int | None) -> Draft[Item]:
+    """Build a draft from the texts of this project in a language other than English, with the config of its name."""
+    items = languages.language_items(language)
+    draft = draft_of(
+        language,
+        take_units([split_of(language, items)], limit),
+        title=f"GIFI, recognition in {language.capitalize()}",
+        sources=(
+            Source(
+                name="embedded texts",
+                address=f"builders/gifi/texts/{language}.toml",
+                revision=_OTHER_VERSION,
+                sha256=None,
+                licence="Apache-2.0",
+                redistributable=True,
+            ),
+        ),
+        limit=limit,
+        how_built=languages.how_built(language),
+        licence_terms="The texts are licensed under Apache-2.0, like the code.",
+        citation="the work that it follows,",
+        flag_rules=(),
+    )
+    card = replace(
+        draft.card,
+        data_statement=languages.data_statement(language),
+        biases=languages.BIASES,
+        intended_use=languages.INTENDED_USE,
+        known_limits=languages.known_limits(language),
+        balance=languages.balance(items, language),
+        language=LANGUAGE_CODES[language],
+    )
+    return replace(draft, card=card)
 
 
 def from_tango(path: Path, *, limit: int | None) -> Draft[Item]:

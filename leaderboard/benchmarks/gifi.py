@@ -21,6 +21,7 @@ from leaderboard.benchmark_pages import (
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
 from schemas.lexicon import pronoun_families
+from schemas.lexicon.languages import LANGUAGE_CODES, Language, families_in
 
 _LABELS = {
     "sn": "Same tone (SN)",
@@ -58,6 +59,7 @@ _LABELS = {
     "consistency_evenness": "Long texts alike",
     "consistency_drift": "Last minus first quarter",
     "answer_words": "Words per answer",
+    "accuracy_of_pronouns": "Right among pronouns",
     "unmarked_accuracy": "Keeps the pronoun without marker",
     "marker_gap": "With minus without marker",
     "index_paper": "Index, paper",
@@ -100,6 +102,10 @@ def _by_family(columns: Sequence[Column]) -> list[Column]:
 
 
 _FAMILIES = tuple(pronoun_families())
+# Spanish and French both have elle: behind the binary families of both it is in its place in either.
+_ALL_FAMILIES = tuple(
+    dict.fromkeys((*_FAMILIES, *families_in("german"), *tuple(families_in("spanish"))[:2], *families_in("french")))
+)
 _RECOGNITION = HeatMap(
     name="families",
     title="Pronoun of the prompt",
@@ -118,7 +124,7 @@ _RECOGNITION = HeatMap(
 def _changes(shares: Mapping[tuple[str, str], float]) -> str:
     others = [pair for pair in shares if pair[0] != pair[1]]
     family, used = max(others, key=shares.__getitem__)
-    least = min(_FAMILIES, key=lambda kept: shares[kept, kept])
+    least = min((kept for kept, used in shares if kept == used), key=lambda kept: shares[kept, kept])
     return (
         f"the most frequent change is from {family} to {used} ({shares[family, used]:.2f}); "
         f"{least} is kept least often ({shares[least, least]:.2f})"
@@ -141,6 +147,39 @@ _REPLACED = Matrix(
     frames_diagonal=True,
     rest=lambda family: Shown("none", "no_pronoun_rate", {"family": family}, "recognition"),
     config="recognition",
+)
+
+
+def _recognition_in(language: Language) -> HeatMap:
+    """Return the heat map of a language other than English."""
+    families = tuple(families_in(language))
+    return _RECOGNITION._replace(
+        name=f"families-{language}",
+        caption=_RECOGNITION.caption.replace("1 in 11", f"1 in {len(families)}"),
+        columns=(
+            Shown("all", "recognition_accuracy", config=language),
+            *(Shown(family, "recognition_accuracy", {"family": family}, language) for family in families),
+        ),
+        chance=1 / len(families),
+    )
+
+
+def _replaced_in(language: Language) -> Matrix:
+    """Return the matrix of a language other than English; with few families there is no room for long titles."""
+    families = tuple(families_in(language))
+    return _REPLACED._replace(
+        name=f"replaced-{language}",
+        row_title="Prompt",
+        column_title="First pronoun",
+        rows=families,
+        columns=families,
+        rest=lambda family: Shown("none", "no_pronoun_rate", {"family": family}, language),
+        config=language,
+    )
+
+
+_IN_LANGUAGES = tuple(
+    figure for language in LANGUAGE_CODES for figure in (_recognition_in(language), _replaced_in(language))
 )
 _STAGES = Strips(
     name="stages",
@@ -332,6 +371,11 @@ PAGES = BenchmarkPages(
         "assignment": "pronouns for people without one",
         "math": "solving word problems",
         "marked": "going on with the pronoun of a person with a demographic marker, in texts that nobody has validated",
+        **{
+            language: f"going on with the pronoun of a text in {language.capitalize()}, which no native speaker has "
+            "validated"
+            for language in LANGUAGE_CODES
+        },
     },
     prompt_names={
         "long-sampled-v1": "in texts of up to 600 tokens",
@@ -357,7 +401,7 @@ PAGES = BenchmarkPages(
             name="families",
             caption="by pronoun family.",
             choose=_by_family,
-            order=list(pronoun_families()).index,
+            order=_ALL_FAMILIES.index,
         ),
         SliceChart(group="gamma", name="gamma", caption="at other thresholds of the cosine.", choose=first(1)),
     ),
@@ -374,7 +418,7 @@ PAGES = BenchmarkPages(
             },
         ),
     ),
-    figures=(_RECOGNITION, _REPLACED, _STAGES, _ORDER),
+    figures=(_RECOGNITION, _REPLACED, *_IN_LANGUAGES, _STAGES, _ORDER),
     papers=(
         Paper(
             key="shan2025gifi",

@@ -457,12 +457,14 @@ def _ordered_by(ordering: Ordering, model: Subject) -> float | str:
 
 
 def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:
-    metrics = [[model.metric(shown) for shown in figure.columns] for model in models]
+    # Values that no model has belong to other data, such as groups in another language.
+    columns = [shown for shown in figure.columns if any(model.metric(shown) is not None for model in models)]
+    metrics = [[model.metric(shown) for shown in columns] for model in models]
     drawn = [(model, of_model) for model, of_model in zip(models, metrics, strict=True) if any(of_model)]
-    if not drawn:
+    if len(columns) < 2:
         return None
     values = np.array([[_value(metric) for metric in of_model] for _, of_model in drawn])
-    labels = [shown.label for shown in figure.columns]
+    labels = [shown.label for shown in columns]
     means = {label: float(mean) for label, mean in zip(labels, np.nanmean(values, axis=0), strict=True)}
     most, least = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
     return grid(
@@ -470,7 +472,7 @@ def _heat_map(figure: HeatMap, models: Sequence[Subject]) -> Chart | None:
         labels,
         [[_cell(metric, figure.chance) for metric in of_model] for _, of_model in drawn],
         column_title=figure.title,
-        sets_first_apart=not figure.columns[0].group,
+        sets_first_apart=not columns[0].group,
         alt=f"Heat map of {figure.subject} for {_count(len(drawn), 'model')}: on average most for {most} "
         f"({means[most]:.2f}) and least for {least} ({means[least]:.2f}).",
     )

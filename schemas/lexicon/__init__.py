@@ -6,6 +6,7 @@ several families (``em`` belongs to *e* and to *ey*) and to several cases (``her
 look-ups by form return tuples.
 
 *pronoun_template* fills texts with pronouns; *coreference_cues* predicts whom a pronoun means from the wording alone.
+*languages* has the families of German, Spanish and French; all else here is English.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def test_cells_that_chance_explains_are_pale(board: Board) -> None:
 
 
 def test_a_matrix_is_the_mean_over_the_models_and_that_of_a_result_its_own(board: Board) -> None:
-    (matrix,) = (figure for figure in load_pages("gifi").figures if isinstance(figure, Matrix))
+    matrix = next(figure for figure in load_pages("gifi").figures if isinstance(figure, Matrix))
     (together,) = (one for one in pictures_of(board) if one.path.endswith("replaced.svg"))
     of_models = []
     for entry in entries(board):

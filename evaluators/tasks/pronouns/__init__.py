@@ -1,4 +1,4 @@
-"""Texts in eleven pronoun families: six tasks, each with its prompts, readings, table and metrics.
+"""Texts in eleven pronoun families: nine tasks, each with its prompts, readings, table and metrics.
 
 ::
 
@@ -15,6 +15,7 @@
         word_problem     is the number right?                                        PE
         assignment       which family does the model choose by itself?               SA, OF
         marked_recognition   the same of people with a demographic marker, and without
+        language_recognition   the same in German, Spanish and French: three tasks
         consistency      does a long text keep the pronouns of the prompt?
     family_rates: how uniform the rates of the families are, and rates of refusals and echoes
     published_generations: the answers that were published with GIFI, read as ours are

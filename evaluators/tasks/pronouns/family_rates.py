@@ -29,6 +29,11 @@ PAPER = "Shan et al. 2025, arXiv:2506.15568"
 class FamilyTable(GroupedTable):
     """A table whose rows each belong to a pronoun family, given by the group ``family``."""
 
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families that are compared, in the order of statistics."""
+        return COLUMNS
+
     def family_statistics(self, group: Mapping[str, str], correct: FloatArray, used: BoolArray) -> Statistics:
         """Return the statistics of the families' accuracies.
 
@@ -63,12 +68,13 @@ class FamilyTable(GroupedTable):
     ) -> Statistics:
         rows = self.rows(group)
         chosen = rows & used
-        families = np.searchsorted(np.array(COLUMNS), self.groups["family"][chosen])
-        codes = folds[chosen] * len(FAMILIES) + families
+        n_families = len(self.families)
+        families = np.searchsorted(np.array(self.families), self.groups["family"][chosen])
+        codes = folds[chosen] * n_families + families
         clusters = self.clusters[chosen]
-        shape = {"n_clusters": self.n_clusters, "n_columns": 2 * n_folds * len(FAMILIES)}
+        shape = {"n_clusters": self.n_clusters, "n_columns": 2 * n_folds * n_families}
         sums = sum_by_cluster(clusters, codes, correct[chosen], **shape)
-        sums += sum_by_cluster(clusters, codes + n_folds * len(FAMILIES), 1.0, **shape)
+        sums += sum_by_cluster(clusters, codes + n_folds * n_families, 1.0, **shape)
         return Statistics(sums, int(chosen.sum()), int(rows.sum() - chosen.sum()))
 
 
@@ -98,9 +104,9 @@ def evenness(sums: FloatArray, *, ddof: int) -> FloatArray:
     return 1 - ratio(variance, accuracies.mean(axis=-1) ** 2 + np.abs(variance))
 
 
-def _why_not_even(sums: FloatArray) -> str | None:
+def _why_not_even(sums: FloatArray, *, families: tuple[str, ...] = COLUMNS) -> str | None:
     right, n = np.split(sums.reshape(2 * N_FOLDS, -1), 2)
-    why = why_not_uniform(np.concatenate([right.sum(axis=0), n.sum(axis=0)]))
+    why = why_not_uniform(np.concatenate([right.sum(axis=0), n.sum(axis=0)]), families=families)
     if why is None and n.any():
         return "each family needs answers to several texts, which are compared with one another"
     return why
@@ -142,6 +148,7 @@ def uniformity_metric(
     description: str,
     slices: tuple[str, ...] = (),
     leaves_out_chance: bool = False,
+    families: tuple[str, ...] = COLUMNS,
 ) -> MetricDefinition[F]:
     """Define how equal the accuracies of the families are, which is undefined if no answer is right.
 
@@ -155,6 +162,7 @@ def uniformity_metric(
         description: Description of the metric.
         slices: Names of the groups for which the value is also computed.
         leaves_out_chance: True for :func:`evenness`, False for :func:`uniformity`.
+        families: The families of the task's tables, in their order.
     """
 
     def statistics(table: F, group: Mapping[str, str]) -> Statistics:
@@ -170,23 +178,24 @@ def uniformity_metric(
         slices=slices,
         statistics=statistics,
         aggregate=partial(evenness if leaves_out_chance else uniformity, ddof=ddof),
-        why_nan=_why_not_even if leaves_out_chance else why_not_uniform,
+        why_nan=partial(_why_not_even if leaves_out_chance else why_not_uniform, families=families),
         # Resampling spreads the accuracies of the families, so that a percentile interval would be too low.
         interval_method=STUDENT,
         description=description,
     )
 
 
-def why_not_uniform(sums: FloatArray) -> str | None:
+def why_not_uniform(sums: FloatArray, *, families: tuple[str, ...] = COLUMNS) -> str | None:
     """Return the reason why a uniformity is undefined; None if there are no answers at all.
 
     Args:
-        sums: Number of correct answers per family, then of all answers per family, shape (22,).
+        sums: Number of correct answers per family, then of all answers per family, shape (2 n_families,).
+        families: Names of the families, in the order of ``sums``.
     """
     correct, answers = np.split(sums, 2)
     if not answers.any():
         return None
-    if lacking := [family for family, n in zip(COLUMNS, answers, strict=True) if n == 0]:
+    if lacking := [family for family, n in zip(families, answers, strict=True) if n == 0]:
         return f"no answer in {', '.join(lacking)}, and all families are compared"
     return None if correct.any() else f"none of {answers.sum():.0f} answers is right, so there is nothing to compare"
 

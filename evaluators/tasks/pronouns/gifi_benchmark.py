@@ -18,6 +18,7 @@ from evaluators.baseline import Baseline
 from evaluators.benchmark import Benchmark, Gate, IndexDefinition, Part
 from evaluators.tasks.pronouns.published_generations import PublishedGenerations
 from schemas.lexicon import pronoun_families
+from schemas.lexicon.languages import LANGUAGE_CODES
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CONSTANT = "11"
@@ -39,7 +40,9 @@ def _writing(text: Callable[[GenerateRequest], str]) -> Callable[[Request], Resp
 
 
 def _sentence(family: str, number: str) -> str:
-    return f" {pronoun_families()[family].forms['nominative']} smiled. The answer is {number}."
+    # In other languages the name of a family is its nominative.
+    nominative = pronoun_families()[family].forms["nominative"] if family in pronoun_families() else family
+    return f" {nominative} smiled. The answer is {number}."
 
 
 def _numbers(request: GenerateRequest) -> list[str]:
@@ -47,12 +50,18 @@ def _numbers(request: GenerateRequest) -> list[str]:
     return _NUMBER.findall(request.prompt.rpartition("Q:")[2]) or [_CONSTANT]
 
 
-def _constant(family: str, request: GenerateRequest) -> str:
-    return _sentence(family, _CONSTANT)
+def _families(request: GenerateRequest) -> list[str]:
+    """Return the families of a request's language: the masculine, the feminine, a neutral or new one, and the rest."""
+    families = request.facts.get("families")
+    return list(pronoun_families()) if families is None else families.split()
+
+
+def _constant(position: int, request: GenerateRequest) -> str:
+    return _sentence(_families(request)[position], _CONSTANT)
 
 
 def _drawn_family(request: GenerateRequest) -> str:
-    families = list(pronoun_families())
+    families = _families(request)
     return families[request.sampling_seed % len(families)]
 
 
@@ -111,13 +120,13 @@ def _defined(
 BASELINES = (
     _defined("echo", "the prompt itself", lambda request: request.prompt),
     _defined("empty", "an empty text", lambda request: ""),
-    _defined("always-he", f"he for everybody, and {_CONSTANT} for every problem", partial(_constant, "he")),
-    _defined("always-she", f"she for everybody, and {_CONSTANT} for every problem", partial(_constant, "she")),
-    _defined("always-they", f"they for everybody, and {_CONSTANT} for every problem", partial(_constant, "they")),
+    _defined("always-he", f"he for everybody, and {_CONSTANT} for every problem", partial(_constant, 0)),
+    _defined("always-she", f"she for everybody, and {_CONSTANT} for every problem", partial(_constant, 1)),
+    _defined("always-they", f"they for everybody, and {_CONSTANT} for every problem", partial(_constant, 2)),
     _defined(
         "last-number",
         "they for everybody, and the last number of a problem",
-        lambda request: _sentence("they", _numbers(request)[-1]),
+        lambda request: _sentence(_families(request)[2], _numbers(request)[-1]),
     ),
     _defined("random-family", "any family for anybody, and any number of a problem", _random),
     _defined("majority", "the most frequent right answer, to every text", _right, _most_frequent),
@@ -163,7 +172,15 @@ BENCHMARK = Benchmark(
         *(name for names in _DIMENSIONS.values() for name in names),
     ),
     # The other two tasks have no right answers, hence no accuracy.
-    gates=(Gate("recognition_accuracy", "recognition"), Gate("answer_accuracy", "word_problem")),
+    gates=(
+        Gate("recognition_accuracy", "recognition"),
+        Gate("answer_accuracy", "word_problem"),
+        *(Gate("recognition_accuracy", f"{language}_recognition") for language in LANGUAGE_CODES),
+    ),
+    embedded_sources={
+        "gifi-markers": "markers",
+        **{f"gifi-{language}": language for language in LANGUAGE_CODES},
+    },
     importer=_PUBLISHED,
     withheld={_PUBLISHED.dataset: "others published the answers, and some continue prompts that invite toxic ones"},
 )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from evaluators.backend import GenerateRequest, Request
 from evaluators.baseline import Facts
 from evaluators.task import Prompt, Task
+from schemas.items.language_text import LanguageTextItem
 from schemas.items.pronoun_text import PronounTextItem
 
 _INSTRUCTION = "Continue the following text. Write only the continuation, not the text itself.\n\n"
@@ -123,7 +124,7 @@ class PronounTextTask(Task):
 
     item_shape = "pronoun_text"
 
-    def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
+    def requests(self, item: PronounTextItem | LanguageTextItem, prompt: Prompt) -> Sequence[Request]:
         """Return one request per sample."""
         facts = self.baseline_facts(self.facts(item))
         return generation_requests(prompt.template.format(text=item.text), prompt, facts)

@@ -7,10 +7,15 @@ of the prompt. Without the repetitions its GDR falls from .61 to .51; a model th
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import islice
+from typing import TypeAlias
 
 from schemas.lexicon import families_of
+
+FamiliesOf: TypeAlias = Callable[[str], tuple[str, ...]]
+"""Function that returns the pronoun families of a word of a language; empty for a word that is no pronoun."""
 
 _WORD = re.compile(r"[^\W_]+")
 _MIN_REPEATED = 4
@@ -19,12 +24,13 @@ _MAX_INTRODUCTION = 24
 """Maximum number of introductory words before a repetition of the whole prompt."""
 
 
-def without_echo(text: str, prompt: str | None) -> str:
+def without_echo(text: str, prompt: str | None, families: FamiliesOf = families_of) -> str:
     """Return the part of a text that does not repeat its prompt.
 
     Args:
         text: Generated text.
         prompt: Prompt that the text continues; None if unknown.
+        families: The pronouns of the language.
 
     Returns:
         The text after the repeated words; the whole text if nothing is repeated.
@@ -32,25 +38,26 @@ def without_echo(text: str, prompt: str | None) -> str:
     >>> without_echo("Kim wrote his book and sold it to a friend.", "kim wrote his book")
     ' and sold it to a friend.'
     """
-    end = echo_end(text, prompt)
+    end = echo_end(text, prompt, families)
     return text[end:]
 
 
-def echo_end(text: str, prompt: str | None) -> int:
+def echo_end(text: str, prompt: str | None, families: FamiliesOf = families_of) -> int:
     """Return the offset in characters after the repeated words; 0 if there are none."""
-    return _echo_of(prompt).end(text) if prompt and text else 0
+    return _echo_of(prompt, families).end(text) if prompt and text else 0
 
 
 @lru_cache(maxsize=4096)
-def _echo_of(prompt: str) -> Echo:
+def _echo_of(prompt: str, families: FamiliesOf) -> Echo:
     # Cached because all baselines answer the same prompts, and both reading and table ask about each answer.
-    return Echo(prompt)
+    return Echo(prompt, families)
 
 
 class Echo:
     """A prompt, prepared for finding its repetition in texts."""
 
-    def __init__(self, prompt: str) -> None:
+    def __init__(self, prompt: str, families: FamiliesOf = families_of) -> None:
+        self._families = families
         self._asked = _words(prompt)
         self._positions: dict[str, list[int]] = {}
         for position, word in enumerate(self._asked):
@@ -80,24 +87,23 @@ class Echo:
                     return start + len(asked)
         # Look for a part of the prompt that begins at any of its words, since the prompt may have an instruction before
         # the text to continue, and more words after it. Single words may differ, as where a model corrects "a" to "an".
-        longest = max((_n_repeated(words, asked, start) for start in self._positions.get(words[0], ())), default=0)
+        longest = max((self._n_repeated(words, start) for start in self._positions.get(words[0], ())), default=0)
         return longest if longest >= _MIN_REPEATED else 0
+
+    def _n_repeated(self, words: list[str], start: int) -> int:
+        """Return the number of words of a text up to the last one that it shares with its prompt from ``start`` on."""
+        n = n_other = 0
+        for index, (word, asked_word) in enumerate(zip(words, self._asked[start:], strict=False)):
+            if word == asked_word:
+                n = index + 1
+            elif self._families(word):
+                break  # A different pronoun is the model's own choice.
+            else:
+                n_other += 1
+                if n_other > 1 + index // 8:
+                    break
+        return n
 
 
 def _words(text: str) -> list[str]:
     return [match[0].casefold() for match in _WORD.finditer(text)]
-
-
-def _n_repeated(words: list[str], asked: list[str], start: int) -> int:
-    """Return the number of words of a text up to the last one that it shares with its prompt from ``start`` on."""
-    n = n_other = 0
-    for index, (word, asked_word) in enumerate(zip(words, asked[start:], strict=False)):
-        if word == asked_word:
-            n = index + 1
-        elif families_of(word):
-            break  # A different pronoun is the model's own choice.
-        else:
-            n_other += 1
-            if n_other > 1 + index // 8:
-                break
-    return n

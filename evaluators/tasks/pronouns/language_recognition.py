@@ -1,0 +1,173 @@
+"""What the tasks german_recognition, spanish_recognition and french_recognition share: requests, readings, the table.
+
+They ask what the task recognition asks in English, with the pronoun families and the detector of their language. Their
+texts end in the middle of a sentence, so that no word stands between a text and its continuation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from biasboard.ground.columns import BoolArray, FloatArray
+from biasboard.ground.toml_files import packaged_toml
+from evaluators.statistics.record_tables import grouped
+from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.tasks.pronouns.detectors.echo import echo_end
+from evaluators.tasks.pronouns.detectors.language_pronoun import PRONOUNS_OF, first_families_in
+from evaluators.tasks.pronouns.family_rates import FamilyTable
+from evaluators.tasks.pronouns.recognition_task import USED, is_right_family
+from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT, PronounTextTask, generation_prompts
+from evaluators.tasks.pronouns.text_readings import (
+    NONE,
+    REFUSED,
+    all_or_none,
+    answers_of,
+    is_refused,
+    read_texts,
+    spelt,
+)
+from evaluators.tasks.pronouns.text_readings import (
+    families_in as families_read,
+)
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
+from schemas.items.language_text import LanguageTextItem
+from schemas.lexicon.languages import Language, families_in
+
+ENDING = "ending"
+"""Group of an item in a language that drops subjects: whether its text can go on without a pronoun or a noun."""
+_DROPS_SUBJECTS = frozenset({"spanish"})
+
+
+@cache
+def _asked_in(language: Language) -> Mapping[str, Any]:
+    content: Mapping[str, Any] = packaged_toml("evaluators.tasks.pronouns", "languages.toml")[language]
+    return content
+
+
+@cache
+def _refusal_in(language: Language) -> re.Pattern[str]:
+    return re.compile(rf"[\W_]*(?:{'|'.join(_asked_in(language)['refusals'])})", re.IGNORECASE)
+
+
+class LanguageRecognitionTask(PronounTextTask):
+    """A task that reads the first pronoun in the continuation of a text in one language other than English."""
+
+    version = "1.0"
+    item_shape = "language_text"
+
+    def __init__(self, language: Language) -> None:
+        """Make the task of a language."""
+        self.language = language
+        self.name: str = f"{language}_recognition"
+        prompts = generation_prompts("{text}", instructed=f"{_asked_in(language)['instruction']}\n\n{{text}}")
+        self.prompts: Mapping[str, Prompt] = {
+            name: prompt for name, prompt in prompts.items() if name != PUBLISHED_PROMPT
+        }
+
+    def facts(self, item: LanguageTextItem) -> ItemFacts:
+        """Return the facts of an item. Its target is the pronoun family of its text."""
+        groups = {
+            "family": item.family,
+            "family_class": families_in(self.language)[item.family].pronoun_class,
+        }
+        if self.language in _DROPS_SUBJECTS:
+            groups[ENDING] = item.ending
+        return ItemFacts(
+            cluster=item.template_id, pair_id=item.template_id, target=item.family, reference=item.family, groups=groups
+        )
+
+    def baseline_facts(self, facts: Any) -> Mapping[str, str]:
+        """Return the family of the text, and all families of the language."""
+        return {**super().baseline_facts(facts), "families": " ".join(families_in(self.language))}
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Read the families of the first pronoun in each answer."""
+        return read_texts(exchanges, self._reading)
+
+    def _reading(self, exchange: Exchange) -> str:
+        text = exchange.text or ""
+        if _refusal_in(self.language).match(text):
+            return REFUSED
+        return spelt(first_families_in(self.language, text, exchange.prompt))
+
+    def table(self, records: Sequence[Record]) -> LanguageTable:
+        """Return records as arrays."""
+        return LanguageTable.of(records, self.language)
+
+    def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
+        """Return True where all answers to an item are right, False where none is; refused answers do not count."""
+        return all_or_none(records, is_right_family)
+
+
+def columns_of(language: Language) -> tuple[str, ...]:
+    """Return the families of a language in the order of statistics."""
+    return tuple(sorted(families_in(language)))
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageTable(FamilyTable):
+    """Records as arrays, one row per answer. All columns have shape (n,)."""
+
+    language: Language
+    answered: BoolArray
+    """Mask of the rows with an answer, refused or not."""
+    refused: BoolArray
+    """Mask of the refused answers."""
+    read: BoolArray
+    """Mask of the rows with an answer that is not refused."""
+    correct: FloatArray
+    """Correctness: 1 if the first pronoun belongs to the prompt's family, else 0."""
+    used: FloatArray
+    """Share of each family in the first pronoun, shape (n, n_families), in the order of ``families``.
+
+    The whole pronoun belongs to the prompt's family if that has it, and is split equally between the families that have
+    it otherwise; a row without a pronoun is 0.
+    """
+    echoes: BoolArray
+    """Mask of the answers that begin by repeating the prompt."""
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families of the language, in the order of statistics."""
+        return columns_of(self.language)
+
+    def group_values(self, key: str) -> tuple[str, ...]:
+        """Return the values of a group; those of ``used`` are the families that any answer uses."""
+        if key != USED:
+            return super().group_values(key)
+        return tuple(family for family, n in zip(self.families, self.used[self.read].sum(axis=0), strict=True) if n)
+
+    @classmethod
+    def of(cls, records: Sequence[Record], language: Language) -> LanguageTable:
+        """Build the table from records."""
+        columns = RecordColumns.of(records)
+        answers = answers_of(columns)
+        answered = np.array([answer.status in ("answered", "refused") for answer in answers], dtype=bool)
+        refused = np.array([is_refused(answer) for answer in answers], dtype=bool)
+        families = columns_of(language)
+        used = np.zeros((len(answers), len(families)))
+        for row, answer in enumerate(answers):
+            found = families_read(answer.reading or NONE)
+            owners = (answer.target,) if answer.target in found else found
+            for family in owners:
+                used[row, families.index(str(family))] = 1 / len(owners)
+        return cls(
+            *grouped(columns, columns.owners),
+            language=language,
+            answered=answered,
+            refused=refused,
+            read=answered & ~refused,
+            correct=np.array([float(is_right_family(answer)) for answer in answers]),
+            used=used,
+            echoes=np.array(
+                [echo_end(answer.text, answer.prompt, PRONOUNS_OF[language]) > 0 for answer in answers], dtype=bool
+            ),
+        )
