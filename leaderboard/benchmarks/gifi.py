@@ -151,10 +151,11 @@ _REPLACED = Matrix(
 
 
 def _recognition_in(language: Language) -> HeatMap:
-    """Return the heat map of a language other than English."""
+    """Return the heat map of a language other than English; with few families there is no room for a long title."""
     families = tuple(families_in(language))
     return _RECOGNITION._replace(
         name=f"families-{language}",
+        title="Prompt",
         caption=_RECOGNITION.caption.replace("1 in 11", f"1 in {len(families)}"),
         columns=(
             Shown("all", "recognition_accuracy", config=language),

@@ -146,12 +146,12 @@ def test_first_pronouns_of_sentences_with_traps(language: Language) -> None:
 
 
 def test_how_often_the_detectors_agree_with_a_reader() -> None:
-    """The known errors are in the file; before any was mended, two more were of French."""
+    """Known errors are in the file; before two were mended, French had two more. The last of German is of an answer."""
     agree = {
         language: (sum("read" not in row for row in SENTENCES[language]), len(SENTENCES[language]))
         for language in LANGUAGES
     }
-    assert agree == {"german": (45, 46), "spanish": (37, 42), "french": (50, 51)}
+    assert agree == {"german": (46, 47), "spanish": (37, 42), "french": (50, 51)}
 
 
 def test_a_repeated_prompt_is_left_out_up_to_a_pronoun_of_another_family() -> None:

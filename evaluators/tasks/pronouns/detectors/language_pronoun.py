@@ -62,6 +62,8 @@ _YOU_BEFORE, _YOU_AFTER = re.compile(rf"\b(?:{_YOU})\s+$", re.IGNORECASE), re.co
 _RELATIVE = re.compile(
     r",\s*(?:(?:mit|von|bei|zu|aus|nach|in|an|auf|für|durch|über|unter|vor|neben|hinter)\s+)?$", re.I
 )
+# Models that know little German answer in English: "The hen said".
+_ENGLISH_ARTICLE = re.compile(r"\b(?:the|an?|little|red|mother)\s+$", re.IGNORECASE)
 # What is owned follows: a noun, or an adjective in -es or -er (sein neues Rad).
 _OWNED = re.compile(r"\s+(?:[A-ZÄÖÜ]|(?!(?:aber|oder|immer|wieder|weiter|über|unter|hinter|es)\b)[a-zäöüß]+e[sr]\b)")
 
@@ -157,6 +159,8 @@ def _counts_in_german(word: str, before: str, after: str, starts_sentence: bool)
         return not re.search(r"\bzu\s+$", before) and _OWNED.match(after) is not None
     if form in ("deren", "denen"):
         return _RELATIVE.search(before) is None
+    if form in ("hen", "hens"):
+        return _ENGLISH_ARTICLE.search(before) is None
     return True
 
 
