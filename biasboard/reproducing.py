@@ -113,7 +113,7 @@ def reproduce(
         _list()
         return None
     found = _paper(paper)
-    runs = _chosen_runs(found, choice)
+    runs, models = _chosen_runs(found, choice), _models(choice)
     with redirect_stdout(sys.stderr):
         folders = _built(runs, choice)
         sizes = [_sized(run, folders.get(run.dataset)) for run in runs if run.answers is None]
@@ -125,7 +125,7 @@ def reproduce(
         return _report(paper, sizes, costs, None)
     with redirect_stdout(sys.stderr):
         _import(found, runs, folders, choice)
-        for model in _models(choice):
+        for model in models:
             _ask(model, runs, folders, choice, options)
         compared = _compare(paper, found, choice)
     print("\n".join(["", *_compared_lines(compared)]))
@@ -134,7 +134,8 @@ def reproduce(
 
 def _list() -> None:
     for name, paper in reproductions().items():
-        print(f"{name}: {paper.title}; {len(paper.parts)} tables and figures, {len(paper.runs)} runs")
+        n_runs = len(paper.runs)
+        print(f"{name}: {paper.title}; {len(paper.parts)} tables and figures, {n_runs} run{'s' * (n_runs != 1)}")
     print("next: biasboard reproduce NAME --dry-run")
 
 
@@ -154,7 +155,12 @@ def _chosen_runs(paper: Reproduction, choice: ReproduceChoice) -> list[PaperRun]
 
 
 def _models(choice: ReproduceChoice) -> list[str]:
-    return [] if choice.models is None else [name.strip() for name in choice.models.split(",") if name.strip()]
+    if choice.models is None:
+        return []
+    named = [name.strip() for name in choice.models.split(",") if name.strip()]
+    if not named:
+        raise ConfigError("--models: names no model; give one, or leave the option out to ask none")
+    return named
 
 
 def _built(runs: Sequence[PaperRun], choice: ReproduceChoice) -> dict[str, Path]:

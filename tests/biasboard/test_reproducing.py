@@ -31,6 +31,7 @@ def test_without_a_name_all_papers_are_listed(tmp_path: Path) -> None:
 REFUSED = {
     "paper": (("gfi",), "gfi: no such paper; have: gifi, gini, label-bias, synthbias"),
     "run": (("gifi", "--runs", "all"), "--runs all: no such run; have: published, templates, own-texts"),
+    "no model": (("gini", "--models", ","), "--models: names no model; give one, or leave the option out"),
     "input": (
         ("gifi", "--input", "gifi=x"),
         "--input gifi=x: write DATASET=PATH; datasets that are built from files: ",

@@ -66,6 +66,8 @@ CONFIDENT: list[tuple[str, str | None, float | None]] = [
     ("80% B", NURSE, 0.8),
     ("B (80 percent)", NURSE, 0.8),
     ("B-80%", NURSE, 0.8),
+    ("B,80%", NURSE, 0.8),
+    ("B,.8", None, None),
     ("B, ~80%", NURSE, 0.8),
     ("B, about 80 %", NURSE, 0.8),
     ("B, 80/100", NURSE, 0.8),

@@ -17,7 +17,7 @@ from evaluators.tasks.lettered_answers import read_answer
 _NUMBER = re.compile(
     r"(?:\b(?:about|around|approximately|roughly)\s+|~\s*)?"
     # A number after a minus sign is below 0, except in "B-80 %".
-    r"(?<![\w.,])(?<!\s-)(?<!\A-)(?P<number>[0-9]{1,3}(?:[.,][0-9]{1,9})?)(?![\w])"
+    r"(?<![\w.])(?<![0-9],)(?<!\s-)(?<!\A-)(?P<number>[0-9]{1,3}(?:[.,][0-9]{1,9})?)(?![\w])"
     r"(?:\s*(?P<unit>%|percent\b|per cent\b|(?:/|out of)\s*100(?![0-9.,])))?",
     re.IGNORECASE,
 )
