@@ -254,7 +254,7 @@ def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[It
     check_hashes(files, published.SHA256, remedy=published.REMEDY)
     rejects: list[Reject] = []
     items: dict[str, Sequence[Item]] = {}
-    for config in _SHAPES:
+    for config in published.FILES:
         if config == "assignment":
             items[config] = published.assignment_items(prompts, as_published=compat)
         elif compat:

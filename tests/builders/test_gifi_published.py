@@ -295,3 +295,9 @@ def test_pronouns_of_objects_and_groups_stay(files: Mapping[str, bytes]) -> None
     }
     assert counts == {7: 1, 15: 1, 21: 2, 46: 2, 53: 1, 71: 1, 78: 5, 83: 1, 87: 2, 89: 1}
     assert sum(counts.values()) == 17
+
+
+@pytest.mark.parametrize("compat", [True, False])
+def test_a_draft_has_the_published_configs_and_no_others(shared_data: Path, *, compat: bool) -> None:
+    draft = drafts.from_published(shared_data / "gifi" / "template", compat=compat, limit=300)
+    assert [split.config for split in draft.splits] == [*FILES]
