@@ -17,7 +17,7 @@ def test_a_manifest_may_name_the_task_or_the_shape() -> None:
     assert task_for("recognition").name == "recognition"
     assert task_for("word_problem").name == "word_problem"
     assert task_for("pronoun_text", "continuation").name == "continuation"
-    with pytest.raises(ConfigError, match="choose one with --task: continuation, recognition"):
+    with pytest.raises(ConfigError, match="choose one with --task: consistency, continuation, recognition"):
         task_for("pronoun_text")
     with pytest.raises(ConfigError, match="--task assignment"):
         task_for("pronoun_text", "assignment")
@@ -38,7 +38,7 @@ def test_a_chosen_task_asks_and_stands_in_the_command_of_the_result(tmp_path: Pa
     asked = ("run", "--dataset", dataset, "--config", "recognition", "--limit", "11", "--out", tmp_path / "runs")
     command = ("-m", "evaluators", *asked, "--backend", "transformers", "--model", model, "--name", "lab/tiny")
     refused = run(*command, "--scorer", "none", status=1)
-    assert "choose one with --task: continuation, recognition" in refused.stderr
+    assert "choose one with --task: consistency, continuation, recognition" in refused.stderr
     run(*command, "--task", "recognition", "--device", "cpu", status=0)
     (result,) = [json.loads(found.read_text()) for found in (tmp_path / "runs").rglob("result.json")]
     assert result["signature"]["task"] == "recognition"
