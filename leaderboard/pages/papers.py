@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -71,6 +72,8 @@ class PaperView:
     citation: Paper
     pictures: Mapping[str, tuple[Picture, ...]]
     """Figures of each table or figure of the paper, by its number."""
+    benchmark_pages: tuple[tuple[str, str | None], ...]
+    """Heading and page of each benchmark of the paper; no page of one without results."""
     of_index: Mapping[int, str]
     """Page of each row of an index, by the ``id`` of the row."""
     planned: tuple[CostOfModel, ...]
@@ -87,16 +90,16 @@ class PaperView:
         return f"papers/{self.name}.html"
 
     @property
-    def benchmark_pages(self) -> tuple[tuple[str, str], ...]:
-        """Heading and page of each benchmark of the paper."""
-        names = self.compared.paper.benchmarks
-        return tuple((load_pages(name).heading, f"benchmarks/{slug(name)}.html") for name in names)
-
-    @property
     def counts(self) -> str:
         """How many tables and figures have each status, in words."""
         numbers = ((status, self.compared.n_of(status)) for status in STATUS_CLASSES)
         return ", ".join(f"{n} {status}" for status, n in numbers if n)
+
+    @property
+    def outcomes(self) -> str:
+        """What became of the findings, in words."""
+        counts = Counter(tested.outcome for tested in self.compared.claims)
+        return "Findings here: " + ", ".join(f"{n} {outcome}" for outcome, n in counts.items()) + "."
 
     def usd(self, hours: float) -> float:
         """Return what hours of a GPU cost, by assumption."""
@@ -148,6 +151,10 @@ def _view(
             part.part.number: (*_orders(part, compared.name), *_pictures(part.part.figures, drawn))
             for part in compared.parts
         },
+        benchmark_pages=tuple(
+            (load_pages(name).heading, f"benchmarks/{slug(name)}.html" if name in board.benchmarks else None)
+            for name in paper.benchmarks
+        ),
         of_index=of_index,
         planned=tuple(costs_of(paper, *(_sum([size[number] for size in sizes]) for number in range(2)))),
         spent=tuple(_spent(compared)),

@@ -208,6 +208,7 @@ def templates() -> jinja2.Environment:
     )
     environment.filters |= {
         "bar": markup.bar,
+        "capitalize_first": lambda text: text[:1].upper() + text[1:],
         "count": lambda n: f"{n:,}",
         "display_name": display_name,
         "explorer_link": explorer_link,

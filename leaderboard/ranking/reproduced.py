@@ -17,7 +17,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.plan.gpu_hours import gpu_hours, n_gpus
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.findings import is_above
-from leaderboard.model_facts import facts_of
+from leaderboard.model_facts import display_name, facts_of
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.index_tables import IndexRow
 from leaderboard.ranking.profiles import AnyRow, entries_of, tables_of
@@ -118,37 +118,84 @@ class ComparedPart:
     status: Status
 
     @property
-    def n_compared(self) -> int:
-        """The number of printed values with one of ours for the same model."""
-        return sum(cell.deviation is not None for row in self.rows for cell in row.cells.values())
+    def deviations(self) -> tuple[tuple[str, str, float], ...]:
+        """Model, column and deviation of each printed value whose answers were published, the largest ones first."""
+        found = [
+            (row.label, key, cell.deviation)
+            for row in self.rows
+            for key, cell in row.cells.items()
+            if cell.deviation is not None and cell.ours is not None and cell.ours.is_published
+        ]
+        return tuple(sorted(found, key=lambda each: -abs(each[2])))
 
     @property
-    def outside(self) -> tuple[tuple[str, str], ...]:
-        """Label of the model and key of the column of each printed value outside our interval."""
-        return tuple((row.label, key) for row in self.rows for key, cell in row.cells.items() if cell.is_outside)
+    def differing(self) -> tuple[tuple[str, str, float], ...]:
+        """Those that differ by more than one in the last printed digit; from the same answers they should not."""
+        unit = 10.0 ** -(self.table.digits if self.table is not None else 0)
+        # Half of the last digit may be rounding, here and there.
+        return tuple(each for each in self.deviations if abs(each[2]) > 1.5 * unit)
+
+
+class Sighting(NamedTuple):
+    """What a claim comes to in one model."""
+
+    model: str
+    values: tuple[Ours, ...]
+    """The values that are compared, the higher one of the claim first."""
+    sign: int
+    """1 if the claim is seen, -1 if its reverse is, 0 if the intervals leave it open."""
+
+    @property
+    def is_published(self) -> bool:
+        """True if the answers were published."""
+        return self.values[0].is_published
+
+    @property
+    def is_at_chance(self) -> bool:
+        """True if the model does no better than a useless predictor, so that the comparison says nothing."""
+        return any(ours.row.is_below for ours in self.values)
+
+    def __str__(self) -> str:
+        """Say it in a word or two."""
+        words = {1: "seen", -1: "the reverse", 0: "undecided"}
+        return "no better than chance" if self.is_at_chance else words[self.sign]
 
 
 class Verdict(NamedTuple):
-    """In how many models a claim is seen."""
+    """In how many models a claim is seen, of those that do better than useless predictors."""
 
     n: int
-    """Models in which both values are known."""
     n_seen: int
     n_reversed: int
+    n_at_chance: int = 0
+    """Models that do no better, which do not count."""
+
+    @classmethod
+    def of(cls, sightings: Sequence[Sighting]) -> Verdict:
+        """Count the models."""
+        counted = [one.sign for one in sightings if not one.is_at_chance]
+        return cls(len(counted), counted.count(1), counted.count(-1), len(sightings) - len(counted))
 
     def __str__(self) -> str:
         """Say it in words.
 
         >>> str(Verdict(15, 13, 0)), str(Verdict(2, 2, 0)), str(Verdict(3, 0, 3))
         ('in 13 of 15 models, undecided in 2', 'in both models', 'in none of 3 models, the reverse in 3')
+        >>> str(Verdict(1, 1, 0, 1)), str(Verdict(0, 0, 0, 2))
+        ('in the only model; 1 is no better than chance', 'no model counts: 2 are no better than chance')
         """
+        at_chance = f"{self.n_at_chance} {'is' if self.n_at_chance == 1 else 'are'} no better than chance"
+        if not self.n:
+            return f"no model counts: {at_chance}"
+        parts = [f"in {self.n_seen or 'none'} of {self.n} {'model' if self.n == 1 else 'models'}"]
         if self.n_seen == self.n:
             every = {1: "the only model", 2: "both models"}
-            return f"in {every.get(self.n, f'all {self.n} models')}"
-        rest = [f"the reverse in {self.n_reversed}"] if self.n_reversed else []
+            parts = [f"in {every.get(self.n, f'all {self.n} models')}"]
+        if self.n_reversed:
+            parts.append(f"the reverse in {self.n_reversed}")
         if undecided := self.n - self.n_seen - self.n_reversed:
-            rest.append(f"undecided in {undecided}")
-        return ", ".join([f"in {self.n_seen or 'none'} of {self.n} {'model' if self.n == 1 else 'models'}", *rest])
+            parts.append(f"undecided in {undecided}")
+        return ", ".join(parts) + (f"; {at_chance}" if self.n_at_chance else "")
 
 
 class Order(NamedTuple):
@@ -164,11 +211,23 @@ class TestedClaim:
     """A claim with what is seen of it here."""
 
     claim: Claim
-    published: Verdict | None
-    """Of models whose answers were published; None if there are none."""
-    asked: Verdict | None
-    """Of models that were asked here; None if there are none."""
-    order: Order | None
+    sightings: tuple[Sighting, ...]
+    """What it comes to in each model in which all values are known."""
+    order: Order | None = None
+
+    @property
+    def published(self) -> Verdict | None:
+        """The verdict on models whose answers were published; None if there are none."""
+        return self._verdict(is_published=True)
+
+    @property
+    def asked(self) -> Verdict | None:
+        """The verdict on models that were asked here; None if there are none."""
+        return self._verdict(is_published=False)
+
+    def _verdict(self, *, is_published: bool) -> Verdict | None:
+        sightings = [one for one in self.sightings if one.is_published == is_published]
+        return Verdict.of(sightings) if sightings else None
 
     @property
     def outcome(self) -> str:
@@ -178,16 +237,18 @@ class TestedClaim:
         if self.order is not None:
             few = "too few models" if self.order.n else "not asked yet"
             return few if self.order.tau is None else f"orders agree by {self.order.tau:.2f}"
-        verdicts = [verdict for verdict in (self.published, self.asked) if verdict is not None]
-        if not verdicts:
+        if not self.sightings:
             return "not asked yet"
-        n, n_seen = (sum(one[field] for one in verdicts) for field in (0, 1))
-        n_reversed = sum(verdict.n_reversed for verdict in verdicts)
-        if n_seen == n:
+        all_models = Verdict.of(self.sightings)
+        if not all_models.n:
+            return "cannot be judged"
+        if all_models.n_seen == all_models.n:
             return "holds"
-        if n_seen > n / 2:
+        if all_models.n_seen > all_models.n / 2:
             return "holds in most"
-        return "does not hold" if n_reversed > n / 2 else "holds in some" if n_seen else "not seen"
+        if all_models.n_reversed > all_models.n / 2:
+            return "does not hold"
+        return "holds in some" if all_models.n_seen else "undecided"
 
 
 class SpentRun(NamedTuple):
@@ -339,8 +400,14 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
     )
     shown = {_canonical(row.model) for row in rows if row.model}
     others = dict.fromkeys(model for values in found.values() for model in values if model not in shown)
+    of_paper = {_canonical(model.id): model.label for model in paper.models if model.id is not None}
     rows += [
-        ComparedRow(model, model, False, {key: ComparedCell(None, values.get(model)) for key, values in found.items()})
+        ComparedRow(
+            of_paper.get(model, display_name(model)),
+            model,
+            model in of_paper,
+            {key: ComparedCell(None, values.get(model)) for key, values in found.items()},
+        )
         for model in others
     ]
     recounted = tuple(_recounted(part, paper))
@@ -371,6 +438,8 @@ def _recounted(part: PaperPart, paper: Reproduction) -> Iterator[Recounted]:
 def _status(part: PaperPart, values: Sequence[Ours], *, is_recounted: bool) -> Status:
     if part.impossible is not None:
         return "not reproducible"
+    if part.instead is not None:
+        return "needs these models"
     if is_recounted or part.tests or any(ours.is_published for ours in values):
         return "recomputed from published data"
     return "run here on small models" if values else "needs these models"
@@ -378,26 +447,20 @@ def _status(part: PaperPart, values: Sequence[Ours], *, is_recounted: bool) -> S
 
 def _tested(claim: Claim, look: _Lookup) -> TestedClaim:
     if claim.orders:
-        return TestedClaim(claim=claim, published=None, asked=None, order=_order(claim, look))
-    seen: dict[bool, list[int]] = {}
-    for is_published, sign in _signs(claim, look):
-        seen.setdefault(is_published, []).append(sign)
-    published, asked = (
-        Verdict(len(signs), signs.count(1), signs.count(-1)) if signs else None
-        for signs in (seen.get(True), seen.get(False))
-    )
-    return TestedClaim(claim=claim, published=published, asked=asked, order=None)
+        return TestedClaim(claim=claim, sightings=(), order=_order(claim, look))
+    return TestedClaim(claim=claim, sightings=tuple(_sightings(claim, look)))
 
 
-def _signs(claim: Claim, look: _Lookup) -> Iterator[tuple[bool, int]]:
-    """Yield of each model whether its answers were published, and 1 if the claim is seen, -1 if its reverse, or 0."""
+def _sightings(claim: Claim, look: _Lookup) -> Iterator[Sighting]:
     if claim.higher is not None and claim.lower is not None:
-        for higher, lower in look.pairs(claim.higher, claim.lower).values():
+        for model, (higher, lower) in look.pairs(claim.higher, claim.lower).items():
             above, below = higher.metric, lower.metric
-            yield higher.is_published, is_above(above, below) - is_above(below, above)
+            yield Sighting(model, (higher, lower), is_above(above, below) - is_above(below, above))
     elif (measure := claim.higher or claim.lower) is not None and claim.than is not None:
-        for ours in look.values(measure).values():
-            yield ours.is_published, side_of(ours.metric, claim.than) * (1 if claim.higher else -1)
+        for model, ours in look.values(measure).items():
+            sign = side_of(ours.metric, claim.than) * (1 if claim.higher else -1)
+            # A p-value on the other side of the bound shows nothing.
+            yield Sighting(model, (ours,), sign if ours.metric.interval is not None else max(sign, 0))
 
 
 def side_of(metric: Metric, than: float) -> int:

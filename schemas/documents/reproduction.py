@@ -111,6 +111,8 @@ class PaperPart(Document):
     """Tests that compute it again from published files, as ``FILE::FUNCTION``."""
     runs: Annotated[tuple[Name, ...], Distinct()] = ()
     """Runs that give its numbers for other models."""
+    instead: Line | None = None
+    """What is shown here in its place, if that is another quantity, so that it is not reproduced; None if it is not."""
     note: Line | None = None
     """What a reader must know about the comparison."""
     impossible: Line | None = None

@@ -30,8 +30,8 @@ def test_without_a_name_all_papers_are_listed(tmp_path: Path) -> None:
 
 REFUSED = {
     "paper": (("gfi",), "gfi: no such paper; have: gifi, gini, label-bias, synthbias"),
-    "run": (("gifi", "--runs", "all"), "--runs all: no such run; have: published, templates, own-texts"),
     "no model": (("gini", "--models", ","), "--models: names no model; give one, or leave the option out"),
+    "run": (("gifi", "--runs", "all"), "--runs all: no such run; have: published, templates, own-problems, own-texts"),
     "input": (
         ("gifi", "--input", "gifi=x"),
         "--input gifi=x: write DATASET=PATH; datasets that are built from files: ",
@@ -54,7 +54,8 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, options: tuple[str, ...
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("paper", "runs"), [("gifi", "own-texts"), ("label-bias", "own-tasks"), ("synthbias", "own,families,reasoning")]
+    ("paper", "runs"),
+    [("gifi", "own-problems,own-texts"), ("label-bias", "own-tasks"), ("synthbias", "own,families,reasoning")],
 )
 def test_the_counts_in_the_files_are_those_of_the_command(tmp_path: Path, paper: str, runs: str) -> None:
     names = ("n_requests", "n_prompt_tokens", "n_completion_tokens")

@@ -200,14 +200,16 @@ def compared(file: Path, board: Board) -> ReproducedPaper:
 
 def test_claims_are_tested_by_the_intervals_of_each_model(compared: ReproducedPaper) -> None:
     right, helped, uneven, ordered, unknown = compared.claims
-    # The model that follows the stereotype is right in one half.
-    assert (right.outcome, str(right.asked), right.published) == (
-        "holds in some",
-        "in 1 of 2 models, undecided in 1",
-        None,
-    )
-    assert (helped.outcome, str(helped.asked)) == ("holds in some", "in 1 of 2 models, undecided in 1")
-    assert (uneven.outcome, str(uneven.asked)) == ("holds in some", "in 1 of 2 models, undecided in 1")
+    # The model that follows the stereotype is right in one half, like a coin, and shows nothing.
+    at_chance = "1 is no better than chance"
+    assert (right.outcome, str(right.asked), right.published) == ("holds", f"in the only model; {at_chance}", None)
+    undecided = f"in none of 1 model, undecided in 1; {at_chance}"
+    assert (helped.outcome, str(helped.asked)) == ("undecided", undecided)
+    assert (uneven.outcome, str(uneven.asked)) == ("undecided", undecided)
+    assert [(one.model, one.sign, str(one)) for one in helped.sightings] == [
+        ("acme/even", 0, "undecided"),
+        ("acme/leaning", 1, "no better than chance"),
+    ]
     # Two models have an order by chance alone.
     assert ordered.order is not None
     assert (ordered.order.n, ordered.order.tau, ordered.outcome) == (2, None, "too few models")
@@ -237,7 +239,7 @@ def test_values_of_different_versions_of_a_model_or_a_dataset_are_no_pair(file: 
     loaded = load_known(Root(tmp_path / "runs", "local"))
     assert loaded.left_out == ()
     claim = reproduced("made", reproductions()["made"], assemble(loaded.entries)).claims[1]
-    assert (claim.outcome, str(claim.asked)) == ("holds", "in the only model")
+    assert [(one.model, one.sign) for one in claim.sightings] == [("acme/one", 1)]
 
 
 def test_a_value_without_an_interval_decides_nothing(compared: ReproducedPaper) -> None:
@@ -259,7 +261,7 @@ def test_values_of_other_data_have_no_deviation(compared: ReproducedPaper) -> No
 def test_a_part_is_run_here_or_needs_models_or_is_impossible(compared: ReproducedPaper) -> None:
     here, elsewhere, drawing = compared.parts
     assert (here.status, here.models) == ("run here on small models", ("acme/even", "acme/leaning"))
-    assert [(row.label, row.is_of_paper) for row in here.rows] == [("acme/even", False), ("acme/leaning", False)]
+    assert [(row.label, row.is_of_paper) for row in here.rows] == [("even", False), ("leaning", False)]
     assert (elsewhere.status, elsewhere.models) == ("needs these models", ())
     assert drawing.status == "not reproducible"
 
@@ -279,11 +281,11 @@ def test_the_page_says_what_was_found_and_what_is_seen(file: Path, board: Board)
     pages = generate(make_view(board, (), ()), {})
     page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", pages["papers/made.md"]))
     for words in (
-        "Models are more often right than a coin. Table 2 holds in some accuracy against one half — in 1 of 2 models",
+        "holds Models are more often right than a coin. Table 2 Accuracy against one half. Models asked here: in the only",
         "2 models; five are needed to compare two orders",
         "1 run here on small models, 1 needs these models, 1 not reproducible",
-        "Figure 1 A drawing. not reproducible It has no numbers.",
-        "Everything: biasboard reproduce made",
+        "Figure 1 not reproducible A drawing. It has no numbers.",
+        "Large, Experts, Served: everything ( biasboard reproduce made ).",
         "Large 70 B 4 \N{MULTIPLICATION SIGN} H100 10.0 30",
         "Served unknown its endpoint by the endpoint",
     ):

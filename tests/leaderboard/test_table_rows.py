@@ -60,8 +60,11 @@ def test_every_metric_of_a_result_is_exported(board: Board) -> None:
     lines = metrics_table(Files("files/x"), entry).lines
     assert len(lines) == len(entry.result.metrics)
     reasons = {line["metric"]: line["reason"] for line in lines if line["value"] is None}
-    assert reasons.keys() == {"undetermined_rate"}
-    assert reasons["undetermined_rate"]
+    sampled = {reason for name, reason in reasons.items() if name != "undetermined_rate"}
+    # What follows from sampled answers has one reason, and the third option another.
+    assert len(sampled) == 1
+    assert {*sampled, reasons["undetermined_rate"]} > {*sampled}
+    assert all(reasons.values())
 
 
 def test_comparisons_name_the_models(board: Board) -> None:
