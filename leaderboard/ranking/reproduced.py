@@ -152,8 +152,12 @@ class Sighting(NamedTuple):
 
     @property
     def is_at_chance(self) -> bool:
-        """True if the model does no better than a useless predictor, so that the comparison says nothing."""
-        return any(ours.row.is_below for ours in self.values)
+        """True if the model solves the task no better than a useless predictor, so that the comparison says nothing.
+
+        Where a task has no right answers, as for pronouns that a model is free to choose, none is.
+        """
+        entries = (entry for ours in self.values for entry in entries_of(ours.row))
+        return any(entry.standing is not None and not entry.standing.passes for entry in entries)
 
     def __str__(self) -> str:
         """Say it in a word or two."""

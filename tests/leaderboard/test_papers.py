@@ -281,7 +281,7 @@ def test_the_page_says_what_was_found_and_what_is_seen(file: Path, board: Board)
     pages = generate(make_view(board, (), ()), {})
     page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", pages["papers/made.md"]))
     for words in (
-        "holds Models are more often right than a coin. Table 2 Accuracy against one half. Models asked here: in the only",
+        "holds Models are more often right than a coin. Table 2 Accuracy against one half. Models asked here: in the",
         "2 models; five are needed to compare two orders",
         "1 run here on small models, 1 needs these models, 1 not reproducible",
         "Figure 1 not reproducible A drawing. It has no numbers.",
