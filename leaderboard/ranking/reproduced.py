@@ -331,9 +331,13 @@ class _Lookup:
 
     def _all(self, measure: Measure) -> dict[str, list[Ours]]:
         found: dict[str, list[Ours]] = {}
+        # A copy of a model under another name is no second model.
+        names: dict[str, str] = {}
         for row in self._rows[measure.benchmark or self._first]:
             if (ours := _ours(row, measure)) is not None:
-                found.setdefault(_canonical(ours.entry.result.model.id), []).append(ours)
+                model = ours.entry.result.model
+                name = names.setdefault(model.identity_sha256, _canonical(model.id))
+                found.setdefault(name, []).append(ours)
         return found
 
 
