@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, cast, get_args
@@ -70,8 +71,13 @@ def finetune_command(
     folder = out or of_dataset / trainer.base.id.replace("/", "__")
     adapters = finetune(plans, trainer, folder)
     typer.echo(f"{len(adapters.document.adapters)} adapters: {adapters.path} (sha256 {adapters.sha256[:12]})")
-    named = (("config", choice.configs), ("part", choice.parts), ("prompt", choice.prompts))
-    same = [f"--{name} {value}" for name, values in named for value in values]
-    same += [] if choice.contexts is None else [f"--contexts {choice.contexts}"]
-    asked = f"run --dataset {dataset} --backend transformers --model {model}"
-    typer.echo(f"next: {' '.join(['biasboard', asked, *same, '--lora', str(folder)])}")
+    # The run must be of the same model under the same name, since adapters of another one are refused.
+    single = {"task": choice.task, **{name: getattr(options, name) for name in sorted(_OPTIONS)}}
+    several = {"config": choice.configs, "part": choice.parts, "prompt": choice.prompts}
+    words: list[object] = ["biasboard", "run", "--dataset", dataset, "--backend", "transformers", "--model", model]
+    for name, value in single.items():
+        if value:
+            words += [f"--{name}"] if value is True else [f"--{name}", value]
+    words += [word for name, values in several.items() for value in values for word in (f"--{name}", value)]
+    words += [] if choice.contexts is None else ["--contexts", choice.contexts]
+    typer.echo(f"next: {shlex.join(map(str, [*words, '--lora', folder]))}")

@@ -31,7 +31,7 @@ from leaderboard.ranking.bounds import Bounds, bounds_note, detectable_note, top
 from leaderboard.ranking.gates import solved_note
 from leaderboard.ranking.index_tables import IndexRow, IndexTable
 from leaderboard.ranking.profiles import AnyRow, AnyTable, entries_of, scope_of, tables_of, tied_for_first
-from leaderboard.verify.entries import Entry
+from leaderboard.verify.entries import Entry, adapters_of
 from schemas.documents.result import Metric, Model
 
 _MOST_HEADLINES = 8
@@ -658,13 +658,13 @@ def _bounded(metric: Metric | None, bounds: Bounds | None, entry: Entry | None) 
 
 
 def _detail(row: AnyRow) -> str:
-    """Return what distinguishes rows with the same model id: backend, precision and short revision."""
+    """Return what distinguishes rows with the same model id: backend, precision, short revision and adapters."""
     entry = entries_of(row)[0]
     model = entry.result.model
     if entry.is_baseline:
         return ""
     revision = None if model.revision is None else model.revision.removeprefix("sha256:")[:10]
-    return ", ".join(part for part in (model.backend, model.precision, revision) if part)
+    return ", ".join(part for part in (model.backend, model.precision, revision, adapters_of(model)) if part)
 
 
 def _others(table: AnyTable) -> tuple[ResultTable, ...]:

@@ -320,9 +320,13 @@ def model_label(entry: Entry) -> str:
 
 def label_of(model: Model) -> str:
     """Return the same words about the model of a result."""
-    adapters = "" if model.adapters_sha256 is None else f"LoRA {model.adapters_sha256[:8]}"
-    details = [text for text in (model.revision, model.precision, adapters) if text]
+    details = [text for text in (model.revision, model.precision, adapters_of(model)) if text]
     return model.id if not details else f"{model.id} ({', '.join(details)})"
+
+
+def adapters_of(model: Model) -> str:
+    """Return which adapters a model has, in short; empty without any."""
+    return "" if model.adapters_sha256 is None else f"LoRA {model.adapters_sha256[:8]}"
 
 
 def claimed_identity(model: Model, place: object) -> str:

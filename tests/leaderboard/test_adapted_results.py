@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.run_options import RunOptions
 from leaderboard.benchmark_figures import Shown
 from leaderboard.pages.figures import subjects_of
+from leaderboard.pages.tables import make_sections
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.comparisons import rerun
@@ -169,6 +171,13 @@ def test_the_board_keeps_base_and_adapters_apart(root: Path) -> None:
     assert [len(identities) for identities in labels.values()] == [1, 1]
     assert sorted(label.split(" ")[0] for label in labels) == ["local/tiny-llama", "local/tiny-llama-LoRA"]
     assert [label.endswith(f", LoRA {sha256[:8]})") for label in sorted(labels)] == [False, True]
+    # In a table, models of one name, as --name gives, are told apart by the words below it.
+    renamed = [
+        replace(one, result=replace(one.result, model=replace(one.result.model, id="lab/one"))) for one in entries
+    ]
+    for view in make_sections(assemble(renamed)):
+        details = [row.detail for row in view.rows if not row.is_baseline]
+        assert sorted(detail.endswith(f", LoRA {sha256[:8]}") for detail in details) == [False, True]
 
 
 @pytest.mark.slow

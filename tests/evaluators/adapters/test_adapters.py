@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -244,7 +246,7 @@ def test_answers_with_adapters_are_not_replayed_as_those_of_one_model(
 @pytest.mark.slow
 def test_the_commands_train_ask_and_verify(model: Path, dataset: Path, tmp_path: Path) -> None:
     out, runs = tmp_path / "adapters", tmp_path / "runs"
-    common = ("--dataset", dataset, "--model", model, "--prompt", NO_EXAMPLES, "--device", "cpu")
+    common = ("--dataset", dataset, "--model", model, "--name", "lab/twin", "--prompt", NO_EXAMPLES, "--device", "cpu")
     output_of("-m", "evaluators", "finetune", *common, "--config", "left", "--out", out, "--rank", "4")
     asked_with = ("-m", "evaluators", "run", *common, "--backend", "transformers", "--lora", out, "--out", runs)
     refused = output_of(*asked_with, status=1)
@@ -253,10 +255,15 @@ def test_the_commands_train_ask_and_verify(model: Path, dataset: Path, tmp_path:
         in refused
     )
     assert not runs.exists()
-    output_of("-m", "evaluators", "finetune", *common, "--config", "right", "--out", out, "--rank", "4")
+    trained = output_of("-m", "evaluators", "finetune", *common, "--config", "right", "--out", out, "--rank", "4")
     output_of(*asked_with)
     (result,) = (read_result(path.parent) for path in runs.rglob("result.json"))
-    assert result.model.id == "local/tiny-llama-LoRA"
+    assert result.model.id == "lab/twin"
+    # The command that comes next asks the same model under the same name.
+    (following,) = re.findall(r"(?m)^next: biasboard (.*)$", trained)
+    output_of("-m", "biasboard", *shlex.split(following), "--out", tmp_path / "following")
+    (path,) = (tmp_path / "following").rglob("result.json")
+    assert read_result(path.parent).model == result.model
     assert f"--lora {out.name} " in result.command
     verified = output_of("-m", "leaderboard", "verify", runs, "--datasets", dataset.parent)
     assert verified.startswith("accepted: ")
