@@ -99,7 +99,7 @@ class PaperView:
     def outcomes(self) -> str:
         """What became of the findings, in words."""
         counts = Counter(tested.outcome for tested in self.compared.claims)
-        return "Findings here: " + ", ".join(f"{n} {outcome}" for outcome, n in counts.items()) + "."
+        return "Findings here: " + " \N{MIDDLE DOT} ".join(f"{outcome} {n}" for outcome, n in counts.items())
 
     def usd(self, hours: float) -> float:
         """Return what hours of a GPU cost, by assumption."""
