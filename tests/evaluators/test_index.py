@@ -261,8 +261,8 @@ def test_a_folder_without_such_results_is_an_error(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert (
         done.stderr.splitlines()[-1]
-        == "error: no result of a benchmark with an index here; these have one: gifi, superni; build a dataset of one "
-        "of them and run the model on it"
+        == "error: no result of a benchmark with an index here; these have one: gifi, labelled_text, superni; build a "
+        "dataset of one of them and run the model on it"
     )
 
 
