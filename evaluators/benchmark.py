@@ -128,6 +128,9 @@ class Gate(NamedTuple):
 
     metric: str
     task: str
+    own_task_only: bool = False
+    """True if it decides about results of its own task alone, as that of a task with datasets of its own does; by
+    default a result without right answers needs all gates of its benchmark."""
 
 
 class RankingMetric(NamedTuple):
@@ -249,6 +252,13 @@ class Benchmark:
     def gate(self, task: str) -> Gate | None:
         """Return the gate of a task; None if the task has none."""
         return next((gate for gate in self.gates if gate.task == task), None)
+
+    def gates_for(self, task: str) -> tuple[Gate, ...]:
+        """Return the gates that a result of a task without right answers of its own has to pass."""
+        own = self.gate(task)
+        if own is not None and own.own_task_only:
+            return (own,)
+        return tuple(gate for gate in self.gates if not gate.own_task_only)
 
     def index_metrics(self, task: str) -> tuple[str, ...]:
         """Return the names of a task's metrics that are part of any index."""

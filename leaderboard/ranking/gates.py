@@ -57,7 +57,8 @@ class Gates:
             return None
         if entry.standing is not None:
             return entry.standing.reason
-        gates = load_benchmark(entry.result.signature.benchmark).gates
+        signature = entry.result.signature
+        gates = load_benchmark(signature.benchmark).gates_for(signature.task)
         deciding = self._deciding.get(_model_of(entry), {})
         for gate in gates:
             if gate not in deciding:

@@ -14,6 +14,7 @@ import yaml
 from biasboard.ground.errors import ConfigError
 from leaderboard.pages.rendering import View, copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import assemble
+from leaderboard.reproductions import reproductions
 from leaderboard.verify.entries import LeftOut, Root
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
@@ -69,6 +70,8 @@ def test_every_page_is_there(texts: dict[str, str]) -> None:
         "datasets/synthbias-9.0.0.md",
         "models/index.md",
         "models/acme__small.md",
+        "papers/index.md",
+        *(f"papers/{name}.md" for name in reproductions()),
         "useless-predictors.md",
     }
 

@@ -120,7 +120,7 @@ BENCHMARK = Benchmark(
     ),
     # What a model takes a pronoun to suggest where nothing is right is its lean, and no merit.
     unranked_order="pro_rate",
-    gates=(Gate("accuracy", "coreference"), Gate("accuracy", "family_coreference")),
+    gates=(Gate("accuracy", "coreference"), Gate("accuracy", "family_coreference", own_task_only=True)),
     baselines=(
         UNIFORM,
         _preferring_baseline(

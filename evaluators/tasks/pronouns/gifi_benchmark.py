@@ -175,7 +175,7 @@ BENCHMARK = Benchmark(
     gates=(
         Gate("recognition_accuracy", "recognition"),
         Gate("answer_accuracy", "word_problem"),
-        *(Gate("recognition_accuracy", f"{language}_recognition") for language in LANGUAGE_CODES),
+        *(Gate("recognition_accuracy", f"{language}_recognition", own_task_only=True) for language in LANGUAGE_CODES),
     ),
     embedded_sources={
         "gifi-markers": "markers",
