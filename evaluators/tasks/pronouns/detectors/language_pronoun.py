@@ -48,8 +48,8 @@ _SINGULAR = (
     "kann|konnte|könnte|muss|musste|müsste|will|wollte|soll|sollte|darf|durfte|mag|mochte|möchte|wird|würde|hat|hatte|"
     "ließ|lässt|ging|geht"
 )
-# Any other verb in -en directly after sie, unless a modal verb follows: "weil sie lachen musste".
-_VERB_AFTER = re.compile(rf"\s+(?P<verb>[a-zäöüß]{{2,}}(?:en|ern|eln))\b(?!\s+(?:zu\b|{_SINGULAR}))")
+# "sind", or any other verb in -en directly after sie, unless a modal verb follows: "weil sie lachen musste".
+_VERB_AFTER = re.compile(rf"\s+(?P<verb>sind|[a-zäöüß]{{2,}}(?:en|ern|eln))\b(?!\s+(?:zu\b|{_SINGULAR}))")
 _NO_VERBS = re.compile(
     r"(?:d|[mdsk]?ein|ihr|xies|sies|unser|eur|jed|dies|jen|all|beid|viel|wenig|einig|manch|welch|solch|d[ea]n|ander|"
     r"neu|alt|gut|groß|klein|lang|kurz|ganz|letzt|erst|nächst|eigen|warm|kalt|weiß|schwarz)en|(?:geg|weg|neb|zwisch|ob|"
