@@ -587,10 +587,7 @@ def _index_columns(table: IndexTable) -> Iterator[TableColumn]:
 
     by_name = {index.metric.name: index for index in first.indices}
     averaged = [part.metric for part in ranking.definition.parts]
-    # Half of a hundred indices have no value in any row, and were a megabyte of empty columns in the files.
-    valued = {index.metric.name for row in table.rows for index in row.indices if index.metric.value is not None}
-    in_files = [name for name in by_name if name in valued]
-    for name in dict.fromkeys([ranking.metric.name, *beside, *in_files]):
+    for name in (ranking.metric.name, *beside, *by_name):
         index, on_page = by_name[name], name == ranking.metric.name or name in beside
         text = index.definition.description
         is_headline = name in headlines and on_page
