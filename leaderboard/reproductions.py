@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from evaluators.benchmark import benchmarks, load_benchmark
@@ -94,8 +93,3 @@ def _set_rows(paper: Reproduction, measure: Measure) -> tuple[str, ...]:
 def _known_metrics() -> frozenset[str]:
     own = {metric.name for task in TASKS.names() for metric in metric_definitions(task)}
     return frozenset(own | {index.name for one in benchmarks() for index in load_benchmark(one.name).indices})
-
-
-def repository_file(name: str) -> str:
-    """Return where the file of a paper lies, relative to the repository."""
-    return str(Path("leaderboard", "papers", f"{name}.toml"))

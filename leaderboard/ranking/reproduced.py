@@ -76,14 +76,6 @@ class ComparedCell(NamedTuple):
             return None
         return self.ours.value - self.published
 
-    @property
-    def is_outside(self) -> bool:
-        """True if the published value lies outside our 95 % interval."""
-        if self.published is None or self.ours is None or self.deviation is None or not self.ours.has_own_interval:
-            return False
-        interval = self.ours.metric.interval
-        return interval is not None and not interval.low <= self.published <= interval.high
-
 
 class ComparedRow(NamedTuple):
     """A model of the paper, or one that was asked here."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from biasboard.ground import strict_json
 from evaluators.task import load_task
-from schemas.documents.record import Exchange, Record
+from schemas.documents.record import Record
 from schemas.items.family_coreference import FamilyCoreferenceItem
 from schemas.lexicon import pronoun_families
 from tests.evaluators import made_data
 from tests.evaluators.made_data import pairs_of_occupations
+from tests.leaderboard.synthetic import choice_exchange
 
 TASK = load_task("family_coreference")
 FAMILIES = tuple(pronoun_families())
@@ -53,29 +52,6 @@ def made_set(
 def record_of(item: FamilyCoreferenceItem, probability: float | None) -> Record:
     """The record of an item whose reference occupation has a probability; None for a refusal."""
     outcomes = (item.reference, TASK.facts(item).groups["other_occupation"])
-    options = tuple(f" {outcome}." for outcome in outcomes)
-    logprobs: tuple[float, ...] = ()
-    if probability is not None:
-        logprobs = tuple(-math.inf if p == 0 else math.log(p) for p in (probability, 1 - probability))
-    exchange = Exchange(
-        kind="choice",
-        request_sha256=strict_json.sha256(item.item_id),
-        prompt=None,
-        outcomes=outcomes,
-        options=options,
-        option_logprobs=logprobs,
-        option_end_logprobs=(None,) * len(logprobs),
-        option_token_counts=(None,) * len(logprobs),
-        option_byte_counts=tuple(len(option.encode()) for option in options),
-        option_is_bound=(),
-        n_moved_tokens=0,
-        text=None,
-        finish_reason=None,
-        sample=None,
-        n_prompt_tokens=None,
-        n_completion_tokens=None,
-        status="refused" if probability is None else "answered",
-        error="the model declined" if probability is None else None,
-    )
+    exchange = choice_exchange(item.item_id, outcomes, probability)
     record = made_data.record_of(TASK, item, (exchange,), "sum")
     return replace(record, config="type1" if item.referent is None else "type2")

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
+from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import model_identity
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
@@ -81,7 +82,7 @@ def make_records(probability: Probability, *, ambiguous: bool = False) -> list[R
 def _record(
     pair: int, cluster: str, reference: str, other: str, gender: Gender, probability: float | None, ambiguous: bool
 ) -> Record:
-    exchange = _exchange(pair, gender, (reference, other), probability)
+    exchange = choice_exchange([pair, gender], (reference, other), probability)
     read = load_task(TASK).read([exchange], "sum")
     male, female = cluster.split("|")
     groups = {
@@ -111,14 +112,15 @@ def _record(
     )
 
 
-def _exchange(pair: int, gender: Gender, outcomes: tuple[str, str], probability: float | None) -> Exchange:
+def choice_exchange(request: JsonValue, outcomes: tuple[str, str], probability: float | None) -> Exchange:
+    """The exchange in which the first of two outcomes has a probability; None for a refusal."""
     options = tuple(f" {outcome}." for outcome in outcomes)
     logprobs: tuple[float, ...] = ()
     if probability is not None:
         logprobs = tuple(-math.inf if p == 0 else math.log(p) for p in (probability, 1 - probability))
     return Exchange(
         kind="choice",
-        request_sha256=strict_json.sha256([pair, gender]),
+        request_sha256=strict_json.sha256(request),
         prompt=None,
         outcomes=outcomes,
         options=options,
