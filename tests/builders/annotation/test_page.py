@@ -111,8 +111,10 @@ def test_undo_and_arrows_by_keyboard(annotated: AnnotatedDataset, browser: Brows
             page.keyboard.press("ArrowLeft")
         expect(page.locator("#sentence")).to_have_text(first)
         expect(page.locator("#note")).to_have_text("Your answers to this sentence were taken back.")
+        # Instructions that are opened while an answer is under way stay open when it has arrived.
+        page.route("**/vote", lambda route: (page.keyboard.press("?"), route.continue_()))
         press(page, BALLOTS["incoherent"])
-        page.keyboard.press("?")
+        expect(page.locator("#count")).to_have_text("1 of 3")
         expect(page.locator("#instructions")).to_be_visible()
         page.context.close()
     (ballots,) = ballots_of(read_state(tmp_path).standing_votes.values()).values()

@@ -58,7 +58,8 @@ function take(next, note) {
   current = 0;
   if (before && before.phase === "entrance" && next.phase === "items") note = `Test passed: ${next.entrance}.`;
   byId("note").textContent = note || "";
-  show("work");
+  // Whoever opened the instructions while the answer was under way is reading them.
+  show(byId("instructions").hidden ? "work" : "instructions");
 }
 
 function show(wanted) {
