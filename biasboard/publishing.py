@@ -45,7 +45,8 @@ def publish(
         bool,
         typer.Option(
             "--withhold-texts",
-            help="Publish hashes in place of the generated texts of runs; some benchmarks ask for that by themselves.",
+            help="Publish hashes in place of the generated texts of runs, or of the prompts where options are scored; "
+            "some benchmarks ask for that by themselves.",
         ),
     ] = False,
     keys: KeysFolder = None,
@@ -98,9 +99,7 @@ def _results(folder: Path, book: KeyBook, scratch: Path, *, withhold: bool) -> P
         public = []
         for number, run in enumerate(runs):
             step("preparing results", number, len(runs))
-            # Probabilities of options are no texts.
-            has_texts = read_result(run).signature.scoring == "generation"
-            public.append(public_files(run, scratch, withhold=withhold and has_texts))
-            if (reason := public[-1].withheld) is not None:
-                typer.echo(f"{run}: hashes in place of the texts: {reason}")
+            public.append(public_files(run, scratch, withhold=withhold))
+            if (words := public[-1].withheld_words) is not None:
+                typer.echo(f"{run}: {words}")
         return PublishedResults(public, scratch)

@@ -22,13 +22,12 @@ of its batches and a function that answers one batch: see :func:`ask_in_batches`
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -39,7 +38,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.adapter_set import AdapterSet
 from evaluators.backend_options import BackendOptions
 from evaluators.kinds import BACKENDS
-from schemas.documents.record import Exchange, ExchangeStatus
+from schemas.documents.record import ExchangeStatus, choice_sha256
 from schemas.documents.result import Model
 
 Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "import"]
@@ -48,25 +47,6 @@ an image. No backend has ``import``: it marks answers imported from elsewhere.""
 OF_LANGUAGE_MODELS: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
 """Abilities of a language model whose every logit a backend sees."""
 _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
-
-
-@lru_cache(maxsize=1024)
-def _options_json(options: tuple[str, ...]) -> bytes:
-    return strict_json.canonical(list(options))
-
-
-def choice_sha256(prompt: str, options: tuple[str, ...]) -> str:
-    """Return the hash of a choice request: that of the canonical JSON of its kind, options and prompt."""
-    # Assembled by hand for speed, since records are checked by the thousand; the keys are in canonical order.
-    text = b'{"kind":"choice","options":%b,"prompt":%b}' % (_options_json(options), strict_json.canonical(prompt))
-    return hashlib.sha256(text).hexdigest()
-
-
-def exchange_sha256(exchange: Exchange) -> str | None:
-    """Return the hash of the request of an exchange; None if it is unknown."""
-    if exchange.request_sha256 is None and exchange.kind == "choice" and exchange.prompt is not None:
-        return choice_sha256(exchange.prompt, exchange.options)
-    return exchange.request_sha256
 
 
 def image_prompt(image_sha256: str) -> str:

@@ -63,7 +63,8 @@ def submit(
         bool,
         typer.Option(
             "--withhold-texts",
-            help="Publish hashes in place of the generated texts; some benchmarks ask for that by themselves.",
+            help="Publish hashes in place of the generated texts, or of the prompts where options are scored; some "
+            "benchmarks ask for that by themselves.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -73,9 +74,10 @@ def submit(
     """Verify runs, show what will be published, and put it where the board expects it.
 
     Published are result.json, the records with all answers, the scores of texts, and a submission.json with the options
-    of this command. Stores of answers, locks and other files of a run stay behind. Where texts are withheld, the
-    records hold their hashes, and sums.parquet holds what each cluster of items adds to each metric; a maintainer needs
-    the complete run to compare both.
+    of this command. Stores of answers, locks and other files of a run stay behind. Where generated texts are withheld,
+    the records hold their hashes, and sums.parquet holds what each cluster of items adds to each metric; a maintainer
+    needs the complete run to compare both. Where prompts of options are, the records hold the hashes of the requests,
+    and every number still follows from them.
     """
     if (pr == "hub") != (repo is not None):
         raise ConfigError("--pr hub needs --repo, the dataset repository that takes results, and no other option does")
@@ -160,8 +162,8 @@ def _submitted(prepared: Prepared) -> SubmittedResult:
 def _show(prepared: Prepared) -> None:
     public, submission = prepared.public, prepared.submission
     print(f"{public.run} -> {public.place}")
-    if public.withheld is not None:
-        print(f"  hashes in place of the texts: {public.withheld}")
+    if (words := public.withheld_words) is not None:
+        print(f"  {words}")
     for file in public.files:
         print(f"  {file.name}: {file.stat().st_size / 1000:,.0f} kB")
     print(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from typing_extensions import override
@@ -42,6 +43,7 @@ class PublishedResults(Publication):
         """
         self._results: dict[str, Result] = {}
         self._files: dict[str, LocalFile] = {}
+        self._shown = {one.place.as_posix() for one in public if one.withheld is None}
         self._scratch = scratch
         runs: dict[str, Path] = {}
         for one in public:
@@ -66,10 +68,10 @@ class PublishedResults(Publication):
         if state is not None:
             present = repository.files(state.head)
             there = _results_in(repository, state.head, present)
-            for place in there.keys() & results.keys():
-                if there[place].withheld is not None and results[place].withheld is None:
+            for place in there.keys() & self._shown:
+                if (what := _lacks(there[place], results[place])) is not None:
                     raise DataError(
-                        f"--repo {repository.repo}: {place} was published without its texts; repeat with "
+                        f"--repo {repository.repo}: {place} was published without its {what}; repeat with "
                         "--withhold-texts, or remove that folder there first"
                     )
             results = there | results
@@ -128,6 +130,15 @@ def _is_result(name: str) -> bool:
 
 def _place(name: str) -> str:
     return PurePosixPath(name).parent.as_posix()
+
+
+def _lacks(there: Result, now: Result) -> str | None:
+    """Return what a published result lacks that this one, of the same model, would add; None if it lacks nothing."""
+    if there.withheld is not None:
+        return "texts"
+    # Without its prompts, a result of options differs by its records alone.
+    is_same = there != now and replace(there, records=now.records) == now
+    return "prompts" if is_same and now.signature.scoring != "generation" else None
 
 
 def _results_in(repository: HubRepository, commit: str, present: Mapping[str, HubFile]) -> dict[str, Result]:

@@ -15,12 +15,12 @@ from biasboard.ground.columns import BoolArray, Column, IntArray
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import printable
 from evaluators.adapter_set import base_identity
-from evaluators.backend import GenerateRequest, check_model_id, choice_sha256, model_identity
+from evaluators.backend import GenerateRequest, check_model_id, model_identity
 from evaluators.runs.ask.importing import BACKEND
 from evaluators.runs.measure.answer_keys import has_known_requests
 from evaluators.task import Task, load_task, prompt_of
 from schemas.documents.adapters import Adapters
-from schemas.documents.record import Exchange, Record
+from schemas.documents.record import Exchange, Record, choice_sha256
 from schemas.documents.result import TOLERANCE, Model, Result, Signature
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import is_hashed
@@ -244,7 +244,7 @@ def _have_their_hash(records: RecordColumns, result: Result) -> BoolArray:
         if is_choice[index]:
             if hashes[index] is None:  # It follows from what is here, so that nothing can contradict it.
                 continue
-            made = choice_sha256(text, cast(tuple[str, ...], tuple(offered[ends[index] : ends[index + 1]])))
+            made = choice_sha256(text, tuple(offered[ends[index] : ends[index + 1]]))
         else:
             made = GenerateRequest(
                 prompt=text,

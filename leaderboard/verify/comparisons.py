@@ -14,7 +14,7 @@ import numpy as np
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
-from evaluators.backend import Backend, ChoiceRequest, Request, Response, exchange_sha256
+from evaluators.backend import Backend, ChoiceRequest, Request, Response
 from evaluators.models.parity import answers, compare, tolerance_for
 from evaluators.runs.measure.stored_results import write_without_texts
 from evaluators.runs.plan.plan import Plan
@@ -29,7 +29,7 @@ from leaderboard.verify.keys import KeyBook, dataset_of
 from leaderboard.verify.public_files import hides_prompts, place_for
 from leaderboard.verify.verification import differences, scored_again, verified_entry
 from schemas.documents.board import Rerun
-from schemas.documents.record import Exchange, Record
+from schemas.documents.record import Exchange, Record, exchange_sha256
 from schemas.documents.result import TOLERANCE, Result, Signature
 from schemas.documents.run_files import ClusterSums
 from schemas.files.record_hashes import as_hash

@@ -44,7 +44,8 @@ class Examples(NamedTuple):
     of_kinds: tuple[tuple[Kind, int, tuple[Record, ...]], ...] = ()
     """Each kind that occurs, in the order of ``KINDS``, with the number of its records and those to show."""
     hides_prompts: bool = False
-    """True if a record holds no prompt, because the licence of the dataset forbids showing its texts."""
+    """True if a record holds no prompt, because the licence of the dataset forbids showing its texts, or because they
+    were withheld."""
 
 
 class ExampleChoice:
@@ -375,7 +376,7 @@ def why_withheld(entry: Entry, manifest: Manifest | None) -> str | None:
         refusal = (manifest.publish_refusal or "").partition(";")[0]
         return refusal or f"the licence of the dataset, {manifest.licence}, forbids showing its texts"
     if entry.examples.hides_prompts:
-        return "the records hold no prompts, because the licence of the dataset forbids showing its texts"
+        return "the records hold hashes in place of the prompts"
     return None
 
 

@@ -145,7 +145,7 @@ class KeyBook:
         folder, manifest = dataset
         config, task, prompt = signature.config, signature.task, signature.prompt
         parts: dict[str, strict_json.JsonValue] = {"config": config, "task": task, "prompt": prompt}
-        # Records hold no texts where the licence forbids it, and other hashes of what was asked.
+        # Where the licence forbids it, records hold no texts, and generations are then asked with another hash.
         parts |= {"dataset": manifest.content_sha256, "licence": manifest.licence, "shows": manifest.redistributable}
         known = memory.get(_MADE, parts)
         if isinstance(known, dict):

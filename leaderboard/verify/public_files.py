@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.measure.stored_results import write_without_texts
+from evaluators.runs.measure.stored_results import write_without_prompts, write_without_texts
 from evaluators.runs.plan.plan import run_folder
 from leaderboard.verify.intake import files_of
 from schemas.documents.result import Result, Signature
@@ -23,11 +23,17 @@ class PublicFiles(NamedTuple):
     run: Path
     """Folder of the run."""
     result: Result
-    """The result to publish; without texts it is another than that of the run."""
+    """The result to publish; without texts or prompts it is another than that of the run."""
     files: tuple[Path, ...]
     """Files to publish, ``result.json`` first; everything else in the folder of the run stays behind."""
     withheld: str | None
-    """Why hashes are published instead of the texts; None if the texts are published."""
+    """Why hashes are published instead of generated texts, or of the prompts of options; None if nothing is hashed."""
+
+    @property
+    def withheld_words(self) -> str | None:
+        """What is published as hashes, and why; None if nothing is."""
+        hashed = "texts" if self.result.signature.scoring == "generation" else "prompts"
+        return None if self.withheld is None else f"hashes in place of the {hashed}: {self.withheld}"
 
     @property
     def place(self) -> Path:
@@ -41,10 +47,11 @@ def public_files(run: Path, scratch: Path, *, withhold: bool) -> PublicFiles:
     Args:
         run: Folder of a finished run.
         scratch: Existing folder for files that are made anew; the caller removes it after they are used.
-        withhold: True to publish hashes instead of the generated texts, even if the benchmark does not ask for that.
+        withhold: True to publish hashes instead of the generated texts, even if the benchmark does not ask for that;
+            where options are scored, instead of the prompts.
 
     Raises:
-        DataError: the run is incomplete, or there are no texts to withhold.
+        DataError: the run is incomplete, or its texts are kept elsewhere already.
     """
     result = read_result(run)
     reason = load_benchmark(result.signature.benchmark).withheld.get(result.signature.dataset)
@@ -52,7 +59,10 @@ def public_files(run: Path, scratch: Path, *, withhold: bool) -> PublicFiles:
     if reason is not None or withhold:
         reason = reason or "as --withhold-texts asks"
         source = Path(tempfile.mkdtemp(dir=scratch))
-        result = write_without_texts(run, source, with_prompts=not hides_prompts(result.signature))
+        if result.signature.scoring == "generation":
+            result = write_without_texts(run, source, with_prompts=not hides_prompts(result.signature))
+        else:
+            result = write_without_prompts(run, source)
     files = (source / RESULT, *(path_of(source, file) for file in files_of(result).values()))
     return PublicFiles(run, result, files, reason)
 

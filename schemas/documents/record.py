@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from biasboard.ground import strict_json
 from schemas.documents.base import Count, Document, LogProbability, Name, Sha256, Share, Text
 
 RequestKind: TypeAlias = Literal["choice", "generate"]
@@ -22,7 +25,8 @@ class Exchange(Document):
     for a choice whose prompt is here, from which it follows, and if nobody could check it, because the answers were
     given elsewhere and the prompts are withheld. Older files have it for every choice."""
     prompt: str | None
-    """Text of the prompt; None if the dataset's licence forbids showing it. The item and the prompt id rebuild it."""
+    """Text of the prompt; None if the dataset's licence forbids showing it, or if it was withheld. The item and the
+    prompt id rebuild it."""
     outcomes: tuple[Text, ...]
     """Outcome of each option, in the order in which the options are offered; empty if there are none."""
     options: tuple[str, ...]
@@ -52,6 +56,25 @@ class Exchange(Document):
     text_logprob: LogProbability | None = None
     """Log-probability of the generated text at temperature 1, the end token included if there is one: the sum over its
     tokens; None for choices, if it was not asked for or not returned, and in older files, which lack the column."""
+
+
+@lru_cache(maxsize=1024)
+def _options_json(options: tuple[str | None, ...]) -> bytes:
+    return strict_json.canonical(list(options))
+
+
+def choice_sha256(prompt: str, options: tuple[str | None, ...]) -> str:
+    """Return the hash of a choice request: that of the canonical JSON of its kind, options and prompt."""
+    # Assembled by hand for speed, since records are checked by the thousand; the keys are in canonical order.
+    text = b'{"kind":"choice","options":%b,"prompt":%b}' % (_options_json(options), strict_json.canonical(prompt))
+    return hashlib.sha256(text).hexdigest()
+
+
+def exchange_sha256(exchange: Exchange) -> str | None:
+    """Return the hash of the request of an exchange; None if it is unknown."""
+    if exchange.request_sha256 is None and exchange.kind == "choice" and exchange.prompt is not None:
+        return choice_sha256(exchange.prompt, exchange.options)
+    return exchange.request_sha256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

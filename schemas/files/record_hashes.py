@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,22 @@ import pyarrow.compute as pc
 from biasboard.ground import strict_json
 from biasboard.ground.columns import Column
 from biasboard.ground.strict_json import JsonValue
-from schemas.documents.record import Record
+from schemas.documents.record import Record, choice_sha256, exchange_sha256
 from schemas.documents.run_files import text_sha256
 from schemas.files.record_columns import RecordColumns
+
+
+def exchange_hashes(records: RecordColumns) -> list[str | None]:
+    """Return the hash of the request of every exchange, as :func:`exchange_sha256` does."""
+    exchanges = records.exchanges
+    hashes, prompts = list(exchanges["request_sha256"].texts), exchanges["prompt"].texts
+    follows = exchanges["kind"].coded.is_one_of("choice") & exchanges["prompt"].known
+    options = exchanges["options"].lists
+    texts, ends = options.values.texts, list(pairwise(options.offsets.tolist()))
+    for index in np.flatnonzero(follows & ~exchanges["request_sha256"].known).tolist():
+        start, end = ends[index]
+        hashes[index] = choice_sha256(prompts[index] or "", tuple(texts[start:end]))
+    return hashes
 
 
 def joined_sha256(of_parts: Sequence[str]) -> str:
@@ -46,7 +60,7 @@ def items_sha256(records: RecordColumns, *, with_options: bool = False) -> str:
 
 
 def requests_sha256(records: RecordColumns) -> str:
-    """Return a hash of the requests of a part, with their prompts and the sizes of their options in bytes."""
+    """Return a hash of the requests of a part and of the sizes of their options in bytes."""
     digest = _digest_of_requests(records)
     lengths = records.exchanges["option_byte_counts"].lists
     digest.update(lengths.offsets.tobytes() + lengths.values.integers.tobytes())
@@ -54,7 +68,11 @@ def requests_sha256(records: RecordColumns) -> str:
 
 
 def asked_sha256(records: RecordColumns) -> str:
-    """Return a hash of the requests of a part, and of which prompts are hidden, since a reading may depend on those."""
+    """Return a hash of the requests of a part.
+
+    It does not depend on whether the prompts of choices are shown. Those of generations count, since a reading of a
+    text may depend on its prompt.
+    """
     return _digest_of_requests(records).hexdigest()
 
 
@@ -91,8 +109,8 @@ def _facts(record: Record, with_requests: bool) -> JsonValue:
         facts += [
             [
                 exchange.kind,
-                exchange.prompt,
-                None if exchange.prompt is not None and exchange.kind == "choice" else exchange.request_sha256,
+                None if exchange.kind == "choice" else exchange.prompt,
+                exchange_sha256(exchange),
                 exchange.sample,
                 list(exchange.outcomes),
                 list(exchange.options),
@@ -103,13 +121,13 @@ def _facts(record: Record, with_requests: bool) -> JsonValue:
 
 
 def _digest_of_requests(records: RecordColumns) -> hashlib._Hash:
-    """Return a digest of the prompts, the numbers of samples and the options, and of what the prompts do not tell."""
+    """Return a digest of the requests by their hashes, with the prompts of generations and what no hash covers."""
     digest = hashlib.sha256(records.owners.tobytes())
-    kinds, prompts, hashes = (records.exchanges[name] for name in ("kind", "prompt", "request_sha256"))
-    # The hash of a choice follows from its prompt. Older files have it all the same, and newer ones do not.
-    follows = kinds.coded.is_one_of("choice") & prompts.known
-    without = pc.if_else(pa.array(follows), pa.scalar(None, hashes.array.type), hashes.array)
-    for column in (kinds, prompts, Column(without)):
+    kinds, prompts = records.exchanges["kind"], records.exchanges["prompt"].array
+    is_choice = pa.array(kinds.coded.is_one_of("choice"))
+    shown = pc.if_else(is_choice, pa.scalar(None, prompts.type), prompts)
+    hashes = pa.array(exchange_hashes(records), pa.string())
+    for column in (kinds, Column(shown), Column(hashes)):
         _add(digest, column)
     samples = records.exchanges["sample"]
     digest.update(samples.known.tobytes() + samples.integers.tobytes())
@@ -157,6 +175,12 @@ def is_hashed(text: str) -> bool:
 def as_hash(text: str) -> str:
     """Return the hash that replaces a text; such a hash itself is returned unchanged."""
     return text if is_hashed(text) else hashed(text)
+
+
+def without_prompts(records: RecordColumns) -> RecordColumns:
+    """Return records of choices with the hash of each request in place of its prompt; the options stay."""
+    n_exchanges = len(records.owners)
+    return records.replaced({}, {"prompt": [None] * n_exchanges, "request_sha256": exchange_hashes(records)})
 
 
 def without_texts(records: RecordColumns, *, with_prompts: bool, with_requests: bool) -> RecordColumns:

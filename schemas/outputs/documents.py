@@ -707,7 +707,7 @@ class SubmittedResult(Document):
     files: tuple[str, ...]
     """Names of its files that are published."""
     withheld: Text | None
-    """Why there are hashes in place of the texts; None if there are not."""
+    """Why there are hashes in place of generated texts, or of the prompts of options; None if there are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground import strict_json
-from evaluators.backend import exchange_sha256
 from evaluators.benchmark import load_benchmark
 from evaluators.kinds import TASKS
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_pages import pages_of_benchmarks
 from leaderboard.verify.entries import Root
+from schemas.documents.record import exchange_sha256
 from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run

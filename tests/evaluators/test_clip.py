@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, choice_sha256, image_prompt, open_backend
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, image_prompt, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends import clip
 from evaluators.backends.clip import ClipBackend
@@ -23,6 +23,7 @@ from evaluators.runs.measure.recording import exchange_of
 from evaluators.runs.plan.plan import check_capability
 from evaluators.stores.store import STORE, ResponseStore
 from evaluators.tasks.images.image_classification_task import TASK
+from schemas.documents.record import choice_sha256
 from schemas.files import pictures
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
 from tests.evaluators.made_data import save_tiny_llama

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evaluators.backend import ChoiceRequest, choice_sha256
+from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import filled
+from schemas.documents.record import choice_sha256
 from schemas.documents.result import Normalisation
 from schemas.folders.run_folder import read_result
 from schemas.items.label import LabelItem

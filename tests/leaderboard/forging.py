@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.backend import ChoiceRequest, Request, Response, choice_sha256, model_identity
+from evaluators.backend import ChoiceRequest, Request, Response, model_identity
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
 from leaderboard.ranking.boards import Board, ResultTable, Row, assemble
@@ -20,7 +20,7 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
 from leaderboard.verify.verdicts import Verdict, judge
-from schemas.documents.record import Exchange, Record
+from schemas.documents.record import Exchange, Record, choice_sha256
 from schemas.documents.result import Model, Normalisation, Result, Signature
 from schemas.files import contract
 from schemas.files.record_columns import RecordColumns, count

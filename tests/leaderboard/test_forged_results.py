@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,7 @@ from typing import Any
 import pytest
 
 from biasboard.ground import strict_json
-from evaluators.backend import choice_sha256, exchange_sha256
-from schemas.documents.record import Exchange, Record
+from schemas.documents.record import Exchange, Record, choice_sha256, exchange_sha256
 from schemas.documents.result import Result
 from schemas.files.record_files import read_records
 from schemas.folders.run_folder import read_result
@@ -47,6 +47,16 @@ def without_prompt(record: Record) -> Record:
 
 def hidden_prompt(record: Record) -> Record:
     return with_exchange(record, lambda one: replace(one, prompt=None, request_sha256=exchange_sha256(one)))
+
+
+def swapped_hashes(records: list[Record]) -> list[Record]:
+    """The records without their prompts, the first two with each other's hashes."""
+    first, second, *others = map(hidden_prompt, records)
+    return [
+        with_exchange(first, lambda one: replace(one, request_sha256=second.exchanges[0].request_sha256)),
+        with_exchange(second, lambda one: replace(one, request_sha256=first.exchanges[0].request_sha256)),
+        *others,
+    ]
 
 
 def with_request_hash(record: Record) -> Record:
@@ -87,7 +97,7 @@ NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
     [
         (on_each(easier), NOT_THE_ITEM),
         (on_each(without_prompt), NOT_THE_ITEM),
-        (on_each(hidden_prompt), NOT_THE_ITEM),
+        (swapped_hashes, NOT_THE_ITEM),
         (on_each(swapped_target), NOT_THE_ITEM),
         (on_each(swapped_outcomes), NOT_THE_ITEM),
         (on_each(lambda record: replace(record, cluster=f"c-{record.item_id}")), NOT_THE_ITEM),
@@ -95,7 +105,7 @@ NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
         (turned, "stands in another order than in the dataset"),
         (repeated, NOT_THE_ITEM),
     ],
-    ids=["easier", "no-prompt", "hidden", "target", "outcomes", "cluster", "group", "order", "repeated"],
+    ids=["easier", "no-prompt", "hashes", "target", "outcomes", "cluster", "group", "order", "repeated"],
 )
 def test_records_that_are_not_about_the_items_are_rejected(
     places: Places, tmp_path: Path, change: Change, said: str
@@ -108,10 +118,13 @@ def test_records_that_are_not_about_the_items_are_rejected(
     assert [(name, row.rank is not None) for name, row in rows(table).items()] == [("acme/honest", True)]
 
 
-def test_records_of_older_files_which_say_the_hash_of_each_choice_are_as_good(places: Places, tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", [with_request_hash, hidden_prompt])
+def test_a_choice_may_say_its_hash_beside_its_prompt_as_in_older_files_or_in_its_place(
+    places: Places, tmp_path: Path, change: Callable[[Record], Record]
+) -> None:
     (record,) = read_records(places.honest / "records.parquet")[:1]
     assert {exchange.request_sha256 for exchange in record.exchanges} == {None}
-    found = verdict(forge(places, tmp_path / "results" / "aaa", on_each(with_request_hash)), places)
+    found = verdict(forge(places, tmp_path / "results" / "aaa", on_each(change)), places)
     assert (found.state, found.reason) == (verdict(places.honest, places).state, None)
 
 

@@ -11,7 +11,7 @@ import pytest
 from biasboard.ground.memory import Memory
 from builders.dataset.output import write_dataset as write_draft
 from builders.gifi import drafts
-from evaluators.backend import Request, Response, exchange_sha256, open_backend
+from evaluators.backend import Request, Response, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.baseline import Baseline
 from evaluators.benchmark import load_benchmark
@@ -27,6 +27,7 @@ from leaderboard.ranking.gates import solved_note
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
+from schemas.documents.record import exchange_sha256
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import StoredParts, read_run, write_result

@@ -16,7 +16,7 @@ import pytest
 from biasboard.ground.memory import Memory
 from builders.dataset.output import write_dataset
 from builders.synthbias import winobias
-from evaluators.backend import ChoiceRequest, Request, Response, choice_sha256
+from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
@@ -29,6 +29,7 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import load
 from leaderboard.verify.verdicts import judge
+from schemas.documents.record import choice_sha256
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import find_runs
 from tests.evaluators.logging_backend import LoggingBackend

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from leaderboard.publish.results_card import card_of
 from schemas.folders.run_folder import find_runs, read_result
 from tests.commands import run
 from tests.fake_hub import FakeHub, Fault, serving, variables
+from tests.leaderboard.forging import Places
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
@@ -246,14 +248,15 @@ def test_other_versions_and_revisions_are_told_apart(tmp_path: Path) -> None:
     assert "| [acme/small (second, " in tables[0]
 
 
-def test_texts_that_were_withheld_are_not_published_by_mistake(hub: FakeHub, tmp_path: Path) -> None:
+def test_what_was_withheld_is_not_published_by_mistake(hub: FakeHub, places: Places, tmp_path: Path) -> None:
     write_gifi_model(tmp_path / "runs", "acme/wrong", 0.5, tasks=["recognition"])
-    write_model(tmp_path / "runs", "acme/wrong", leaning(1.0, 0.5), endpoint="api")
+    of_options = Path(shutil.copytree(places.honest, tmp_path / "runs" / "options"))
     write_keys(tmp_path / "leaderboard" / "keys", tmp_path / "runs")
+    call(hub, tmp_path, of_options)
     call(hub, tmp_path, "runs", "--withhold-texts")
     withheld = [json.loads(text(hub, name)).get("withheld") for name in names(hub) if name.endswith("/result.json")]
-    assert sorted(one is None for one in withheld) == [False, True]  # Options are no texts.
+    assert sorted(one is None for one in withheld) == [False, True]  # Sums stand for texts alone.
     assert [name for name in names(hub) if name.endswith("/sums.parquet")]
-    assert (
-        "was published without its texts; repeat with --withhold-texts" in call(hub, tmp_path, "runs", status=1).stderr
-    )
+    for runs, what in (("runs", "texts"), (of_options, "prompts")):
+        refused = call(hub, tmp_path, runs, status=1).stderr
+        assert f"was published without its {what}; repeat with --withhold-texts" in refused

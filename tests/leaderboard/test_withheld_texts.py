@@ -1,4 +1,4 @@
-"""Results that are handed in with hashes in place of their texts."""
+"""Results that are handed in with hashes in place of their texts, or of the prompts of options."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.commands.texts import texts_command
 from evaluators.runs.measure.rescoring import rescore
+from leaderboard.pages.rendering import make_view
+from leaderboard.ranking.boards import assemble
 from leaderboard.verify.comparisons import _agree
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
@@ -26,6 +28,7 @@ from leaderboard.verify.loading import load
 from leaderboard.verify.public_files import public_files
 from leaderboard.verify.verdicts import judge
 from schemas.documents.base import as_row
+from schemas.documents.record import exchange_sha256
 from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
@@ -33,10 +36,13 @@ from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import read_records, write_records
 from schemas.folders.run_folder import find_runs, read_result
 from schemas.validate import problems
+from tests.commands import output_of
+from tests.leaderboard.forging import Places, verdict, with_exchange
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
+from tests.sites import render
 
 
 @pytest.mark.slow
@@ -258,3 +264,47 @@ def test_answers_that_are_asked_again_are_compared_by_their_hashes(world: World)
     assert _agree(stored.exchanges, [request] * len(same), same, 1e-3)
     other = [replace(response, text=f"{response.text}!") for response in same]
     assert not _agree(stored.exchanges, [request] * len(same), other, 1e-3)
+
+
+@pytest.mark.slow
+def test_a_result_of_options_goes_all_the_way_without_its_prompts(places: Places, tmp_path: Path) -> None:
+    shutil.copytree(places.keys, tmp_path / "leaderboard" / "keys")
+    results = tmp_path / "leaderboard" / "results"
+
+    def call(*arguments: str | Path) -> str:
+        return output_of("-W", "error", "-m", "leaderboard", *arguments, cwd=tmp_path)
+
+    stated = ("--contact", "bot@example.org", "--model-card", "https://example.org/card")
+    submitted = call("submit", places.honest, *stated, "--withhold-texts")
+    assert "hashes in place of the prompts: as --withhold-texts asks" in submitted
+    (folder,) = find_runs(results)
+    complete = list(read_records(places.honest / "records.parquet"))
+    assert all("waited for the" in str(exchange.prompt) for record in complete for exchange in record.exchanges)
+    assert list(read_records(folder / "records.parquet")) == [
+        with_exchange(record, lambda one: replace(one, prompt=None, request_sha256=exchange_sha256(one)))
+        for record in complete
+    ]
+    stored, of_run = read_result(folder), read_result(places.honest)
+    assert replace(stored, records=of_run.records) == of_run
+    assert call("verify", results).startswith("accepted: ")
+    call("accept", folder.relative_to(results).as_posix(), "--owner", "acme-bot")
+    (entry,) = load([Root(results, "accepted")], places.book, Memory(None)).entries
+    assert entry.acceptance is not None
+    assert (entry.match.extent, entry.claim) == ("whole", None)
+    assert {key: metric for key, metric in entry.metrics.items() if metric in of_run.metrics} == dict(entry.metrics)
+    built = render(make_view(assemble([entry]), (), ()), tmp_path)
+    pages = b"".join(path.read_bytes() for path in built.rglob("*") if path.is_file())
+    assert b"the records hold hashes in place of the prompts" in pages
+    assert b"waited for the" not in pages
+
+
+@pytest.mark.slow
+def test_a_changed_log_probability_is_found_without_prompts(places: Places, tmp_path: Path) -> None:
+    folder = hand_in(places.honest, tmp_path, withhold=True)
+    records = list(read_records(folder / "records.parquet"))
+    records[5] = with_exchange(records[5], lambda one: replace(one, option_logprobs=one.option_logprobs[::-1]))
+    write_records(folder / "records.parquet", records)
+    assert "the file was changed after the result was written" in str(verdict(folder, places).reason)
+    file = replace(read_result(folder).records, sha256=sha256_file(folder / "records.parquet"))
+    strict_json.write(folder / "result.json", contract.dump(replace(read_result(folder), records=file)))
+    assert "row 6: the reading does not follow from the stored answers" in str(verdict(folder, places).reason)

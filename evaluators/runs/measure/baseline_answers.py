@@ -17,10 +17,10 @@ import numpy as np
 
 from biasboard.ground.columns import IntArray
 from biasboard.ground.errors import DataError
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, exchange_sha256
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline
 from evaluators.task import Prompt, Read, Task
-from schemas.documents.record import Exchange, Reading
+from schemas.documents.record import Exchange, Reading, exchange_sha256
 from schemas.documents.result import Normalisation
 from schemas.files.record_columns import AT_A_TIME, RecordColumns
 

@@ -27,13 +27,13 @@ from evaluators.runs.measure.finish import write_parts
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
 from evaluators.statistics.jackknife import Crossing
 from evaluators.statistics.record_tables import Statistics, grouped
-from evaluators.task import load_task, prompt_of
+from evaluators.task import load_task
 from evaluators.text_scores import TextScores, read_scores
 from schemas.documents.result import Result, SumsFile, Withheld, name_with_group
 from schemas.documents.run_files import ClusterSums
 from schemas.files import row_files
 from schemas.files.record_columns import RecordColumns
-from schemas.files.record_hashes import without_texts
+from schemas.files.record_hashes import without_prompts, without_texts
 from schemas.folders.run_folder import (
     SUBMIT_AGAIN,
     SUMS,
@@ -252,16 +252,11 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
         The result as it was written. Its metrics are those of the run.
 
     Raises:
-        DataError: the run is damaged, holds no generated texts, or is not complete.
+        DataError: the run is damaged, or is not complete.
     """
     result = read_complete_result(run)
-    # The files besides the records that the metrics depend on.
-    for file in (result.adapters, result.corrections):
-        if file is not None:
-            shutil.copyfile(path_of(run, file), target / file.path)
+    _copy_files_beside_records(run, target, result)
     signature = result.signature
-    if prompt_of(load_task(signature.task), signature.prompt).scoring != "generation":
-        raise DataError(f"{run}: holds probabilities of options and no generated texts; submit it as it is")
     measurement = measurement_of(run, result, read_parts(run, result))
     rows = [*rows_of(metric_definitions(signature.task), measurement.source), *_baselines(run, result)]
     # 64 random digits an answer are half of a file, and these could be compared with nothing.
@@ -273,6 +268,37 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
     made = replace(result, records=written.file, scores=None, withheld=withheld)
     write_result(target, made)
     return made
+
+
+def write_without_prompts(run: Path, target: Path) -> Result:
+    """Write the result of a run that scores options into another folder, without its prompts.
+
+    Its log-probabilities and the hashes of its requests stay, so that it is verified and measured by its records like
+    one on a dataset whose texts may not be shown.
+
+    Args:
+        run: Folder of the complete run.
+        target: Existing folder to write ``result.json`` and ``records.parquet`` into.
+
+    Returns:
+        The result as it was written, which differs from that of the run by the hash of its records.
+
+    Raises:
+        DataError: the run is damaged.
+    """
+    result = read_complete_result(run)
+    _copy_files_beside_records(run, target, result)
+    written = write_parts(target, (without_prompts(records) for records in StoredParts(run, result)))
+    made = replace(result, records=written.file)
+    write_result(target, made)
+    return made
+
+
+def _copy_files_beside_records(run: Path, target: Path, result: Result) -> None:
+    """Copy the files besides the records that the metrics depend on."""
+    for file in (result.adapters, result.corrections):
+        if file is not None:
+            shutil.copyfile(path_of(run, file), target / file.path)
 
 
 def _baselines(run: Path, result: Result) -> Iterator[ClusterSums]:

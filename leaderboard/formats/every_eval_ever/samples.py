@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
-from evaluators.backend import exchange_sha256
 from evaluators.task import load_task
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact
 from leaderboard.result_format import VerifiedResult
-from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.record import Exchange, Reading, Record, exchange_sha256
 from schemas.files.record_hashes import as_hash, hashed
 from schemas.folders.run_folder import read_parts
 
