@@ -83,10 +83,18 @@ class BaselineAnswers:
     """The records of each part; the iterable can be read several times."""
 
     def answering(self, baselines: Iterable[Baseline]) -> list[Baseline]:
-        """Return the baselines that can answer all of these items, as they could in a run."""
+        """Return the baselines that can answer all of these items, as they could in a run.
+
+        Where the prompts of options are hidden, a rule that reads them is left out: it would know nothing.
+        """
         wanted = "generation" if self.prompt.scoring == "generation" else self.prompt.requires
         known = frozenset.intersection(*self._named_facts) if self._named_facts else frozenset()
-        return [baseline for baseline in baselines if wanted in baseline.capabilities and baseline.facts <= known]
+        hides = wanted != "generation" and not all(part.exchanges["prompt"].known.all() for part in self.parts)
+        return [
+            baseline
+            for baseline in baselines
+            if wanted in baseline.capabilities and baseline.facts <= known and (baseline.reads_no_prompt or not hides)
+        ]
 
     def check_facts(self) -> None:
         """Check that all records have the same facts.
