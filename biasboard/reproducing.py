@@ -23,10 +23,10 @@ from biasboard.ground.options import option, with_options
 from biasboard.ground.progress import note, working
 from biasboard.scoring import ask_all
 from builders.description import DATASETS_FOLDER
-from evaluators.backend import ChoiceRequest, Request, open_backend
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, open_backend
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD
-from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.plan import Plan, can_ask
 from evaluators.runs.plan.selection import select, shape_listed
 from evaluators.task import task_for
 from leaderboard.ranking.reproduced import ReproducedPaper, costs_of, reproduced
@@ -219,11 +219,17 @@ def _sized(run: PaperRun, folder: Path | None) -> Size:
         for plan in _plans(run, folder):
             for part in replace(plan, count_tokens=_rough_tokens).parts:
                 requests = [request for of_item in part.requests for request in of_item]
-                n_requests += len(requests)
+                n_requests += plan.prompt.n_rounds * len(requests)
                 # What all prompts of a part begin with is computed once.
                 head = os.path.commonprefix([request.prompt for request in requests])  # noqa: RUF071 - of texts, not paths
                 n_prompt += _rough_tokens(head) + sum(_prompt_tokens(request, len(head)) for request in requests)
-                n_completion += sum(0 if isinstance(one, ChoiceRequest) else one.max_tokens for one in requests)
+                texts = [request for request in requests if isinstance(request, GenerateRequest)]
+                n_completion += sum(request.max_tokens for request in texts)
+                if plan.prompt.follow_up is not None:
+                    # The answers are read again, at most as long as they may be.
+                    follow_ups = [plan.prompt.following(request, "") for request in texts]
+                    n_prompt += sum(_prompt_tokens(request, len(head)) for request in follow_ups)
+                    n_prompt += sum(request.max_tokens for request in texts)
     return Size(run, True, n_requests, n_prompt, n_completion)
 
 
@@ -347,10 +353,12 @@ def _ask(
     plans = []
     for run in here:
         for plan in _plans(run, folders[run.dataset]):
-            if plan.prompt.requires in backend.capabilities:
+            if can_ask(plan.prompt, backend):
                 plans.append(plan.for_backend(backend))
-            else:
-                note(f"{model}: not asked {plan.selection.config} {plan.prompt.id}, which needs {plan.prompt.requires}")
+                continue
+            missing = " and ".join(sorted(plan.prompt.needs - backend.capabilities))
+            why = f"needs {missing}" if missing else "is a text to continue, and it is sent messages of a chat"
+            note(f"{model}: not asked {plan.selection.config} {plan.prompt.id}, which {why}")
     list(ask_all(plans, choice.out, backend))
 
 

@@ -398,10 +398,10 @@ def ask_in_batches(
         yield Answers(dict(zip(wanted, responses, strict=True)), time.perf_counter() - start)
 
 
-def backends_with(capability: Capability) -> list[str]:
-    """Return the names of the backends that declare a capability."""
+def backends_with(capabilities: frozenset[Capability]) -> list[str]:
+    """Return the names of the backends that declare some capabilities."""
     loaded = {name: BACKENDS.load(name) for name in BACKENDS.names()}
-    return [name for name, module in loaded.items() if capability in getattr(module, "CAPABILITIES", ())]
+    return [name for name, module in loaded.items() if capabilities <= getattr(module, "CAPABILITIES", frozenset())]
 
 
 def open_backend(name: str, model: str, options: BackendOptions) -> Backend:

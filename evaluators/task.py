@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Capability, Request
+from evaluators.backend import Capability, ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.kinds import TASKS
 from schemas.documents.item_shape import shape_of
 from schemas.documents.record import Exchange, Reading, RecordStatus
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from schemas.files.record_columns import RecordColumns
 
 _OPTIONAL = frozenset(
-    {"max_tokens", "temperature", "stop", "top_p", "n_samples", "asks_confidence"}
+    {"max_tokens", "temperature", "stop", "top_p", "n_samples", "asks_confidence", "follow_up"}
     | {"n_examples", "example_set", "example_rule", "max_prompt_bytes", "max_prompt_tokens"}
 )
 _UNHASHED = frozenset({"description", "chat", "protocol", "normalisation", "unread_splits", "is_extra"})
@@ -69,6 +69,9 @@ class Prompt:
     """Number of sampled answers per item, or per order of the outcomes; None for a single answer."""
     asks_confidence: bool | None = None
     """True if the answer also states how confident the model is; None if it does not."""
+    follow_up: str | None = None
+    """Text to put after the generated answer; the options, which have no slots, are then scored as its continuations in
+    a second request. None if nothing is asked again."""
     n_examples: int | None = None
     """Number of solved examples that the prompt shows; None if the task shows none."""
     example_set: int | None = None
@@ -90,6 +93,55 @@ class Prompt:
     def n_outcomes(self) -> int | None:
         """The number of outcomes of an answer; None for free texts and for items with options of their own."""
         return len(self.outcomes) or None
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        """The abilities that a backend needs: ``requires``, and to write what the options are scored after."""
+        return frozenset({self.requires} if self.follow_up is None else {self.requires, "generation"})
+
+    @property
+    def n_rounds(self) -> int:
+        """The number of requests that follow each other: 2 if options are scored after a generated answer, else 1."""
+        return 1 if self.follow_up is None else 2
+
+    @property
+    def has_texts(self) -> bool:
+        """True if answers are or begin with generated texts."""
+        return self.scoring == "generation" or self.follow_up is not None
+
+    def following(self, request: GenerateRequest, text: str) -> ChoiceRequest:
+        """Return the request that scores the options after a generated answer.
+
+        Args:
+            request: A request of this prompt for a text.
+            text: The text, to which nothing is done: what the model reads again is what it wrote.
+        """
+        return ChoiceRequest(
+            prompt=f"{request.prompt}{text}{self.follow_up}",
+            options=self.options,
+            outcomes=request.outcomes,
+            facts=request.facts,
+            adapter=request.adapter,
+        )
+
+    def follow_ups(
+        self, requests: Sequence[Request], answers: Sequence[Response | Exchange | None]
+    ) -> Sequence[ChoiceRequest]:
+        """Return the requests that follow from the answers to an item: one for each, or none.
+
+        There are none if one of the answers is missing, failed or refused, since the item then has no reading.
+
+        Args:
+            requests: The first requests about an item.
+            answers: The answer to each of them; None if it is not there yet.
+        """
+        if self.follow_up is None or any(answer is None or answer.status != "answered" for answer in answers):
+            return ()
+        return [
+            self.following(request, answer.text or "")
+            for request, answer in zip(requests, answers, strict=True)
+            if isinstance(request, GenerateRequest) and answer is not None
+        ]
 
     def sha256(self) -> str:
         """Return a hash of the fields that determine what is asked and how."""

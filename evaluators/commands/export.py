@@ -20,6 +20,7 @@ from evaluators.commands.shared_options import DATASET_HELP, ItemChoice
 from evaluators.harness import Harness, load_harness
 from evaluators.runs.plan.exported_questions import Borders, exported_task
 from evaluators.runs.plan.plan import Plan, check_askable
+from evaluators.task import Prompt
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import dataset_at, read_manifest
 from schemas.printed import with_format
@@ -76,16 +77,22 @@ def export_command(
 def _check_prompt(harness: Harness, plan: Plan) -> None:
     """Check that a harness can ask with the prompt of a plan."""
     check_askable(plan.prompt)
-    obstacle = harness.obstacle(plan.prompt)
+    obstacle = _obstacle(harness, plan.prompt)
     if obstacle is None:
         return
     others = [
         prompt.id
         for prompt in plan.task.prompts.values()
-        if prompt.requires != "import" and harness.obstacle(prompt) is None
+        if prompt.requires != "import" and _obstacle(harness, prompt) is None
     ]
     way = f"take --prompt {' or '.join(others)}, or ask with run" if others else "ask with run"
     raise ConfigError(f"{harness.name} cannot ask with prompt '{plan.prompt.id}', which {obstacle}; {way}")
+
+
+def _obstacle(harness: Harness, prompt: Prompt) -> str | None:
+    if prompt.follow_up is not None:
+        return "scores options after the model's own answers, which no file of questions can hold"
+    return harness.obstacle(prompt)
 
 
 def _borders(harness: Harness, name: str) -> Borders:

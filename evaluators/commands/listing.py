@@ -211,7 +211,11 @@ def _prompts(name: str) -> Iterator[ListedEntry]:
 
     for prompt in load_task(name).prompts.values():
         yield ListedEntry(
-            kind="prompt", name=prompt.id, of=name, description=prompt.description, requires=prompt.requires
+            kind="prompt",
+            name=prompt.id,
+            of=name,
+            description=prompt.description,
+            requires=" and ".join(sorted(prompt.needs)),
         )
 
 

@@ -15,7 +15,7 @@ from schemas.documents.result import Normalisation
 def offering(
     prompt: Prompt, text: str, options: tuple[str, ...], outcomes: tuple[str, ...], facts: Mapping[str, str]
 ) -> Sequence[Request]:
-    """Return the requests that offer outcomes in one order: to score options, or to answer in text, once per sample.
+    """Return the first requests that offer outcomes in one order: to score options, or to write, once per sample.
 
     Args:
         prompt: The prompt that asks.

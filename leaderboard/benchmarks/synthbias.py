@@ -295,6 +295,7 @@ PAGES = BenchmarkPages(
         "mcq2-generate-v1": "two choices, answered in text",
         "mcq3-generate-v1": "three choices, answered in text",
         "cot-v1": "two choices, answered after reasoning",
+        "cot-logprob-v1": "two choices, after reasoning",
         "verbalised-v1": "two choices, answered with a confidence",
     },
     labels={

@@ -43,7 +43,7 @@ class ExampleView(NamedTuple):
     is_long: bool
     """True if the prompts should be folded."""
     options: tuple[str, ...]
-    """Log-probabilities of the options, one text for each request; empty for generated answers."""
+    """Log-probabilities of the options, one text for each request that scores them."""
     texts: tuple[str, ...]
     """Generated texts."""
     reading: str
@@ -124,14 +124,16 @@ def _size(n_bytes: int) -> str:
 
 
 def _view(record: Record, *, fold: bool) -> ExampleView:
-    asked = tuple(dict.fromkeys(exchange.prompt or "" for exchange in record.exchanges))
-    is_generated = any(exchange.kind == "generate" for exchange in record.exchanges)
+    written = [exchange for exchange in record.exchanges if exchange.kind == "generate"]
+    scored = [exchange for exchange in record.exchanges if exchange.kind == "choice"]
+    # The prompt of what is scored after a text only repeats question and text.
+    asked = tuple(dict.fromkeys(exchange.prompt or "" for exchange in written or scored))
     return ExampleView(
         item=record.item_id,
         asked=asked,
         is_long=fold or sum(map(len, asked)) > LONG,
-        options=() if is_generated else tuple(_options(exchange) for exchange in record.exchanges),
-        texts=tuple(exchange.text or "" for exchange in record.exchanges) if is_generated else (),
+        options=tuple(map(_options, scored)),
+        texts=tuple(exchange.text or "" for exchange in written),
         reading=_reading(record),
         target=record.target,
         reason=record.reason,

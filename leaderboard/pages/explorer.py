@@ -15,6 +15,8 @@ from biasboard.ground.columns import Column
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
+from evaluators.runs.measure.recording import first_asked
+from evaluators.task import load_task, prompt_of
 from leaderboard.pages.addresses import permalink
 from leaderboard.pages.choice_keys import (
     answers_link,
@@ -30,6 +32,8 @@ from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import Section
 from leaderboard.ranking.boards import Board
 from leaderboard.verify.entries import KINDS, Entry, kinds_of
+from schemas.documents.record import RequestKind
+from schemas.documents.result import Signature
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import verified_parts
 
@@ -152,7 +156,7 @@ def _remembered(kind: str, entry: Entry, memory: Memory) -> _Pieces:
         return _Pieces(stored["about"], {name: str(text) for name, text in stored["files"].items()})
     assert entry.folder is not None
     records = RecordColumns.joined(verified_parts(entry.folder, entry.result))
-    made = _items(records) if kind == _ITEMS else _answers(records, task)
+    made = _items(records, entry.result.signature) if kind == _ITEMS else _answers(records, task)
     memory.put(kind, parts, {"about": made.about, "files": dict(made.files)})
     return made
 
@@ -173,15 +177,18 @@ class _Pieces(NamedTuple):
     files: Mapping[str, str]
 
 
-def _items(records: RecordColumns) -> _Pieces:
+def _items(records: RecordColumns, signature: Signature) -> _Pieces:
     columns = records.columns
+    # All results share these, and what is asked after an answer differs from one to the other.
+    first = first_asked(records, prompt_of(load_task(signature.task), signature.prompt))
     groups: list[JsonValue] = [
         {"key": one.key, "values": list(one.values), "codes": list(one.codes)}
         for one in _group_columns(records)
         if len(one.values) <= _MOST_VALUES
     ]
-    prompts = _by_record(records, records.exchanges["prompt"].texts)
-    options = _by_record(records, _lists(records.exchanges["options"], _texts))
+    prompts = _by_record(first, first.exchanges["prompt"].texts)
+    choices = _of_kind(records, "choice")
+    options = _by_record(choices, _lists(choices.exchanges["options"], _texts))
     rows: list[JsonValue] = [
         [item, target, list(dict.fromkeys(asked)), options_of]
         for item, target, asked, options_of in zip(
@@ -192,9 +199,9 @@ def _items(records: RecordColumns) -> _Pieces:
 
 
 def _answers(records: RecordColumns, task: str) -> _Pieces:
-    exchanges = records.exchanges
-    logprobs = _by_record(records, _lists(exchanges["option_logprobs"], _numbers))
-    texts = _by_record(records, exchanges["text"].texts)
+    choices, generated = _of_kind(records, "choice"), _of_kind(records, "generate")
+    logprobs = _by_record(choices, _lists(choices.exchanges["option_logprobs"], _numbers))
+    texts = _by_record(generated, generated.exchanges["text"].texts)
     reading = records.columns["reading"].fields
     read = zip(
         _lists(reading["outcomes"], _texts),
@@ -210,6 +217,10 @@ def _answers(records: RecordColumns, task: str) -> _Pieces:
     ]
     names = ["logprobs", "texts", "reading", "reason"]
     return _Pieces({"kinds": _kind_digits(records, task)}, dict(_cut("answers", names, rows)))
+
+
+def _of_kind(records: RecordColumns, kind: RequestKind) -> RecordColumns:
+    return records.only_exchanges(records.exchanges["kind"].coded.is_one_of(kind))
 
 
 def _group_columns(records: RecordColumns) -> Iterator[_GroupColumn]:

@@ -18,7 +18,7 @@ from biasboard.ground.progress import note
 from leaderboard.publish.results_card import MEASURES, card_of, write_measures
 from leaderboard.verify.intake import MOST_RESULT_BYTES
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.public_files import PublicFiles, models_of, place_for
+from leaderboard.verify.public_files import PublicFiles, has_texts, models_of, place_for
 from schemas.documents.result import Result
 from schemas.files import contract
 from schemas.folders.dataset_folder import CARD, MANIFEST
@@ -138,7 +138,7 @@ def _lacks(there: Result, now: Result) -> str | None:
         return "texts"
     # Without its prompts, a result of options differs by its records alone.
     is_same = there != now and replace(there, records=now.records) == now
-    return "prompts" if is_same and now.signature.scoring != "generation" else None
+    return "prompts" if is_same and not has_texts(now.signature) else None
 
 
 def _results_in(repository: HubRepository, commit: str, present: Mapping[str, HubFile]) -> dict[str, Result]:

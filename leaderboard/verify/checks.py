@@ -216,12 +216,18 @@ def _kept_as_stated(records: RecordColumns, result: Result) -> BoolArray:
     if result.withheld is None:
         return ~hashed
     is_empty = np.array([not text for text in texts], dtype=np.bool_) & ~exchanges["status"].coded.is_one_of("answered")
-    return np.asarray((hashed | is_empty) & ~exchanges["kind"].coded.is_one_of("choice"))
+    is_choice = exchanges["kind"].coded.is_one_of("choice")
+    if prompt_of(load_task(result.signature.task), result.signature.prompt).follow_up is not None:
+        # The prompt of what follows a text holds it.
+        return np.asarray(np.where(is_choice, ~exchanges["prompt"].known, hashed | is_empty))
+    return np.asarray((hashed | is_empty) & ~is_choice)
 
 
 def _wrongly_kept(exchange: Exchange, result: Result) -> str:
     if result.withheld is None:
         return "holds a hash in place of a text; submit the run with --withhold-texts"
+    if exchange.kind == "choice" and prompt_of(load_task(result.signature.task), result.signature.prompt).has_texts:
+        return f"holds a text in its prompt, though the result names complete records elsewhere; {SUBMIT_AGAIN}"
     if exchange.kind == "choice":
         return f"holds probabilities of options, which are no texts to withhold; {SUBMIT_AGAIN}"
     what = "a text" if exchange.text else "no hash of its text"
@@ -362,6 +368,33 @@ def _impossible_together(exchange: Exchange, result: Result) -> str:
     )
 
 
+def _follow_from_answers(records: RecordColumns, result: Result) -> BoolArray:
+    """Return the mask of the exchanges of records in which each answer is followed up as its prompt says, or none is.
+
+    Where texts are kept elsewhere, their number, options and outcomes are compared.
+    """
+    prompt = prompt_of(load_task(result.signature.task), result.signature.prompt)
+    sound, is_hidden = np.ones(len(records.owners), dtype=np.bool_), result.withheld is not None
+    if prompt.follow_up is None:
+        return sound
+    for index, record in enumerate(records):
+        first = [exchange for exchange in record.exchanges if exchange.kind == "generate"]
+        requests = [
+            GenerateRequest(prompt=exchange.prompt or "", max_tokens=1, outcomes=exchange.outcomes)
+            for exchange in first
+        ]
+        # They stand behind all first requests.
+        given, expected = record.exchanges[len(first) :], prompt.follow_ups(requests, first)
+        agree = len(given) == len(expected) and all(
+            exchange.kind == "choice"
+            and (exchange.options, exchange.outcomes) == (request.options, request.outcomes)
+            and exchange.prompt == (None if is_hidden or text.prompt is None else request.prompt)
+            for exchange, text, request in zip(given, first, expected, strict=True)
+        )
+        sound[records.first_exchanges[index] : records.first_exchanges[index + 1]] = agree
+    return sound
+
+
 _Mask: TypeAlias = Callable[[RecordColumns, Result], BoolArray]
 _Wording: TypeAlias = Callable[[Exchange, Result], str]
 _CHECKS: tuple[tuple[_Mask, _Wording], ...] = (
@@ -369,6 +402,10 @@ _CHECKS: tuple[tuple[_Mask, _Wording], ...] = (
     (
         _have_their_hash,
         lambda exchange, result: "request_sha256 is not the hash of its prompt and options; run the model again",
+    ),
+    (
+        _follow_from_answers,
+        lambda exchange, result: "its options are not scored after the texts that the model wrote; run the model again",
     ),
     (_offer_their_outcomes, _other_outcomes),
     (_count_their_bytes, _miscounted_bytes),

@@ -20,7 +20,7 @@ from evaluators.runs.measure.stored_results import write_without_texts
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.scorer import TextScorer
-from evaluators.task import load_task, prompt_of
+from evaluators.task import Prompt, load_task, prompt_of
 from evaluators.text_scores import read_scores
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import FAULTS, read_untrusted, results_in
@@ -83,7 +83,10 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
     if not answered:
         raise DataError(f"{path}: holds no answer that could be compared; reject it, or ask for another run")
     drawn = random.Random(seed).sample(answered, min(n, len(answered)))
-    asked = [_requests_of(record, requests) for record in drawn]
+    prompt = prompt_of(load_task(result.signature.task), result.signature.prompt)
+    if result.withheld is not None and prompt.follow_up is not None:
+        raise DataError(f"{path}: its options were scored after texts that are kept elsewhere; name the complete run")
+    asked = [_requests_of(record, requests, prompt) for record in drawn]
     responses = iter(answers(backend, [request for of_item in asked for request in of_item]))  # type: ignore[misc]
     tolerance = max(tolerance_for(result.model.precision), tolerance_for(backend.model.precision))
     differing = tuple(
@@ -117,25 +120,39 @@ def _requests(signature: Signature, datasets: Path, backend: Backend) -> dict[tu
     }
 
 
-def _requests_of(record: Record, requests: dict[tuple[str, str], Sequence[Request]]) -> Sequence[Request]:
+def _requests_of(
+    record: Record, requests: dict[tuple[str, str], Sequence[Request]], prompt: Prompt
+) -> Sequence[Request]:
     asked = requests.get((record.config, record.item_id), ())
+    # Options are scored after the stored texts again, so that a text that differs is not counted twice.
+    asked = [*asked, *prompt.follow_ups(asked, record.exchanges[: len(asked)])]
     if not asked or [request.sha256 for request in asked] != list(map(exchange_sha256, record.exchanges)):
         raise DataError(f"item '{record.item_id[:60]}' is not asked as in the dataset; verify the result first")
     return asked
 
 
 def _agree(stored: Sequence[Exchange], requests: Sequence[Request], ours: Sequence[Response], tolerance: float) -> bool:
-    choices = [request for request in requests if isinstance(request, ChoiceRequest)]
-    if len(choices) == len(requests):
-        reference = [Response(**{name: getattr(exchange, name) for name in _COMPARED}) for exchange in stored]
-        comparison = compare(choices, ours, reference, tolerance)
-        return comparison.holds and not comparison.unanswered
-    # Texts that are kept elsewhere are compared by their hashes.
-    theirs, given = (
-        [(answer.status, None if answer.text is None else as_hash(answer.text)) for answer in answers_of]
-        for answers_of in (stored, ours)
+    answered = list(zip(requests, ours, stored, strict=True))
+    scored = [
+        (request, answer, Response(**{name: getattr(exchange, name) for name in _COMPARED}))
+        for request, answer, exchange in answered
+        if isinstance(request, ChoiceRequest)
+    ]
+    if scored:
+        choices, given, reference = zip(*scored, strict=True)
+        comparison = compare(choices, given, reference, tolerance)
+        if not comparison.holds or comparison.unanswered:
+            return False
+    return all(
+        _text(answer) == _text(exchange)
+        for request, answer, exchange in answered
+        if not isinstance(request, ChoiceRequest)
     )
-    return theirs == given
+
+
+def _text(answer: Response | Exchange) -> tuple[str, str | None]:
+    """Return the status and text of an answer; by its hash, since it may be kept elsewhere."""
+    return answer.status, None if answer.text is None else as_hash(answer.text)
 
 
 _COMPARED = ("status", "option_logprobs", "option_is_bound", "option_end_logprobs", "option_token_counts")

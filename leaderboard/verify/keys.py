@@ -32,6 +32,8 @@ from evaluators.runs.measure.answer_keys import (
     key_name,
     key_of_dataset,
 )
+from evaluators.runs.measure.recording import first_asked
+from evaluators.task import load_task, prompt_of
 from leaderboard.verify.entries import Match
 from schemas.documents.board import AnswerKey, KeyPart
 from schemas.documents.dataset import Manifest
@@ -285,6 +287,7 @@ class KeyCheck:
         if known is None or known.is_locked:
             return
         number, self._n_parts = self._n_parts, self._n_parts + 1
+        records = first_asked(records, prompt_of(load_task(self._signature.task), self._signature.prompt))
         if number < len(self._parts):
             expected, hashes = self._parts[number], known.hashes
             # Most results agree, and hashes of columns are computed twenty times as fast as those of items.

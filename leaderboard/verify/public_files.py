@@ -10,6 +10,7 @@ from typing import NamedTuple
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.stored_results import write_without_prompts, write_without_texts
 from evaluators.runs.plan.plan import run_folder
+from evaluators.task import load_task, prompt_of
 from leaderboard.verify.intake import files_of
 from schemas.documents.result import Result, Signature
 from schemas.folders.run_folder import RESULT, path_of, read_result
@@ -32,7 +33,7 @@ class PublicFiles(NamedTuple):
     @property
     def withheld_words(self) -> str | None:
         """What is published as hashes, and why; None if nothing is."""
-        hashed = "texts" if self.result.signature.scoring == "generation" else "prompts"
+        hashed = "texts" if has_texts(self.result.signature) else "prompts"
         return None if self.withheld is None else f"hashes in place of the {hashed}: {self.withheld}"
 
     @property
@@ -59,12 +60,17 @@ def public_files(run: Path, scratch: Path, *, withhold: bool) -> PublicFiles:
     if reason is not None or withhold:
         reason = reason or "as --withhold-texts asks"
         source = Path(tempfile.mkdtemp(dir=scratch))
-        if result.signature.scoring == "generation":
+        if has_texts(result.signature):
             result = write_without_texts(run, source, with_prompts=not hides_prompts(result.signature))
         else:
             result = write_without_prompts(run, source)
     files = (source / RESULT, *(path_of(source, file) for file in files_of(result).values()))
     return PublicFiles(run, result, files, reason)
+
+
+def has_texts(signature: Signature) -> bool:
+    """Return True if the answers of a result are or begin with generated texts."""
+    return prompt_of(load_task(signature.task), signature.prompt).has_texts
 
 
 def hides_prompts(signature: Signature) -> bool:

@@ -137,6 +137,22 @@ class RecordColumns(Sequence[Record]):
             table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), array)
         return RecordColumns(table, self.first_row)
 
+    def only_exchanges(self, kept: BoolArray) -> RecordColumns:
+        """Return the same records with some of their exchanges only.
+
+        Args:
+            kept: Mask of the exchanges to keep, shape (n_exchanges,).
+        """
+        column = self.columns["exchanges"]
+        n_before = np.concatenate([[0], np.cumsum(kept)])
+        lists = pa.ListArray.from_arrays(
+            pa.array(n_before[self.first_exchanges], type=pa.int32()),
+            column.lists.values.array.filter(pa.array(kept)),
+            type=column.array.type,
+        )
+        index = self.table.schema.get_field_index("exchanges")
+        return RecordColumns(self.table.set_column(index, self.table.schema.field(index), lists), self.first_row)
+
     def rows(self, indices: IntArray) -> list[Record]:
         """Return records by their indices, which is faster than indexing one by one."""
         if "_rows" in vars(self):

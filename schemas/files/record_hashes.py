@@ -186,12 +186,16 @@ def without_prompts(records: RecordColumns) -> RecordColumns:
 def without_texts(records: RecordColumns, *, with_prompts: bool, with_requests: bool) -> RecordColumns:
     """Return records with hashes in place of all generated texts.
 
+    The prompts of choices are left out, with the hash of each request in their place: they hold the texts after which
+    the options were scored.
+
     Args:
         records: The complete records of one part.
-        with_prompts: False to leave out the prompts too.
+        with_prompts: False to leave out the prompts of the texts too.
         with_requests: False to leave out the hashes of the requests too.
     """
-    texts, prompts, requests = (records.exchanges[name].texts for name in ("text", "prompt", "request_sha256"))
+    texts, prompts = (records.exchanges[name].texts for name in ("text", "prompt"))
+    is_shown = ~records.exchanges["kind"].coded.is_one_of("choice") & with_prompts
     reasons: Sequence[str | None] = records.columns["reason"].texts
     has_text = {owner for owner, text in zip(records.owners.tolist(), texts, strict=True) if text is not None}
     new_reasons = [
@@ -201,7 +205,7 @@ def without_texts(records: RecordColumns, *, with_prompts: bool, with_requests: 
         {"reason": new_reasons},
         {
             "text": [None if text is None else hashed(text) for text in texts],
-            "prompt": prompts if with_prompts else [None] * len(prompts),
-            "request_sha256": requests if with_requests else [None] * len(requests),
+            "prompt": [prompt if shown else None for prompt, shown in zip(prompts, is_shown.tolist(), strict=True)],
+            "request_sha256": exchange_hashes(records) if with_requests else [None] * len(prompts),
         },
     )

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluators.backend import (
+    OF_LANGUAGE_MODELS,
     Backend,
     Capability,
-    ChoiceRequest,
     Events,
+    GenerateRequest,
     Request,
     Response,
     Runtime,
@@ -79,8 +80,9 @@ class LoggingBackend(Backend):
         return ask_in_batches(batches, self.answer, requests, missing)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Ten each, as the answers say."""
-        return TokenCount(10 * len(requests), 0)
+        """Ten each, as the answers say, and texts as long as they may be."""
+        texts = [request for request in requests if isinstance(request, GenerateRequest)]
+        return TokenCount(10 * len(requests), sum(request.max_tokens for request in texts))
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Log, perhaps die, answer."""
@@ -96,7 +98,13 @@ class LoggingBackend(Backend):
         status = self.status(request)
         if status != "answered":
             return Response(status=status, error=f"made to be {status}")
-        assert isinstance(request, ChoiceRequest)
+        if isinstance(request, GenerateRequest):
+            digest = request.sha256
+            text = f" It is {digest[:4]}.\n" if digest[4] > "3" else ""
+            finish = "length" if digest[5] > "b" else "stop"
+            return Response(
+                status="answered", text=text, finish_reason=finish, n_prompt_tokens=10, n_completion_tokens=3
+            )
         digests = [hashlib.sha256(f"{self.name}{request.prompt}{option}".encode()) for option in request.options]
         n = len(digests)
         return Response(
@@ -125,6 +133,9 @@ def ask(dataset: Path, out: Path, backend: LoggingBackend, *, prompt: str = "mcq
 if __name__ == "__main__":
     dataset, out, log, *rest = sys.argv[1:]
     backend = LoggingBackend(
-        Path(log), kill_at_batch=int(rest[0]) if rest else None, pause=float(os.environ.get("BATCH_PAUSE", "0"))
+        Path(log),
+        kill_at_batch=int(rest[0]) if rest else None,
+        pause=float(os.environ.get("BATCH_PAUSE", "0")),
+        capabilities=OF_LANGUAGE_MODELS,
     )
     ask(Path(dataset), Path(out), backend, prompt=os.environ.get("PROMPT", "mcq2-v1"))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from evaluators.backend import TokenCount
+from evaluators.backend import OF_LANGUAGE_MODELS, TokenCount
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.earlier_answers import AnswerStores
-from evaluators.runs.plan.estimate import Estimate, estimate
+from evaluators.runs.plan.estimate import Estimate, estimate, sampled_estimate
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import Selection, select
@@ -79,6 +81,35 @@ def test_what_is_left_to_ask_is_told_exactly_and_nothing_is_touched(dataset: Pat
         Plan(selected(dataset), TASK, PROMPT), backend, RunOptions(root=tmp_path / "runs", cache=cache, command="tests")
     )
     assert finished.result.usage.n_attempts == known_to_cache.n_to_ask
+
+
+def test_what_follows_from_answers_is_counted_before_they_are_there(dataset: Path, tmp_path: Path) -> None:
+    stores = AnswerStores(root=tmp_path / "runs", cache=None)
+    prompt = prompt_of(TASK, "cot-logprob-v1")
+    backend = LoggingBackend(tmp_path / "log", capabilities=OF_LANGUAGE_MODELS)
+
+    def told(limit: int | None = None) -> Estimate:
+        return estimate(Plan(selected(dataset, limit), TASK, prompt), backend, stores, "unused")
+
+    fresh = told()
+    assert (fresh.n_requests, fresh.n_distinct_requests, fresh.n_to_ask) == (240, 240, 240)
+    # Ten tokens each, and in the second round the longest answers again.
+    assert (fresh.n_prompt_tokens, fresh.n_prompt_tokens_at_most) == (None, 240 * 10 + 120 * 256)
+    assert (fresh.n_completion_tokens, fresh.is_counted_in_bytes) == (120 * 256, False)
+    sampled = sampled_estimate(Plan(selected(dataset), TASK, prompt), backend, stores, "unused", n_items=6)
+    assert (sampled.n_requests, sampled.n_prompt_tokens_at_most) == (240, fresh.n_prompt_tokens_at_most)
+    assert not (tmp_path / "log").exists()
+
+    run(Plan(selected(dataset, 20), TASK, prompt), backend, RunOptions(root=tmp_path / "runs", command="tests"))
+    rest, done = told(), told(20)
+    assert (rest.n_answered, rest.n_to_ask, rest.n_prompt_tokens_at_most) == (80, 160, 160 * 10 + 80 * 256)
+    assert (done.n_answered, done.n_to_ask, done.n_prompt_tokens, done.store_bytes) == (80, 0, 0, 0)
+    # Texts without their scores, as after a stop between the rounds, tell the rest exactly.
+    with closing(sqlite3.connect(next((tmp_path / "runs").rglob("responses.sqlite")))) as store:
+        store.execute("DELETE FROM responses WHERE json_extract(CAST(response AS TEXT), '$.text') IS NULL")
+        store.commit()
+    stopped = told(20)
+    assert (stopped.n_answered, stopped.n_to_ask, stopped.n_prompt_tokens) == (40, 40, 400)
 
 
 def test_requests_that_items_share_are_counted_once(tmp_path: Path) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Request
+from evaluators.backend import OF_LANGUAGE_MODELS, Request
 from evaluators.commands.plans_from_options import plans_of
 from evaluators.commands.shared_options import ItemChoice
 from evaluators.runs.ask.context_limit import check_context, longest_bytes
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference.coreference_task import TASK
+from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.label_data import made_dataset
 from tests.evaluators.logging_backend import LoggingBackend
+from tests.evaluators.made_data import made_items, write_dataset
 
 
 @dataclass
@@ -50,8 +56,10 @@ def longest(plan: Plan) -> int:
     return most
 
 
-def fitting(asked: Sequence[Plan], room: int | None, tmp_path: Path, max_failure_rate: float = 0.0) -> list[Plan]:
-    backend = Narrow(log=tmp_path / "log", context_tokens=room)
+def fitting(
+    asked: Sequence[Plan], room: int | None, tmp_path: Path, max_failure_rate: float = 0.0, **fields: Any
+) -> list[Plan]:
+    backend = Narrow(log=tmp_path / "log", context_tokens=room, **fields)
     return check_context(asked, backend, AnswerStores(tmp_path / "runs", None), max_failure_rate)
 
 
@@ -85,3 +93,16 @@ def test_a_number_is_asked_of_which_few_requests_do_not_fit(dataset: Path, tmp_p
     asked = plans(dataset, "0,8")
     room = max(longest(plan) for plan in asked) - 1
     assert [plan.prompt.n_examples for plan in fitting(asked, room, tmp_path, 0.99)] == [0, 8, 8, 8]
+
+
+def test_the_longest_answer_and_the_options_after_it_must_fit(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path / "data", {"type2": made_items(3)})
+    plan = Plan(select(data, read_manifest(data), "type2"), TASK, prompt_of(TASK, "cot-logprob-v1"))
+    # The question and its first token are 1, then the rest of the answer, and the line with an option.
+    room = longest(plan) + (plan.prompt.max_tokens or 0) - 1 + len("\nAnswer: A")
+    assert fitting([plan], room, tmp_path, capabilities=OF_LANGUAGE_MODELS) == [plan]
+    with pytest.raises(ConfigError, match=rf"need up to {room:,} tokens with the longest answer, its context has"):
+        fitting([plan], room - 1, tmp_path, capabilities=OF_LANGUAGE_MODELS)
+    # Votes may be cut.
+    votes = replace(plan, prompt=prompt_of(TASK, "cot-v1"))
+    assert fitting([votes], room - 1, tmp_path, capabilities=OF_LANGUAGE_MODELS) == [votes]

@@ -19,7 +19,7 @@ import pytest
 from filelock import FileLock
 
 from biasboard.ground.errors import ConfigError, DataError, RunError
-from evaluators.backend import Request, Response, Sent
+from evaluators.backend import OF_LANGUAGE_MODELS, Capability, ChoiceRequest, Request, Response, Sent
 from evaluators.runs.ask import pipeline
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
@@ -48,8 +48,8 @@ def dataset(tmp_path: Path) -> Path:
 LOGGING = ("-m", "tests.evaluators.logging_backend")
 
 
-def killed_run(dataset: Path, out: Path, log: Path, kill_at: int | None) -> int:
-    return run(*LOGGING, dataset, out, log, *([] if kill_at is None else [kill_at])).returncode
+def killed_run(dataset: Path, out: Path, log: Path, kill_at: int | None, **variables: Any) -> int:
+    return run(*LOGGING, dataset, out, log, *([] if kill_at is None else [kill_at]), **variables).returncode
 
 
 def only(folder: Path, name: str) -> Path:
@@ -79,6 +79,74 @@ def test_kill_9_loses_nothing_that_was_answered(dataset: Path, tmp_path: Path, k
     usage = read_run(only(out, "result.json").parent).result.usage
     assert usage.n_requests == N_REQUESTS
     assert N_REQUESTS <= usage.n_attempts <= sum(counts.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill_at", [2, N_BATCHES, N_BATCHES + 1, N_BATCHES + 9])
+def test_kill_9_in_either_round_asks_nothing_twice(dataset: Path, tmp_path: Path, kill_at: int) -> None:
+    model = LoggingBackend(tmp_path / "whole.log", capabilities=OF_LANGUAGE_MODELS)
+    whole = ask(dataset, tmp_path / "whole", model, prompt="cot-logprob-v1")
+    log, out = tmp_path / "killed.log", tmp_path / "killed"
+    assert killed_run(dataset, out, log, kill_at, PROMPT="cot-logprob-v1") == -signal.SIGKILL
+    answered = set(read_answers(only(out, "responses.sqlite")))
+    sent_before = log.read_text().split()
+    assert killed_run(dataset, out, log, None, PROMPT="cot-logprob-v1") == 0
+    counts = Counter(log.read_text().split())
+    assert not answered & set(log.read_text().split()[len(sent_before) :]), "an answered request was asked again"
+    assert len(counts) == 2 * N_REQUESTS
+    assert counts.keys() == set((tmp_path / "whole.log").read_text().split())
+    assert only(out, "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
+    assert read_run(only(out, "result.json").parent).result.usage.n_requests == 2 * N_REQUESTS
+
+
+def test_options_are_scored_after_what_the_model_wrote(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(10)})
+    model = LoggingBackend(tmp_path / "log", capabilities=OF_LANGUAGE_MODELS)
+    folder = ask(dataset, tmp_path / "runs", model, prompt="cot-logprob-v1")
+    records = read_run(folder).records
+    assert {record.status for record in records} == {"scored"}
+    for record in records:
+        texts, choices = record.exchanges[:2], record.exchanges[2:]
+        assert [exchange.kind for exchange in record.exchanges] == ["generate", "generate", "choice", "choice"]
+        for text, choice in zip(texts, choices, strict=True):
+            assert choice.prompt == f"{text.prompt}{text.text}\nAnswer:"
+            assert (choice.options, choice.outcomes) == ((" A", " B"), text.outcomes)
+        assert record.truncated == any(exchange.finish_reason == "length" for exchange in texts)
+    assert len({record.truncated for record in records}) == 2
+    assert any(exchange.text == "" for record in records for exchange in record.exchanges)
+
+
+@pytest.mark.parametrize("status", ["refused", "failed"])
+def test_after_an_answer_that_is_none_nothing_more_is_asked_about_the_item(
+    tmp_path: Path, status: ExchangeStatus
+) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(10)})
+    bad = TASK.requests(made_items(10)[3], prompt_of(TASK, "cot-logprob-v1"))[1].sha256
+
+    def status_of(request: Request) -> ExchangeStatus:
+        return status if request.sha256 == bad else "answered"
+
+    model = LoggingBackend(tmp_path / "log", status=status_of, capabilities=OF_LANGUAGE_MODELS)
+    folder = ask(dataset, tmp_path / "runs", model, prompt="cot-logprob-v1")
+    records = read_run(folder).records
+    (record,) = (record for record in records if record.status != "scored")
+    assert (record.status, record.reason, len(record.exchanges)) == (status, f"made to be {status}", 2)
+    assert len((tmp_path / "log").read_text().split()) == 40 + 38
+
+
+def test_failures_of_both_rounds_count_against_the_limit(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(10)})
+
+    def status_of(request: Request) -> ExchangeStatus:
+        return "failed" if isinstance(request, ChoiceRequest) else "answered"
+
+    model = LoggingBackend(tmp_path / "log", status=status_of, capabilities=OF_LANGUAGE_MODELS)
+    with pytest.raises(RunError, match="of 80 requests failed, more than the 4 that"):
+        ask(dataset, tmp_path / "runs", model, prompt="cot-logprob-v1")
+    model.status = lambda request: "answered"
+    (tmp_path / "log").unlink()
+    ask(dataset, tmp_path / "runs", model, prompt="cot-logprob-v1")
+    assert len((tmp_path / "log").read_text().split()) == 40, "texts were asked again"
 
 
 @pytest.mark.slow
@@ -305,6 +373,25 @@ def test_a_slice_has_another_signature(dataset: Path, tmp_path: Path) -> None:
         )
         folders.add((finished.folder, finished.result.signature_sha256))
     assert len({folder for folder, _ in folders}) == len({signature for _, signature in folders}) == 2
+
+
+@pytest.mark.parametrize(
+    ("can", "lacks", "instead"),
+    [("generation", "option_logprobs", ("cot-v1",)), ("option_logprobs", "generation", ("mcq2-v1",))],
+)
+def test_a_backend_that_can_do_one_half_is_refused(
+    dataset: Path, tmp_path: Path, can: Capability, lacks: str, instead: tuple[str, ...]
+) -> None:
+    model = LoggingBackend(tmp_path / "log", capabilities=frozenset({can}))
+    with pytest.raises(ConfigError, match=f"cannot do {lacks}, which prompt 'cot-logprob-v1' needs") as refused:
+        ask(dataset, tmp_path / "runs", model, prompt="cot-logprob-v1")
+    told = str(refused.value).partition("prompts for that: ")[2].partition(";")[0].split(", ")
+    assert {*instead} <= {*told}
+    assert "cot-logprob-v1" not in told
+    able = str(refused.value).partition("backends that can: ")[2].split(", ")
+    assert {"transformers", "vllm", "replay"} <= {*able}
+    assert "clip" not in able
+    assert not (tmp_path / "log").exists()
 
 
 def test_a_backend_that_cannot_is_refused_before_the_first_request(dataset: Path, tmp_path: Path) -> None:

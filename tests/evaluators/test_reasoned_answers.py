@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -197,6 +198,45 @@ def test_vote_shares_tend_to_the_probabilities_of_the_options() -> None:
         assert reading is not None
         # Mean of two shares of n votes each; five standard errors.
         assert reading.probabilities[0] == pytest.approx(p, abs=5 * (p * (1 - p) / (2 * n)) ** 0.5)
+
+
+def scored(text: str, probability_of_a: float, outcomes: tuple[str, ...]) -> list[Exchange]:
+    """A text, and the scores of both options after it."""
+    choice = replace(
+        examples.exchange(),
+        options=(" A", " B"),
+        outcomes=outcomes,
+        option_logprobs=tuple(map(math.log, (probability_of_a, 1 - probability_of_a))),
+        prompt=f"Question{text}\nAnswer:",
+    )
+    return [examples.generated_exchange(text, outcomes), choice]
+
+
+def test_scores_after_reasoning_are_read_as_those_without() -> None:
+    (text, first), (other, second) = scored(" Nurses cure.", 0.9, TWO), scored("", 0.4, TWO[::-1])
+    read = TASK.read_with([text, other, first, second], "sum", "cot-logprob-v1")
+    # Guard: .9, and as second option .6.
+    assert read.reading is not None
+    assert read.reading.probabilities == pytest.approx((0.75, 0.25))
+    assert read.reading.answers == ()
+    assert read == TASK.read_with([first, second], "sum", "mcq2-v1")
+    reworded = [replace(text, text="Answer: B"), other, replace(first, prompt=None), second]
+    assert TASK.read_with(reworded, "sum", "cot-logprob-v1") == read
+    cut = replace(text, finish_reason="length", n_completion_tokens=256)
+    assert TASK.read_with([cut, other, first, second], "sum", "cot-logprob-v1") == read
+
+
+def test_without_one_of_the_texts_there_is_no_reading() -> None:
+    text, _ = scored("", 0.4, TWO)
+    refused = replace(text, status="refused", text=None, error="I cannot")
+    failed = replace(text, status="failed", text=None, error="connection cut")
+    for exchanges, expected in (
+        ([text, refused], ("refused", "I cannot")),
+        ([text, failed], ("failed", "connection cut")),
+        ([text, text], ("failed", "no answer")),
+    ):
+        read = TASK.read_with(exchanges, "sum", "cot-logprob-v1")
+        assert (read.status, read.reason, read.reading) == (*expected, None)
 
 
 def test_stated_confidences_are_averaged_over_the_orders() -> None:

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.backend import ChoiceRequest, Request, Response, model_identity
+from evaluators.backend import OF_LANGUAGE_MODELS, ChoiceRequest, Request, Response, model_identity
+from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
 from leaderboard.ranking.boards import Board, ResultTable, Row, assemble
 from leaderboard.verify.entries import Root
-from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.keys import KeyBook, write_key
 from leaderboard.verify.loading import load
 from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.record import Exchange, Record, choice_sha256
@@ -25,8 +26,10 @@ from schemas.documents.result import Model, Normalisation, Result, Signature
 from schemas.files import contract
 from schemas.files.record_columns import RecordColumns, count
 from schemas.files.record_files import read_records, write_records
+from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
-from tests.evaluators.logging_backend import LoggingBackend
+from tests.evaluators.logging_backend import LoggingBackend, ask
+from tests.evaluators.made_data import made_items, write_dataset
 
 Change = Callable[[list[Record]], list[Record]]
 
@@ -35,7 +38,8 @@ class SkilledBackend(LoggingBackend):
     """A model that is mostly right; tests may read the facts, models are never told."""
 
     def _answer(self, request: Request) -> Response:
-        assert isinstance(request, ChoiceRequest)
+        if not isinstance(request, ChoiceRequest):
+            return super()._answer(request)
         drawn = int(choice_sha256(request.prompt + self.name, request.options)[:8], 16) / 2**32
         right = request.facts.get("referent", request.facts["first_mentioned"])
         likely = 0.55 + 0.4 * drawn if drawn > 0.1 else 0.3
@@ -53,6 +57,15 @@ class Places(NamedTuple):
     @property
     def book(self) -> KeyBook:
         return KeyBook(self.keys)
+
+
+def honest_places(root: Path, prompt: str) -> Places:
+    """Make a dataset, its key under a prompt, and the result of a model that is mostly right."""
+    dataset = write_dataset(root / "dataset", {"type2": made_items(100)})
+    made = key_of_dataset(dataset, read_manifest(dataset), config="type2", task="coreference", prompt=prompt)
+    write_key(root / "keys", made)
+    model = SkilledBackend(root / "log", name="acme/honest", capabilities=OF_LANGUAGE_MODELS)
+    return Places(root / "keys", ask(dataset, root / "runs", model, prompt=prompt))
 
 
 def verdict(folder: Path, places: Places) -> Verdict:
@@ -80,14 +93,14 @@ def forge(
     """A consistent lie: changed records with right counts, metrics and hashes, under an own name."""
     target.mkdir(parents=True)
     records = change(list(read_records(places.honest / "records.parquet")))
-    task = load_task("coreference")
-    read = [task.read(record.exchanges, normalisation) for record in records]
+    result = read_result(places.honest)
+    task, prompt = load_task("coreference"), result.signature.prompt
+    read = [task.read_with(record.exchanges, normalisation, prompt) for record in records]
     records = [
         replace(record, status=one.status, reason=one.reason, reading=one.reading)
         for record, one in zip(records, read, strict=True)
     ]
     write_records(target / "records.parquet", records)
-    result = read_result(places.honest)
     told = named(result.model, model)
     file = replace(result.records, sha256=sha256_file(target / "records.parquet"), n_rows=len(records))
     forged = replace(

@@ -168,5 +168,5 @@ def test_records_without_prompts_show_ids_alone(tmp_path: Path) -> None:
     files, offered = pages_of(tmp_path)
     page = result_page(files, "acme__small")
     assert offered == {}
-    assert "the records hold no prompts" in page
+    assert "the records hold hashes in place of the prompts" in page
     assert re.search(r"Right: 5 of 50</summary>\n<p class=\"bb-fact\">(<code>p\d{4}&#45;|<code>p\d{4}-)", page)

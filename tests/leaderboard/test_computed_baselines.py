@@ -90,7 +90,7 @@ MADE: dict[str, tuple[Callable[[Path], Path], tuple[Asked, ...]]] = {
         tuple(
             Asked(config, "coreference", prompt)
             for config in ("type1", "type2")
-            for prompt in ("intrinsic-v1", "mcq2-v1", "mcq2-generate-v1")
+            for prompt in ("intrinsic-v1", "mcq2-v1", "mcq2-generate-v1", "cot-logprob-v1")
         ),
     ),
     "gifi": (

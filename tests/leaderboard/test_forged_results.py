@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from biasboard.ground import strict_json
+from evaluators.backend import GenerateRequest
+from evaluators.task import load_task, prompt_of
 from schemas.documents.record import Exchange, Record, choice_sha256, exchange_sha256
 from schemas.documents.result import Result
 from schemas.files.record_files import read_records
@@ -61,6 +63,20 @@ def swapped_hashes(records: list[Record]) -> list[Record]:
 
 def with_request_hash(record: Record) -> Record:
     return with_exchange(record, lambda one: replace(one, request_sha256=exchange_sha256(one)))
+
+
+def easier_to_reason_about(record: Record) -> Record:
+    """The question, and all that follows from it, with the right answer before it."""
+
+    def change(exchange: Exchange) -> Exchange:
+        text = f"The answer is {record.target}. {exchange.prompt}"
+        if exchange.kind == "choice":
+            return replace(exchange, prompt=text)
+        prompt = prompt_of(load_task("coreference"), "cot-logprob-v1")
+        made = GenerateRequest(prompt=text, max_tokens=prompt.max_tokens or 0, stop=prompt.stop or ())
+        return replace(exchange, prompt=text, request_sha256=made.sha256)
+
+    return with_exchange(record, change)
 
 
 def swapped_target(record: Record) -> Record:
@@ -116,6 +132,45 @@ def test_records_that_are_not_about_the_items_are_rejected(
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
     (table,) = board(tmp_path / "results", places).tables
     assert [(name, row.rank is not None) for name, row in rows(table).items()] == [("acme/honest", True)]
+
+
+def on_choices(change: Callable[[Exchange], Exchange]) -> Change:
+    return on_each(lambda record: with_exchange(record, lambda one: change(one) if one.kind == "choice" else one))
+
+
+NOT_AFTER_THE_TEXT = "its options are not scored after the texts that the model wrote"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (list, None),
+        # Another text than the model's own leads to the right letter.
+        (on_choices(lambda one: replace(one, prompt=f"{one.prompt} Surely")), NOT_AFTER_THE_TEXT),
+        (on_choices(lambda one: replace(one, prompt=None, request_sha256=exchange_sha256(one))), NOT_AFTER_THE_TEXT),
+        (on_choices(lambda one: replace(one, outcomes=one.outcomes[::-1])), NOT_AFTER_THE_TEXT),
+        (on_each(lambda record: replace(record, exchanges=record.exchanges[:3])), NOT_AFTER_THE_TEXT),
+        (on_each(lambda record: replace(record, exchanges=record.exchanges[:2])), NOT_AFTER_THE_TEXT),
+        (on_each(lambda record: replace(record, exchanges=record.exchanges[2:])), NOT_AFTER_THE_TEXT),
+        (
+            on_each(lambda record: replace(record, exchanges=(*record.exchanges, record.exchanges[-1]))),
+            NOT_AFTER_THE_TEXT,
+        ),
+        (on_each(easier_to_reason_about), NOT_THE_ITEM),
+    ],
+    ids=["honest", "other-text", "hidden", "turned", "half", "unscored", "no-text", "twice", "easier"],
+)
+def test_what_is_scored_after_a_text_follows_from_it(
+    reasoned: Places, tmp_path: Path, change: Change, said: str | None
+) -> None:
+    found = verdict(forge(reasoned, tmp_path / "results" / "aaa", change), reasoned)
+    if said is None:
+        assert (found.state, found.reason) == (verdict(reasoned.honest, reasoned).state, None)
+        assert found.state != "rejected"
+    else:
+        assert found.state == "rejected"
+        assert said in (found.reason or "")
 
 
 @pytest.mark.parametrize("change", [with_request_hash, hidden_prompt])

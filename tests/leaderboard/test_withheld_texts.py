@@ -21,7 +21,7 @@ from evaluators.commands.texts import texts_command
 from evaluators.runs.measure.rescoring import rescore
 from leaderboard.pages.rendering import make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.verify.comparisons import _agree
+from leaderboard.verify.comparisons import CompleteRuns, _agree
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
@@ -296,6 +296,35 @@ def test_a_result_of_options_goes_all_the_way_without_its_prompts(places: Places
     pages = b"".join(path.read_bytes() for path in built.rglob("*") if path.is_file())
     assert b"the records hold hashes in place of the prompts" in pages
     assert b"waited for the" not in pages
+
+
+@pytest.mark.slow
+def test_options_after_a_text_are_handed_in_without_the_prompt_that_holds_it(reasoned: Places, tmp_path: Path) -> None:
+    run, memory = reasoned.honest, Memory(None)
+    folder = hand_in(run, tmp_path / "results", withhold=True)
+    complete, stored = (list(read_records(one / "records.parquet")) for one in (run, folder))
+    texts = {exchange.text for record in complete for exchange in record.exchanges if exchange.text}
+    contents = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert texts
+    assert not [text for text in texts if text.strip().encode() in contents]
+    for record, without in zip(complete, stored, strict=True):
+        assert without.reading == record.reading
+        for exchange, hashed in zip(record.exchanges, without.exchanges, strict=True):
+            is_choice = exchange.kind == "choice"
+            assert hashed.prompt == (None if is_choice else exchange.prompt)
+            assert exchange_sha256(hashed) == exchange_sha256(exchange)
+            assert (hashed.text is None) == is_choice
+            assert hashed.option_logprobs == exchange.option_logprobs
+    loaded = [load([Root(one, "accepted")], reasoned.book, memory) for one in (run, folder)]
+    (ours,), (theirs,) = (one.entries for one in loaded)
+    assert dict(ours.metrics) == dict(theirs.metrics)
+    assert (ours.standing, ours.answers_sha256) == (theirs.standing, theirs.answers_sha256)
+    assert CompleteRuns(run, reasoned.book, memory).problem(folder) is None
+
+    records = [with_exchange(stored[0], lambda one: replace(one, prompt="Question It is A.\nAnswer:")), *stored[1:]]
+    write_records(folder / "records.parquet", records)
+    rewritten(folder, lambda result: result)
+    assert "row 1: holds a text in its prompt" in str(verdict(folder, reasoned).reason)
 
 
 @pytest.mark.slow

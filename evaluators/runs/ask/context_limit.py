@@ -55,17 +55,21 @@ class Ruler:
     room: int
     _counted: dict[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
 
-    def needs(self, requests: Sequence[Request]) -> list[int]:
+    def needs(self, requests: Sequence[Request], n_after: int = 0) -> list[int]:
         """Return the number of tokens that each request needs, or its number of bytes if that surely fits.
 
         A text has at most as many tokens as bytes, so short texts need not be tokenized.
+
+        Args:
+            requests: The requests.
+            n_after: Number of tokens that must fit after each answer.
         """
         frame = self._frame() if requests else 0
         bounds = [frame + longest_bytes(request) for request in requests]
         long = [
             request
             for request, bound in zip(requests, bounds, strict=True)
-            if bound + _more_tokens(request) > self.room
+            if bound + _more_tokens(request) + n_after > self.room
         ]
         distinct = {_text(request): request for request in long if _text(request) not in self._counted}
         for batch in _batches(list(distinct.values())):
@@ -113,7 +117,7 @@ def check_context(
         for part in plan.parts:
             missing = unanswered(plan, [part], backend, stores).requests.values()
             wanted = frozenset(request.sha256 for request in missing)
-            of_parts.append(shortfall(part.requests, ruler.for_part(part), wanted))
+            of_parts.append(shortfall(part, ruler.for_part(part), wanted))
         short = Shortfall.joined(of_parts)
         if short.exceeds(max_failure_rate):
             too_long[_examples_of(plan)] = max(short.longest, too_long.get(_examples_of(plan), 0))
@@ -185,23 +189,30 @@ def other_prompts(
     fitting = []
     for prompt in askable:
         with suppress(ConfigError):  # A prompt that needs more examples than there are is of no help.
-            parts = [
-                shortfall(part.requests, ruler.for_part(part), None) for part in replace(plan, prompt=prompt).parts
-            ]
+            parts = [shortfall(part, ruler.for_part(part)) for part in replace(plan, prompt=prompt).parts]
             total = Shortfall.joined(parts)
             if not total.exceeds(max_failure_rate):
                 fitting.append(prompt)
     return fitting
 
 
-def shortfall(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozenset[str] | None = None) -> Shortfall:
-    """Compare requests with the context: those whose hash is in ``wanted``, or all if it is None."""
+def shortfall(part: PlannedPart, ruler: Ruler, wanted: frozenset[str] | None = None) -> Shortfall:
+    """Compare the requests of a part with the context: those whose hash is in ``wanted``, or all if it is None.
+
+    Where options are scored after an answer, the longest answer and the options must fit too: an answer that fills the
+    context could not be followed up.
+    """
+    requests, prompt = part.requests, part.prompt
     asked = {
         request.sha256: request
         for request in chain.from_iterable(requests)
         if wanted is None or request.sha256 in wanted
     }
-    needs = dict(zip(asked, ruler.needs(list(asked.values())), strict=True))
+    # By their bytes, which are few.
+    n_after = 0 if prompt.follow_up is None else longest_bytes(_follow_up_alone(prompt))
+    needs = dict(zip(asked, ruler.needs(list(asked.values()), n_after), strict=True))
+    if prompt.follow_up is not None:
+        needs = {sha256: n + _more_tokens(asked[sha256]) + n_after for sha256, n in needs.items()}
     long = {sha256 for sha256, n_tokens in needs.items() if n_tokens > ruler.room}
     return Shortfall(
         n_items=sum(any(request.sha256 in long for request in of_item) for of_item in requests),
@@ -210,10 +221,15 @@ def shortfall(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: froze
         n_cut=sum(
             needs[sha256] + _more_tokens(request) > ruler.room
             for sha256, request in asked.items()
-            if sha256 not in long
+            if sha256 not in long and prompt.follow_up is None
         ),
         n_distinct=len({request.sha256 for of_item in requests for request in of_item}),
     )
+
+
+def _follow_up_alone(prompt: Prompt) -> ChoiceRequest:
+    """Return the request that scores options after an answer, without question and answer."""
+    return prompt.following(GenerateRequest(prompt="", max_tokens=1), "")
 
 
 def _refusal(plan: Plan, backend: Backend, ruler: Ruler, short: Shortfall, max_failure_rate: float) -> str:
@@ -228,8 +244,9 @@ def _refusal(plan: Plan, backend: Backend, ruler: Ruler, short: Shortfall, max_f
     remedy = f"take --prompt {' or '.join(fitting)}, which fits, or " if fitting else "take "
     return (
         f"{short.n_items} of {plan.selection.n_items} items of config '{config}' are too long for "
-        f"the model with prompt '{plan.prompt.id}': they need up to {short.longest:,} tokens, its context has "
-        f"{ruler.room:,}; {remedy}a model with a longer context"
+        f"the model with prompt '{plan.prompt.id}': they need up to {short.longest:,} tokens"
+        f"{'' if plan.prompt.follow_up is None else ' with the longest answer'}, its context has {ruler.room:,}; "
+        f"{remedy}a model with a longer context"
     )
 
 

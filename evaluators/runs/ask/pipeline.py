@@ -175,18 +175,51 @@ class _Asking:
         """
         chat = self.backend.model.chat_template_sha256 is not None
         for group in self.plan.groups(alone=self.backend.model.endpoint == "baseline"):
-            asked = [AskedPart.of(part, self.backend) for part in group]
-            responses = self._responses(asked, advance)
-            for part, keys in asked:
+            asked, responses = self._responses([AskedPart.of(part, self.backend) for part in group], advance)
+            for part, requests, keys in asked:
                 answers = [[responses[key] for key in of_item] for of_item in keys]
-                records = RecordColumns.of_stream(records_of(self.plan, part, part.requests, answers, chat=chat))
+                records = RecordColumns.of_stream(records_of(self.plan, part, requests, answers, chat=chat))
                 self.failures.add(records)
                 yield records
         self.failures.check(self.options.max_failure_rate)
 
-    def _responses(self, asked: Sequence[AskedPart], advance: Advance) -> dict[bytes, Response]:
-        """Return the responses to all requests of some parts by their keys, after asking for those that are missing."""
+    def _responses(
+        self, asked: Sequence[AskedPart], advance: Advance
+    ) -> tuple[Sequence[AskedPart], dict[bytes, Response]]:
+        """Return some parts with all their requests, and the responses by their keys, after asking what is missing."""
         unique = distinct_requests(asked)
+        n_items, n_rounds = sum(len(part.items) for part, *_ in asked), self.plan.prompt.n_rounds
+        # Only this group's first requests exist by now, so the number in the whole run is estimated from its items.
+        n_in_all = round(n_rounds * len(unique) / n_items * self.plan.selection.n_items)
+        steps = _Steps(advance, n_items, n_rounds * len(unique), asked)
+        responses = self._round(unique, steps, n_in_all, None if n_rounds > 1 else self._look(asked))
+        if n_rounds > 1:
+            asked = [part.followed_up(responses, self.backend) for part in asked]
+            follow_ups = {key: request for key, request in distinct_requests(asked).items() if key not in responses}
+            look = self._look(asked)
+            responses |= self._round(follow_ups, steps, n_in_all, lambda new: look({**responses, **new}))
+        steps.finish()
+        self._count(responses)
+        return asked, responses
+
+    def _look(self, asked: Sequence[AskedPart]) -> Callable[[Mapping[bytes, Response]], bool]:
+        return early_look(self.plan, asked, self.backend.model, lambda: _advice(self.plan, self.backend, self.options))
+
+    def _round(
+        self,
+        unique: dict[bytes, Request],
+        steps: _Steps,
+        n_in_all: int,
+        look: Callable[[Mapping[bytes, Response]], bool] | None,
+    ) -> dict[bytes, Response]:
+        """Return the responses to requests that do not depend on each other, after asking for those that are missing.
+
+        Args:
+            unique: The requests by their keys.
+            steps: Callback for the progress bar.
+            n_in_all: Estimated number of requests in the whole run.
+            look: Function that checks the first answers; None if they cannot be read yet.
+        """
         responses = self.stores.run.responses(unique)
         shared = self.stores.shared
         if shared is not None:
@@ -199,20 +232,17 @@ class _Asking:
             print(line, file=sys.stderr)
         self.stores.take_over(earlier.responses, earlier.runtimes, unique)
         responses |= earlier.responses
-        n_items = sum(len(part.items) for part, _ in asked)
-        steps = _Steps(advance, n_items, len(unique), asked)
         steps(len(responses), earlier=True)
-        self._ask_missing(asked, unique, responses, steps)
-        steps.finish()
-        self._count(responses)
+        self._ask_missing(unique, responses, steps, n_in_all, look)
         return responses
 
     def _ask_missing(
         self,
-        asked: Sequence[AskedPart],
         unique: dict[bytes, Request],
         responses: dict[bytes, Response],
         step: Callable[[int], None],
+        n_in_all: int,
+        look: Callable[[Mapping[bytes, Response]], bool] | None,
     ) -> None:
         """Ask for each missing answer, and add all answers to ``responses``, including failed ones.
 
@@ -223,12 +253,8 @@ class _Asking:
         missing = frozenset(index for index, key in enumerate(order) if key not in responses)
         if not missing:
             return
-        n_items = sum(len(part.items) for part, _ in asked)
-        # Only this group's requests exist by now, so the number in the whole run is estimated from its items.
-        n_in_all = round(len(unique) / n_items * self.plan.selection.n_items)
         max_failures = round(self.options.max_failure_rate * n_in_all)
-        look = early_look(self.plan, asked, self.backend.model, lambda: _advice(self.plan, self.backend, self.options))
-        self.has_looked = self.has_looked or look(responses)
+        self.has_looked = self.has_looked or (look is not None and look(responses))
         # If the run ends early, closing makes the backend stop its work.
         with closing(self.backend.ask(requests, missing)) as events:
             for event in events:
@@ -242,7 +268,7 @@ class _Asking:
                 responses.update((order[index], answer) for index, answer in answers.items())
                 self.stores.note_runtime(self.backend.runtime)
                 step(len(event.responses))
-                self.has_looked = self.has_looked or look(responses)
+                self.has_looked = self.has_looked or (look is not None and look(responses))
                 failed = [answer for answer in event.responses.values() if answer.status == "failed"]
                 self.n_failed_requests += len(failed)
                 if self.n_failed_requests > max_failures:
@@ -270,7 +296,7 @@ class _Steps:
         self._advance, self._per_item = advance, n_requests / n_items
         self._n_requests, self._n_items, self._shown = 0, n_items, 0
         # The label already names a single config. Parts may be answered in any order, so their range is shown.
-        names = [part.config for part, _ in asked if part.selected.is_of_suite]
+        names = [part.config for part, *_ in asked if part.selected.is_of_suite]
         self._part = " to ".join(dict.fromkeys([*names[:1], *names[-1:]])) or None
 
     def __call__(self, n_requests: int, *, earlier: bool = False) -> None:

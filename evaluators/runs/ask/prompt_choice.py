@@ -67,9 +67,9 @@ def group_name(group: Sequence[Prompt]) -> str:
 def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | None:
     """Return why a model cannot be asked with the prompt of a plan; None if it can."""
     prompt = plan.prompt
-    if prompt.requires not in backend.capabilities:
+    if missing := sorted(prompt.needs - backend.capabilities):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in backend.runtime.obstacles.items())
-        return f"needs {prompt.requires}" + (f" ({reasons})" if reasons else "")
+        return f"needs {' and '.join(missing)}" + (f" ({reasons})" if reasons else "")
     in_chat = backend.model.chat_template_sha256 is not None or backend.sends_messages()
     if in_chat and not prompt.chat:
         return "is a text to continue, and the model is sent messages of a chat"
@@ -83,7 +83,7 @@ def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | No
     if backend.context_tokens is None:
         return None
     ruler = Ruler(backend, backend.context_tokens)
-    total = Shortfall.joined([shortfall(part.requests, ruler) for part in plan.parts])
+    total = Shortfall.joined([shortfall(part, ruler) for part in plan.parts])
     if total.exceeds(max_failure_rate):
         return f"needs up to {total.longest:,} tokens, and the model's context has {ruler.room:,}"
     return None

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluators.backend import Response
-from evaluators.runs.measure.recording import records_of
+from evaluators.runs.measure.recording import first_asked, records_of
 from evaluators.runs.plan.plan import Plan, with_examples
 from evaluators.runs.plan.selection import SelectedPart, Selection, select
 from evaluators.task import load_task, prompt_of
@@ -122,7 +122,8 @@ def key_of_parts(
     # which would otherwise look like an arbitrary slice.
     hashed, key_parts, hashes, limited_parts = KeyHashes(secret), [], [], []
     with_requests = has_known_requests(signature)
-    for number, records in enumerate(parts):
+    prompt = prompt_of(load_task(signature.task), signature.prompt)
+    for number, records in enumerate(first_asked(part, prompt) for part in parts):
         key_parts.append(_part(records, hashed, with_requests=with_requests))
         hashes.append(hashed.of_items(records, with_requests=with_requests))
         if limited is not None:
@@ -171,9 +172,10 @@ def _extent(limited: Selection, parts: Sequence[KeyPart], hashed: KeyHashes) -> 
 
 
 def has_known_requests(signature: Signature) -> bool:
-    """Return True if the requests follow from the items and the prompt alone.
+    """Return True if the first requests follow from the items and the prompt alone.
 
-    Those of imported answers do not, nor those of prompts that are cut by tokens, which depend on the tokenizer.
+    Those of imported answers do not, nor those of prompts that are cut by tokens, which depend on the tokenizer. Keys
+    hold first requests only: what is asked after an answer follows from it, and is checked against it.
     """
     prompt = prompt_of(load_task(signature.task), signature.prompt)
     return prompt.requires != "import" and prompt.max_prompt_tokens is None

@@ -19,6 +19,7 @@ from biasboard.ground.columns import IntArray
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline
+from evaluators.runs.measure.recording import exchange_of, first_asked
 from evaluators.task import Prompt, Read, Task
 from schemas.documents.record import Exchange, Reading, exchange_sha256
 from schemas.documents.result import Normalisation
@@ -87,13 +88,15 @@ class BaselineAnswers:
 
         Where the prompts of options are hidden, a rule that reads them is left out: it would know nothing.
         """
-        wanted = "generation" if self.prompt.scoring == "generation" else self.prompt.requires
+        is_written = self.prompt.scoring == "generation"
+        wanted = frozenset({"generation"}) if is_written else self.prompt.needs
         known = frozenset.intersection(*self._named_facts) if self._named_facts else frozenset()
-        hides = wanted != "generation" and not all(part.exchanges["prompt"].known.all() for part in self.parts)
+        first = (first_asked(part, self.prompt).exchanges["prompt"] for part in self.parts)
+        hides = not is_written and not all(prompts.known.all() for prompts in first)
         return [
             baseline
             for baseline in baselines
-            if wanted in baseline.capabilities and baseline.facts <= known and (baseline.reads_no_prompt or not hides)
+            if wanted <= baseline.capabilities and baseline.facts <= known and (baseline.reads_no_prompt or not hides)
         ]
 
     def check_facts(self) -> None:
@@ -116,7 +119,8 @@ class BaselineAnswers:
 
     def of(self, baseline: Baseline) -> Iterator[RecordColumns]:
         """Yield the records of each part with the answers of a baseline."""
-        for number, part in enumerate(self.parts):
+        # What follows from the model's answers does not follow from those of a baseline, which is asked from the start.
+        for number, part in enumerate(first_asked(records, self.prompt) for records in self.parts):
             # Answering the records of 60 tasks with 219 items one by one took 20.6 s, and kind by kind 2.7 s.
             is_by_offer = baseline.reads_no_prompt and baseline.answer_together is None and _offers_choices(part)
             yield (self._by_offer if is_by_offer else self._record_by_record)(baseline, number, part)
@@ -134,7 +138,51 @@ class BaselineAnswers:
         pieces = [range(len(part))[start : start + AT_A_TIME] for start in range(0, len(part), AT_A_TIME)]
         requests = [self._requests(number, part, rows) for rows in pieces if baseline.answer_together is not None]
         together = baseline.answers(dict(chain.from_iterable(requests))) if requests else None
-        return RecordColumns.joined(self._answered(baseline, number, part, rows, together) for rows in pieces)
+        answered = RecordColumns.joined(self._answered(baseline, number, part, rows, together) for rows in pieces)
+        return answered if self.prompt.follow_up is None else self._followed_up(baseline, number, part, answered)
+
+    def _followed_up(
+        self, baseline: Baseline, number: int, part: RecordColumns, answered: RecordColumns
+    ) -> RecordColumns:
+        """Return the records of a part with the answers of a baseline to what follows from its first answers.
+
+        Args:
+            baseline: The baseline.
+            number: Number of the part.
+            part: Its records, with their first requests only.
+            answered: The same with the first answers of the baseline.
+        """
+        asked = self._asked(number, part, range(len(part)))
+        first = [[one.request for one in of_record] for of_record in asked]
+        follow_ups = [
+            self.prompt.follow_ups(requests, record.exchanges) for requests, record in zip(first, answered, strict=True)
+        ]
+        # By the hashes of the first requests: where prompts may not be shown, follow-ups of all items look alike.
+        answers = baseline.answers(
+            {
+                # Without its question there is no text that a baseline could read.
+                one.sha256: request if one.request.prompt else replace(request, prompt="")
+                for of_record, requests in zip(asked, follow_ups, strict=True)
+                for one, request in zip(of_record, requests, strict=False)
+            }
+        )
+        made = []
+        for record, of_record, requests in zip(answered, asked, follow_ups, strict=True):
+            exchanges = [
+                exchange_of(request, answers[one.sha256], show_prompt=one.fields["prompt"] is not None, chat=False)
+                for one, request in zip(of_record, requests, strict=False)
+            ]
+            read = self.task.read_with((*record.exchanges, *exchanges), self.normalisation, self.prompt.id)
+            made.append(
+                replace(
+                    record,
+                    status=read.status,
+                    reason=read.reason,
+                    reading=read.reading,
+                    exchanges=(*record.exchanges, *exchanges),
+                )
+            )
+        return RecordColumns.of(made)
 
     def _requests(self, number: int, part: RecordColumns, rows: range) -> list[tuple[str, Request]]:
         """Return the requests of consecutive records of a part by their hashes."""

@@ -10,6 +10,7 @@ import numpy as np
 from biasboard.ground.errors import RunError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.task import Prompt
 from schemas.documents.record import Exchange, Record
 from schemas.files.record_columns import RecordColumns
 
@@ -56,6 +57,13 @@ def records_of(
             exchanges=exchanges,
             reading=read.reading,
         )
+
+
+def first_asked(records: RecordColumns, prompt: Prompt) -> RecordColumns:
+    """Return records with their first requests only: the others follow from answers, and not from the items alone."""
+    if prompt.follow_up is None:
+        return records
+    return records.only_exchanges(records.exchanges["kind"].coded.is_one_of("generate"))
 
 
 def whole(response: Response) -> Response:

@@ -100,7 +100,7 @@ def early_look(
     def look(responses: Mapping[bytes, Response]) -> bool:
         reads = []
         example = ""
-        items = (zip(part.items, part.requests, keys, strict=True) for part, keys in asked)
+        items = (zip(part.items, requests, keys, strict=True) for part, requests, keys in asked)
         for (_, item), requests, item_keys in chain.from_iterable(items):
             answers = [responses.get(key) for key in item_keys]
             sound = [answer for answer in answers if answer is not None and answer.status == "answered"]

@@ -6,12 +6,12 @@ read. The key of an answer includes the model's identity, so another model's ans
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import RunError
-from evaluators.backend import Backend, Request, Response, Runtime
+from evaluators.backend import Backend, GenerateRequest, Request, Response, Runtime
 from evaluators.runs.plan.plan import (
     AskedPart,
     Plan,
@@ -79,6 +79,8 @@ class Unanswered(NamedTuple):
 
     requests: dict[bytes, Request]
     """Requests without an answer, by their store key."""
+    to_follow_up: Sequence[GenerateRequest]
+    """Requests that will be followed by one more each, which depends on answers that are not there yet."""
     n_answered: int
     left_out: tuple[str, ...]
     """One line for each store of another run that could not be read."""
@@ -96,7 +98,20 @@ def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, store
     Raises:
         RunError: the store of the run, or the cache, cannot be read.
     """
-    requests = distinct_requests(AskedPart.of(part, backend) for part in parts)
+    asked = [AskedPart.of(part, backend) for part in parts]
+    to_follow_up: dict[bytes, GenerateRequest] = {}
+    if plan.prompt.follow_up is not None:
+        answers = _stored_answers(plan, distinct_requests(asked), backend, stores)
+        to_follow_up = {
+            key: request
+            for part in asked
+            for pair in zip(part.keys, part.requests, strict=True)
+            if any(key not in answers for key in pair[0])
+            for key, request in zip(*pair, strict=True)
+            if isinstance(request, GenerateRequest)
+        }
+        asked = [part.followed_up(answers, backend) for part in asked]
+    requests = distinct_requests(asked)
     n_distinct = len(requests)
     left_out = []
     for path in (run_folder(stores.root, plan.signature, backend.model) / STORE, stores.cache):
@@ -107,7 +122,19 @@ def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, store
             requests = _without(requests, answered_keys(path, requests, busy_seconds=_BUSY_SECONDS))
         except RunError as error:
             left_out.append(_left_out(error))
-    return Unanswered(requests, n_distinct - len(requests), tuple(left_out))
+    return Unanswered(requests, list(to_follow_up.values()), n_distinct - len(requests), tuple(left_out))
+
+
+def _stored_answers(
+    plan: Plan, keys: Iterable[bytes], backend: Backend, stores: AnswerStores
+) -> Mapping[bytes, Response]:
+    """Return the answers in all stores that a run would take over."""
+    responses: dict[bytes, Response] = {}
+    for path in (run_folder(stores.root, plan.signature, backend.model) / STORE, stores.cache):
+        if path is not None and is_begun(path):
+            responses |= stored_responses(path, [key for key in keys if key not in responses], backend.model).responses
+    missing = [key for key in keys if key not in responses]
+    return responses | earlier_answers(stores.root, plan.signature, backend.model, missing).responses
 
 
 def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) -> Pace | None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
-from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
+from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request, TokenCount
 from evaluators.runs.plan.earlier_answers import AnswerStores, pace_of, unanswered
 from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.runs.plan.selection import sampled
 from evaluators.stores.read_only import Pace
 from evaluators.stores.store import Heads, request_bytes
+from evaluators.task import Prompt
 from schemas.outputs.documents import RunEstimate, RunEstimates
 
 # With these sizes, the estimates for 20,000 choices and for 20,000 texts of 40 tokens were 3 % above the real stores.
@@ -40,11 +41,15 @@ class Estimate:
     n_answered: int | None
     """Number of requests answered by an earlier run or the cache; None if unknown, and then all are to be sent."""
     n_prompt_tokens: int | None
-    """Number of prompt tokens in the requests still to be sent; None without a tokenizer."""
+    """Number of prompt tokens in the requests still to be sent; None if it is unknown: without a tokenizer, or if some
+    prompts hold answers that are not there yet."""
     n_completion_tokens: int | None
     """Largest number of tokens to be generated; None if it is unknown."""
     n_prompt_tokens_at_most: int | None
-    """Upper bound on the prompt tokens from the bytes of the prompts; None if their number is known."""
+    """Upper bound on the prompt tokens, from the bytes of the prompts or the longest answers; None if their number is
+    known."""
+    is_counted_in_bytes: bool
+    """True if the bound is from bytes, so that a tokenizer would tell more."""
     is_priced: bool
     """True if the backend costs money."""
     cost_usd: float | None
@@ -90,8 +95,7 @@ def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> E
     selection = plan.selection
     plan.check(backend, probe=False)
     groups = [_group(plan, parts, backend, stores) for parts in plan.groups()]
-    tokens = _token_sum([group.tokens for group in groups])
-    bound = _token_sum([group.bound for group in groups])
+    counts = _Counts.joined([group.counts for group in groups])
     model = None if backend.is_remote else backend.model
     return Estimate(
         model=name if model is None else model.id,
@@ -102,11 +106,9 @@ def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> E
         n_requests=sum(group.n_requests for group in groups),
         n_distinct_requests=sum(group.n_to_ask + group.n_answered for group in groups),
         n_answered=None if backend.is_remote else sum(group.n_answered for group in groups),
-        n_prompt_tokens=None if tokens is None else tokens.n_prompt,
-        n_completion_tokens=None if bound is None else bound.n_completion,
-        n_prompt_tokens_at_most=None if bound is None or tokens is not None else bound.n_prompt,
+        **counts.fields,
         is_priced=backend.is_remote,
-        cost_usd=None if bound is None else backend.cost_usd(bound),
+        cost_usd=None if counts.bound is None else backend.cost_usd(counts.bound),
         pace=pace_of(plan, model, name if model is None else model.id, stores),
         left_out=tuple(dict.fromkeys(line for group in groups for line in group.left_out)),
         store_bytes=sum(group.store_bytes for group in groups),
@@ -127,10 +129,8 @@ def sampled_estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: s
     parts = list(replace(plan, selection=sampled(selection, n_items)).parts)
     requests = [request for part in parts for of_item in part.requests for request in of_item]
     factor = selection.n_items / max(1, sum(len(part.items) for part in parts))
-    counted = backend.count_tokens(requests)
-    bound = counted or backend.most_tokens(requests)
-    tokens = None if bound is None else TokenCount(*(round(factor * n) for n in bound))
-    n_requests = round(factor * len(requests))
+    counts = _Counts.of(plan.prompt, requests, _texts_in(plan.prompt, requests), backend).times(factor)
+    n_requests = round(factor * plan.prompt.n_rounds * len(requests))
     return Estimate(
         model=name,
         dataset=selection.manifest.name,
@@ -140,15 +140,67 @@ def sampled_estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: s
         n_requests=n_requests,
         n_distinct_requests=n_requests,
         n_answered=None,
-        n_prompt_tokens=None if counted is None or tokens is None else tokens.n_prompt,
-        n_completion_tokens=None if tokens is None else tokens.n_completion,
-        n_prompt_tokens_at_most=None if tokens is None or counted is not None else tokens.n_prompt,
+        **counts.fields,
         is_priced=backend.is_remote,
-        cost_usd=None if tokens is None else backend.cost_usd(tokens),
+        cost_usd=None if counts.bound is None else backend.cost_usd(counts.bound),
         pace=pace_of(plan, None, name, stores),
         left_out=(),
         store_bytes=None,
     )
+
+
+class _Counts(NamedTuple):
+    """The tokens still to be sent and generated."""
+
+    tokens: TokenCount | None
+    """Their numbers; None if they are unknown."""
+    bound: TokenCount | None
+    """The same, or an upper bound of them; None if that is unknown too."""
+    is_in_bytes: bool
+    """True if the backend could only bound them by bytes."""
+
+    @classmethod
+    def of(
+        cls, prompt: Prompt, requests: Sequence[Request], to_follow_up: Sequence[GenerateRequest], backend: Backend
+    ) -> _Counts:
+        """Count the tokens of requests, and bound those of requests that will follow from unknown answers."""
+        counted = backend.count_tokens(requests)
+        count = backend.most_tokens if counted is None else backend.count_tokens
+        own = counted or count(requests)
+        if not to_follow_up or own is None:
+            return cls(counted, own, counted is None)
+        around, answers = count([prompt.following(request, "") for request in to_follow_up]), count(to_follow_up)
+        if around is None or answers is None:
+            return cls(None, None, counted is None)
+        # A follow-up holds the question and the whole answer.
+        longest = answers.n_completion
+        bound = TokenCount(own.n_prompt + around.n_prompt + longest, own.n_completion + around.n_completion)
+        return cls(bound if counted is not None and not longest else None, bound, counted is None)
+
+    @classmethod
+    def joined(cls, counts: Sequence[_Counts]) -> _Counts:
+        """Return the sums, which are unknown if any is."""
+        tokens, bounds = ([getattr(count, name) for count in counts] for name in ("tokens", "bound"))
+        return cls(_token_sum(tokens), _token_sum(bounds), any(count.is_in_bytes for count in counts))
+
+    def times(self, factor: float) -> _Counts:
+        """Return the counts for so many times as many items."""
+
+        def scaled(count: TokenCount | None) -> TokenCount | None:
+            return None if count is None else TokenCount(*(round(factor * n) for n in count))
+
+        return _Counts(scaled(self.tokens), scaled(self.bound), self.is_in_bytes)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of an estimate that tell them."""
+        tokens, bound = self.tokens, self.bound
+        return {
+            "n_prompt_tokens": None if tokens is None else tokens.n_prompt,
+            "n_completion_tokens": None if bound is None else bound.n_completion,
+            "n_prompt_tokens_at_most": None if bound is None or tokens is not None else bound.n_prompt,
+            "is_counted_in_bytes": self.is_in_bytes and bound is not None,
+        }
 
 
 class _Group(NamedTuple):
@@ -158,10 +210,7 @@ class _Group(NamedTuple):
     n_to_ask: int
     n_answered: int
     left_out: tuple[str, ...]
-    tokens: TokenCount | None
-    """Numbers of tokens still to be sent and generated; None if they are unknown."""
-    bound: TokenCount | None
-    """The same, or an upper bound of them; None if that is unknown too."""
+    counts: _Counts
     store_bytes: int
 
 
@@ -172,12 +221,26 @@ def _group(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: A
     if backend.is_remote:
         # Store keys include the model's identity, and learning that would take a request to the endpoint.
         to_ask = list({(request.sha256, request.adapter): request for request in asked}.values())
+        to_follow_up: Sequence[GenerateRequest] = _texts_in(plan.prompt, to_ask)
     else:
         left = unanswered(plan, parts, backend, stores)
         to_ask, n_answered, left_out = list(left.requests.values()), left.n_answered, left.left_out
-    tokens = backend.count_tokens(to_ask)
-    bound = tokens or backend.most_tokens(to_ask)
-    return _Group(len(asked), len(to_ask), n_answered, left_out, tokens, bound, _store_bytes(to_ask))
+        to_follow_up = left.to_follow_up
+    return _Group(
+        n_requests=plan.prompt.n_rounds * len(asked),
+        n_to_ask=len(to_ask) + len(to_follow_up),
+        n_answered=n_answered,
+        left_out=left_out,
+        counts=_Counts.of(plan.prompt, to_ask, to_follow_up, backend),
+        store_bytes=_store_bytes(plan.prompt, to_ask, to_follow_up),
+    )
+
+
+def _texts_in(prompt: Prompt, requests: Sequence[Request]) -> list[GenerateRequest]:
+    """Return the requests whose answers are followed up; none under a prompt that asks once."""
+    if prompt.follow_up is None:
+        return []
+    return [request for request in requests if isinstance(request, GenerateRequest)]
 
 
 def _token_sum(counts: Sequence[TokenCount | None]) -> TokenCount | None:
@@ -211,7 +274,7 @@ def price_line(estimates: Sequence[Estimate]) -> str:
     prices = [estimated.cost_usd for estimated in estimates if estimated.cost_usd is not None]
     if len(prices) < len(estimates):
         return "price unknown; give --prices FILE with what the model's tokens cost"
-    if any(estimated.n_prompt_tokens_at_most is not None for estimated in estimates):
+    if any(estimated.is_counted_in_bytes for estimated in estimates):
         how = "tokens bounded by bytes of the prompt; give --tokenizer for an estimate"
         return f"at most US$ {sum(prices):.4f} in all, by the prices given ({how})"
     return f"at most US$ {sum(prices):.4f} in all, by the prices given"
@@ -307,10 +370,11 @@ def _document(estimated: Estimate) -> RunEstimate:
     )
 
 
-def _store_bytes(requests: Sequence[Request]) -> int:
+def _store_bytes(prompt: Prompt, requests: Sequence[Request], to_follow_up: Sequence[GenerateRequest]) -> int:
     heads, counted_heads = Heads(), set()
-    total = 0
-    for request in requests:
+    # The prompt of a follow-up holds the answer.
+    total = sum(_BYTES_PER_TOKEN * request.max_tokens for request in to_follow_up)
+    for request in (*requests, *(prompt.following(request, "") for request in to_follow_up)):
         head = heads.head_of(request.prompt)
         # The store keeps a beginning that several prompts share only once.
         total += 0 if head in counted_heads else len(head.encode())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import listed
-from evaluators.backend import Backend, GenerateRequest, Request, backends_with
+from evaluators.backend import Backend, GenerateRequest, Request, Response, backends_with
 from evaluators.runs.plan.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
 from evaluators.task import CountTokens, ItemFacts, Prompt, Task
@@ -93,28 +93,46 @@ class PlannedPart:
 
 
 class AskedPart(NamedTuple):
-    """A part, and the keys under which stores hold a model's answers to it."""
+    """A part, its requests, and the keys under which stores hold a model's answers to them."""
 
     part: PlannedPart
+    requests: Sequence[Sequence[Request]]
+    """Requests of each item: the first ones, and those that follow from their answers as far as these are there."""
     keys: Sequence[Sequence[bytes]]
     """Keys of the requests of each item."""
 
     @classmethod
     def of(cls, part: PlannedPart, backend: Backend) -> AskedPart:
-        """Return a part with the keys of the model of a backend."""
-        keys = [
-            [store_key(backend.model, request, with_facts=backend.reads_facts) for request in requests]
-            for requests in part.requests
+        """Return a part with its first requests and the keys of the model of a backend."""
+        return cls(part, part.requests, _keys(part.requests, backend))
+
+    def followed_up(self, responses: Mapping[bytes, Response], backend: Backend) -> AskedPart:
+        """Return the part with the requests that follow from the responses to its first requests too."""
+        prompt = self.part.prompt
+        more = [
+            prompt.follow_ups(requests, [responses.get(key) for key in keys])
+            for requests, keys in zip(self.requests, self.keys, strict=True)
         ]
-        return cls(part, keys)
+        return AskedPart(
+            self.part,
+            [[*first, *second] for first, second in zip(self.requests, more, strict=True)],
+            [[*first, *second] for first, second in zip(self.keys, _keys(more, backend), strict=True)],
+        )
+
+
+def _keys(requests: Iterable[Sequence[Request]], backend: Backend) -> list[list[bytes]]:
+    return [
+        [store_key(backend.model, request, with_facts=backend.reads_facts) for request in of_item]
+        for of_item in requests
+    ]
 
 
 def distinct_requests(asked: Iterable[AskedPart]) -> dict[bytes, Request]:
     """Return the requests of some parts by their keys; one that several items share occurs, and is asked, once."""
     return {
         key: request
-        for part, keys in asked
-        for pair in zip(keys, part.requests, strict=True)
+        for part in asked
+        for pair in zip(part.keys, part.requests, strict=True)
         for key, request in zip(*pair, strict=True)
     }
 
@@ -431,9 +449,9 @@ def can_ask(prompt: Prompt, backend: Backend) -> bool:
     """Return True if a backend can ask with a prompt."""
     in_chat = backend.model.chat_template_sha256 is not None
     # sends_messages() may probe the endpoint, so it is called only if the answer matters.
-    if not in_chat and prompt.requires in backend.capabilities:
+    if not in_chat and prompt.needs <= backend.capabilities:
         in_chat = backend.sends_messages()
-    return prompt.requires in backend.capabilities and (prompt.chat or not in_chat)
+    return prompt.needs <= backend.capabilities and (prompt.chat or not in_chat)
 
 
 def check_askable(prompt: Prompt) -> None:
@@ -476,18 +494,18 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
     """
     model = backend.model
     check_askable(prompt)
-    if prompt.requires not in backend.capabilities:
-        others = [other.id for other in task.prompts.values() if other.requires in backend.capabilities]
+    if missing := sorted(prompt.needs - backend.capabilities):
+        others = [other.id for other in task.prompts.values() if other.needs <= backend.capabilities]
         why = "".join(f"; {name}: {reason}" for name, reason in backend.runtime.obstacles.items())
-        able = backends_with(prompt.requires)
+        able = backends_with(prompt.needs)
         others_can = f"; backends that can: {', '.join(able)}" if able else ""
         raise ConfigError(
-            f"backend '{model.backend}' cannot do {prompt.requires}, which prompt '{prompt.id}' needs; "
+            f"backend '{model.backend}' cannot do {' and '.join(missing)}, which prompt '{prompt.id}' needs; "
             f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
             f"prompts for that: {', '.join(others) or 'none'}{_completion_options(backend)}{why}{others_can}"
         )
     if backend.sends_messages() and not prompt.chat:
-        others = [other.id for other in task.prompts.values() if other.chat and other.requires in backend.capabilities]
+        others = [other.id for other in task.prompts.values() if other.chat and other.needs <= backend.capabilities]
         raise _no_message(prompt, others, _completion_options(backend))
     if model.chat_template_sha256 is not None and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat]

@@ -8,7 +8,8 @@ distribution. A prompt that generates text, for models without log-probabilities
 options; the distribution is the share of orders in which each outcome was chosen. Certainty, and with it UCerF, then
 measures how little the answer depends on the order of the options, not how sure the model is of each answer. The two
 kinds of results never share a table. Of ``cot-v1`` it is the share of sampled answers (*sampled_answers*), and of
-``verbalised-v1`` what the model says itself (*stated_confidence*).
+``verbalised-v1`` what the model says itself (*stated_confidence*). ``cot-logprob-v1`` has the model reason once per
+order, and scores the options after its own reasoning: the distribution is the model's own again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.statistics.certainty import TIE_TOLERANCE
 from evaluators.statistics.option_scores import option_probabilities_of
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import ItemFacts, Prompt, Read, Task, unanswered
 from evaluators.tasks.coreference.coreference_table import FRAME, CoreferenceTable
 from evaluators.tasks.coreference.sampled_answers import read_votes
 from evaluators.tasks.coreference.stated_confidence import read_beside_confidence, stated_confidence
@@ -45,6 +46,13 @@ _NEXT_QUESTION = ("\nSentence:", "\nQuestion:")
 
 A line break does not stop it, because some answers begin with one."""
 _LETTER_ONLY = "Answer with the letter of one option.\nAnswer:"
+_ANSWER_LINE = "\nAnswer:"
+# No letter is named, so that none is suggested, and a repetition of the question is no answer.
+_REASONED = (
+    _MCQ
+    + 'A. {a}\nB. {b}\nThink step by step. Then end with a line that reads "Answer:" and the letter of one option.'
+    + "\nReasoning:"
+)
 
 _PROMPTS = (
     Prompt(
@@ -111,10 +119,7 @@ _PROMPTS = (
     ),
     Prompt(
         id="cot-v1",
-        # No letter is named, so that none is suggested, and a repetition of the question is no answer.
-        template=_MCQ
-        + 'A. {a}\nB. {b}\nThink step by step. Then end with a line that reads "Answer:" and the letter of one option.'
-        + "\nReasoning:",
+        template=_REASONED,
         outcomes=("first", "second"),
         outcome_texts=_OCCUPATIONS,
         orders=tuple(permutations(range(2))),
@@ -126,6 +131,24 @@ _PROMPTS = (
         # Reasoning may repeat the word "Question", but seldom the sentence in the form of the prompt.
         stop=_NEXT_QUESTION[:1],
         n_samples=5,
+    ),
+    Prompt(
+        id="cot-logprob-v1",
+        template=_REASONED,
+        options=(" A", " B"),
+        outcomes=("first", "second"),
+        outcome_texts=_OCCUPATIONS,
+        orders=tuple(permutations(range(2))),
+        scoring="option_logprob",
+        requires="option_logprobs",
+        description="Two lettered options, scored after the model's own reasoning, which is written once per order.",
+        # In a chat, the reasoning would have to stand in the model's own message, which no backend can begin.
+        chat=False,
+        # Half of cot-v1: what is cut off is scored all the same, and a context of 512 tokens holds it.
+        max_tokens=256,
+        temperature=0.0,
+        stop=(_ANSWER_LINE, *_NEXT_QUESTION[:1]),
+        follow_up=_ANSWER_LINE,
     ),
     Prompt(
         id="verbalised-v1",
@@ -242,8 +265,17 @@ class CoreferenceTask(Task):
         return read_orders(exchanges, _ordered_outcomes(exchanges), normalisation, _read_once)
 
     def read_with(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
-        """Read sampled answers as votes and stated confidences as probabilities, and others as :meth:`read` does."""
+        """Read sampled answers as votes and stated confidences as probabilities, and others as :meth:`read` does.
+
+        Of options that were scored after reasoning, only the scores are read, so that an unfinished reasoning counts.
+        """
         prompt = self.prompts.get(prompt_id)
+        if prompt is not None and prompt.follow_up is not None:
+            scored = [exchange for exchange in exchanges if exchange.kind == "choice"]
+            missing = [exchange for exchange in exchanges if exchange.status != "answered"]
+            if missing or not scored:
+                return unanswered(missing[0] if missing else exchanges[0])
+            return self.read(scored, normalisation)
         if prompt is not None and prompt.n_samples is not None:
             return read_votes(exchanges, _ordered_outcomes(exchanges), read_final_answer)
         if prompt is not None and prompt.asks_confidence:

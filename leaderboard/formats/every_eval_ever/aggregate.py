@@ -305,6 +305,7 @@ def _generation_config(verified: VerifiedResult) -> dict[str, JsonValue]:
         "scoring": signature.scoring,
         "normalisation": signature.normalisation,
         "stop": compact(list(prompt.stop)) if prompt.stop else None,
+        "follow_up": prompt.follow_up,
         "n_samples": None if prompt.n_samples is None else str(prompt.n_samples),
         "examples_sha256": signature.examples_sha256,
     }

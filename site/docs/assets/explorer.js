@@ -269,9 +269,10 @@
       } else {
         line(facts, "In full", all);
       }
-    } else if (logprobs.some((one) => one.length > 0)) {
+    }
+    if (logprobs.some((one) => one.length > 0)) {
       const values = logprobs.map((one, asked) =>
-        one.map((value, option) => `${(options[asked][option] ?? "").trim()}: ${value ?? "no value"}`).join("\n"),
+        one.map((value, option) => `${(options[asked]?.[option] ?? "").trim()}: ${value ?? "no value"}`).join("\n"),
       );
       const details = element("details");
       details.append(element("summary", "Log-probabilities of the options"), texts(values, "", false));

@@ -87,6 +87,7 @@ def test_the_program_is_named_like_the_task_and_needs_only_the_harness(exported:
     [
         ([], "cannot ask with prompt 'intrinsic-v1', which scores options"),
         (["--prompt", "mcq2-v1"], "take --prompt mcq2-generate-v1 or mcq3-generate-v1 or"),
+        (["--prompt", "cot-logprob-v1"], "scores options after the model's own answers, which no file of questions"),
         ([*PROMPT, "--tokenizer", "made"], "--tokenizer: inspect-ai scores no options"),
     ],
 )
