@@ -113,6 +113,21 @@ def test_published_answers_are_there_by_hash_alone(loaded: Loaded) -> None:
 
 
 @pytest.mark.slow
+def test_of_datasets_with_a_key_here_no_prompt_is_there(loaded: Loaded) -> None:
+    """The code does not hold them, so their sentences are not ours to hand on; a choice is there by its hash."""
+    others = {path.name for path in (REPOSITORY / "leaderboard" / "keys").iterdir()}
+    found = [entry for entry in loaded.entries if entry.place.partition("/")[0] in others and not entry.is_imported]
+    assert found
+    for entry in found:
+        assert entry.folder is not None
+        assert entry.result.withheld is None
+        for record in read_records(entry.folder / entry.result.records.path):
+            for exchange in record.exchanges:
+                assert exchange.prompt is exchange.text is None
+                assert exchange.request_sha256 is not None
+
+
+@pytest.mark.slow
 def test_they_stand_in_tables_and_the_gate_holds_for_them(loaded: Loaded) -> None:
     board = assemble(loaded.entries)
     assert board.apart == ()
