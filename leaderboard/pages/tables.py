@@ -592,13 +592,16 @@ def _index_columns(table: IndexTable) -> Iterator[TableColumn]:
         text = index.definition.description
         is_headline = name in headlines and on_page
         add(name, pages.label(name), index.metric, text, is_headline=is_headline, is_on_page=on_page)
+        if index is not ranking:
+            # The parts of other indices are metrics of results, whose own tables hold them. Here too, they were three
+            # quarters of 3,963 columns.
+            continue
         for part, metric in zip(index.definition.parts, index.parts, strict=True):
             known = next(one.description for one in metric_definitions(part.task) if one.name == part.metric)
             # Parts that are one metric under several prompts need names of their own.
             is_alone = averaged.count(part.metric) == 1
             label = pages.label(part.metric) if is_alone else part.label or part.key.replace("_", " ")
-            shown = index is ranking
-            add(part.key, label, metric, known, is_headline=shown, is_on_page=shown)
+            add(part.key, label, metric, known, is_headline=True, is_on_page=True)
     yield from sorted(columns.values(), key=lambda column: not column.is_on_page)
 
 
@@ -643,9 +646,9 @@ def _index_cells(row: IndexRow, columns: Sequence[Column]) -> Iterator[Cell]:
     shut = frozenset() if row.is_baseline else row.shut_parts
     for index in row.indices:
         cells[index.metric.name] = _bounded(index.metric, row.bounds if index is row.indices[0] else None, None)
-        for part, metric in zip(index.definition.parts, index.parts, strict=True):
-            note = "no more than a baseline" if part.key in shut else ""
-            cells[part.key] = Cell(metric, note, "", row.entry_of(part))
+    for part, metric in zip(row.indices[0].definition.parts, row.indices[0].parts, strict=True):
+        note = "no more than a baseline" if part.key in shut else ""
+        cells[part.key] = Cell(metric, note, "", row.entry_of(part))
     return (cells[column.key] for column in columns)
 
 
