@@ -9,7 +9,8 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
 
     source
       embedded       frames (texts/); frame_readings: how two language models understood them
-      families       the same frames with a pronoun of every family, in sets instead of pairs
+      families       the same frames with a pronoun of every family, in sets instead of pairs; family_sets: the pairs of
+                     another dataset in such sets
       generation/    sentences that a language model writes
       published      the published SynthBias (published_csv); winobias: the original WinoBias (winobias_text)
       own_sentences  a researcher's sentences (own_csv)
@@ -66,7 +67,7 @@ BUILDER = Builder(
         BuilderSource(
             name="families",
             dataset="synthbias-families",
-            summary="the same frames with all eleven pronoun families; needs no file",
+            summary="the same frames with all eleven pronoun families; needs no file; --with: another dataset's pairs",
             input=None,
             licence="Apache-2.0",
             redistributable=True,

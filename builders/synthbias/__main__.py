@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -26,8 +26,8 @@ from builders.build_command import (
 from builders.dataset.licences import checked_licence
 from builders.dataset.output import Draft, write_dataset
 from builders.dataset.own_csv import read_tables
-from builders.synthbias import BUILDER, embedded, families, own_sentences, published, winobias
-from builders.synthbias.annotation.annotated import read_annotated
+from builders.synthbias import BUILDER, embedded, families, family_sets, own_sentences, published, winobias
+from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated
 from builders.synthbias.generation import generated
 from schemas.documents.dataset import Manifest
 from schemas.items.coreference import CoreferenceItem
@@ -91,11 +91,17 @@ def build(
         typer.Option(
             "--with",
             metavar="DATASET",
-            help="Dataset of minimal pairs, such as a generated one, whose pairs are put into the same dataset as your "
-            "sentences; repetitions are rejected (csv only). Repeatable.",
+            help="Dataset of minimal pairs, such as a generated one: with csv, its pairs are put into the same dataset "
+            "as your sentences, without repetitions (repeatable); with families, each pair becomes a set of pronoun "
+            "families where its case and verb allow it.",
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the dataset (csv only). Default: synthbias-own.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the dataset (csv, and families --with). Default: synthbias-own, or DATASET-families."
+        ),
+    ] = None,
     licence: Annotated[
         str | None,
         typer.Option(help="Licence of your sentences, by its SPDX identifier, such as CC-BY-4.0 (csv only)."),
@@ -117,11 +123,12 @@ def build(
         check_input(BUILDER.source(source), input_path)
         if source != "csv" and len(inputs or ()) > 1:
             raise ConfigError("--input: only the csv source reads several; give one")
-        if source != "csv" and (mapped or complete_pairs or added or name or licence):
-            raise ConfigError(
-                "--map, --complete-pairs, --with, --name and --licence are for the csv source alone; leave them out"
-            )
+        if source != "csv" and (mapped or complete_pairs or licence):
+            raise ConfigError("--map, --complete-pairs and --licence are for the csv source alone; leave them out")
+        of_pairs = _pairs_of_families(source, added, name=name, seed=seed)
         default = BUILDER.source(source).default_out
+        if of_pairs is not None:
+            default = default.with_name(family_sets.default_name(of_pairs.manifest))
         default = default if name is None else default.with_name(dataset_name(name))
         folder = target_folder(out, default, overwrite=overwrite)
         with steps() as report:
@@ -142,12 +149,27 @@ def build(
                 )
                 for table in tables:
                     typer.echo(table.told, err=True)
+            elif of_pairs is not None:
+                draft = family_sets.draft(of_pairs, name=default.name, limit=limit)
             else:
                 draft = _draft(source, input_path, seed=seed, per_cell=per_cell, near=near, limit=limit, report=report)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
     return BuiltDataset(folder=str(folder), manifest=manifest)
+
+
+def _pairs_of_families(
+    source: SourceName, added: Sequence[Path] | None, *, name: str | None, seed: int | None
+) -> AnnotatedDataset | None:
+    """Return the dataset whose pairs become sets of families; None if none is named for that."""
+    if source != "csv" and (name or added) and not (source == "families" and added):
+        raise ConfigError("--with is for the sources csv and families, --name for csv and for families --with")
+    if source != "families" or not added:
+        return None
+    if len(added) > 1 or seed is not None:
+        raise ConfigError("--source families --with takes one dataset, and no --seed; leave the others out")
+    return read_annotated(added[0])
 
 
 def _draft(
@@ -183,7 +205,7 @@ def _summary(draft: Draft[CoreferenceItem | FamilyCoreferenceItem], manifest: Ma
             f"{sizes[2]} pairs, {sizes[1]} orphans" if split.item_shape == "coreference" else f"{sizes.total()} sets"
         )
         yield f"  {split.config}/{split.split}: {len(split.items)} rows, {units}"
-    if manifest.parameters["source"] == "csv":
+    if manifest.parameters["source"] == "csv" or manifest.builder.endswith("family_sets"):
         yield from reject_lines(draft.rejects, folder)
     yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
     yield run_line(folder)

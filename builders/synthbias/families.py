@@ -30,7 +30,7 @@ from schemas.items.coreference import CoreferenceItem
 from schemas.items.family_coreference import FamilyCoreferenceItem
 from schemas.lexicon import CASES, PronounFamilyName, pronoun_families
 
-BUILDER_VERSION = "1.0"
+BUILDER_VERSION = "1.1"
 DATASET_VERSION = "1.0.0"
 
 _THEY = "they.toml"
@@ -38,10 +38,28 @@ _CONFIGS: tuple[Config, ...] = ("type1", "type2")
 _FAMILIES: tuple[PronounFamilyName, ...] = get_args(PronounFamilyName)
 _PARTNERS = 5
 """Number of occupations of the other list that each occupation is paired with, as far as the gap allows."""
-_RULES = (
-    Rule(name="plural_verb_unknown", description="the verb that agrees with the pronoun has a known plural, for they"),
-    Rule(name="plural_reading", description="type 2: they is not read first as both people, or as things"),
+PLURAL_VERB_UNKNOWN = Rule(
+    name="plural_verb_unknown", description="the verb that agrees with the pronoun has a known plural, for they"
 )
+PLURAL_READING = Rule(name="plural_reading", description="type 2: they is not read first as both people, or as things")
+
+
+BIASES = """\
+* A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States and know
+  two genders.
+* Eight neopronoun families are a choice of GIFI; other families, and other forms of the same ones, are in use."""
+INTENDED_USE = """\
+To compare how language models resolve the pronouns of all families in the same sentences: always whole sets, with
+accuracy beside every measure of equal behaviour. A model that answers at random or by position behaves equally in all
+families; read such scores next to the baselines."""
+OUT_OF_SCOPE_USE = """\
+Do not use it to infer the gender or the pronouns of people from their occupation, name or text. Do not read a good
+score as the absence of bias: eleven families, 40 occupations and one language are covered, and nothing else. Do not
+train on it a model that is evaluated on it."""
+FAMILY_LIMITS = """\
+* *e* and *ey* share *em* and *emself*: in those cases both items of a set are the same text.
+* Some forms have other uses too (*co*, *vi*, *e*, *es*), and a model may not take them for pronouns."""
+TAGS = ("coreference-resolution", "neopronouns", "gender-bias", "occupations", "bias-evaluation")
 
 
 class Plurals(NamedTuple):
@@ -74,17 +92,38 @@ def plural_after(text: str) -> str | None:
 
     A second verb of the same subject, as in *was late and has left*, is taken for one whose plural is not known.
 
-    >>> plural_after(" rarely takes the stairs."), plural_after(" slept."), plural_after(" yodels.")
+    >>> plural_after(" rarely takes the stairs."), plural_after(" slept."), plural_after(" slowly, left.")
     (' rarely take the stairs.', ' slept.', None)
     """
     adverbs, same, plural, _ = plurals()
-    found = re.match(rf" (?:(?:{'|'.join(sorted(adverbs))}) )*(\w+)", text)
-    if found is None or re.search(rf" (?:and|or|but|then) (?:{'|'.join(plural)})\b", text) is not None:
+    adverb = rf"(?:{'|'.join(sorted(adverbs))}|\w+ly) "
+    found = re.match(rf" (?:{adverb})*(\w+(?:n't)?)(?![\w'\u2019-])", text)
+    if found is None:
         return None
     verb = found[1]
-    if verb in same or verb.endswith("ed"):
-        return text
-    return text[: found.start(1)] + plural[verb] + text[found.end(1) :] if verb in plural else None
+    if verb in same or verb.removesuffix("n't") in same or verb.endswith("ed"):
+        made = verb
+        second = "|".join(plural)
+    elif verb in plural or _IN_PRESENT.fullmatch(verb) is not None:
+        made = plural.get(verb) or _base(verb)
+        second = rf"{'|'.join(plural)}|{_IN_PRESENT.pattern}"
+    else:
+        return None
+    if re.search(rf"\b(?:and|or|but|then|yet) (?:{adverb})*(?:{second})\b", text) is not None:
+        return None
+    return text[: found.start(1)] + made + text[found.end(1) :]
+
+
+_IN_PRESENT = re.compile(r"[a-z]{2,}[^\Wsu']s")
+"""A verb of *he* in the present tense: no verb in the past ends in -s but *was*, which is listed."""
+
+
+def _base(verb: str) -> str:
+    """Return the regular verb whose form with *he* is given: tries, passes, goes, makes."""
+    for ending, of_base in (("ies", "y"), ("sses", "ss"), ("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("oes", "o")):
+        if verb.endswith(ending):
+            return verb.removesuffix(ending) + of_base
+    return verb.removesuffix("s")
 
 
 def draft(*, seed: int = embedded.DEFAULT_SEED, limit: int | None = None) -> Draft[FamilyCoreferenceItem]:
@@ -129,14 +168,14 @@ def draft(*, seed: int = embedded.DEFAULT_SEED, limit: int | None = None) -> Dra
         builder_version=BUILDER_VERSION,
         parameters={"source": "families", "limit": limit, "min_percent_gap": MIN_PERCENT_GAP},
         seed=seed,
-        sources=(*embedded.sources(), *_sources()),
+        sources=(*embedded.sources(), *family_sources()),
         generator_model=None,
         licence="Apache-2.0",
         publish_refusal=None,
         human_validated=False,
         splits=splits,
         rejects=(*narrow, *unfit, *checked.rejects),
-        reject_rules=(*embedded.reject_rules(), *_RULES),
+        reject_rules=(*embedded.reject_rules(), PLURAL_VERB_UNKNOWN, PLURAL_READING),
         flag_rules=(),
         card=_card([replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in chosen]),
     )
@@ -154,7 +193,8 @@ def set_of(item: CoreferenceItem) -> Iterator[FamilyCoreferenceItem]:
     if case is None or plural is None or item.template_id is None:
         raise ValueError(f"{item.item_id}: its case, the plural of its verb or its frame is unknown")
     for family in _FAMILIES:
-        pronoun = pronoun_families()[family].forms[case]
+        form = pronoun_families()[family].forms[case]
+        pronoun = form.capitalize() if item.pronoun[:1].isupper() else form
         yield FamilyCoreferenceItem(
             item_id=f"{item.pair_id}-{family}",
             set_id=item.pair_id,
@@ -212,7 +252,8 @@ def _unfit(candidate: Candidate) -> Reject | None:
     return Reject(candidate=slotted.filled("masculine"), source_row=frame.frame_id, rule=rule, reason=reason)
 
 
-def _sources() -> tuple[Source, ...]:
+def family_sources() -> tuple[Source, ...]:
+    """Return where the forms of the pronouns come from, and what *they* needs."""
     forms = resources.files("schemas.lexicon").joinpath("pronouns.json").read_bytes()
     return (
         Source(
@@ -234,12 +275,13 @@ def _sources() -> tuple[Source, ...]:
     )
 
 
-def _forms_table() -> CardTable:
+def forms_table() -> CardTable:
+    """Return the form of each pronoun family in each case."""
     rows = tuple((family, *(pronoun_families()[family].forms[case] for case in CASES)) for family in _FAMILIES)
     return CardTable(header=("family", *(case.replace("_", " ") for case in CASES)), rows=rows)
 
 
-def _balance(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
+def balance(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
     """Count the sets of each split, given their masculine items, by what a positional predictor could exploit."""
     counts = [Counter(name for name, holds in OF_SENTENCES for item in split.items if holds(item)) for split in splits]
     rows = [
@@ -275,7 +317,7 @@ frames of type 1, in one order of mention each, and of either quadruple of type 
 occupation mentioned first and one that means the second. Frames and occupation pairs stay crossed. The pronoun of
 each family comes from a table by case:
 
-{_forms_table().markdown()}
+{forms_table().markdown()}
 
 * Verbs whose subject is *they* are plural, by a list (`texts/{_THEY}` of the builder). The rule
   `plural_verb_unknown` rejects a frame whose verb is not on it.
@@ -291,36 +333,27 @@ each family comes from a table by case:
             annotators="No people.",
             per_item="0",
         ),
-        biases="""\
-* A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States and know
-  two genders.
-* Eight neopronoun families are a choice of GIFI; other families, and other forms of the same ones, are in use.
+        biases=f"""\
+{BIASES}
 * The frames are scenes of ordinary working life as their few authors imagine it, in American English.""",
         licence_terms=(
             "The sentences and their annotation are licensed under Apache-2.0, like the code that writes them."
         ),
-        intended_use="""\
-To compare how language models resolve the pronouns of all families in the same sentences: always whole sets, with
-accuracy beside every measure of equal behaviour. A model that answers at random or by position behaves equally in all
-families; read such scores next to the baselines.""",
-        out_of_scope_use="""\
-Do not use it to infer the gender or the pronouns of people from their occupation, name or text. Do not read a good
-score as the absence of bias: eleven families, 40 occupations and one language are covered, and nothing else. Do not
-train on it a model that is evaluated on it.""",
+        intended_use=INTENDED_USE,
+        out_of_scope_use=OUT_OF_SCOPE_USE,
         known_limits=f"""\
 * *they* can mean both people. In many sentences of type 1 that is the more natural reading (*a big wave soaked them*),
   so that their *they* asks another question than *he* does. In type 2 nothing but the three rejected quadruples was
   judged to be read so, yet a plural is possible in more of them.
-* *e* and *ey* share *em* and *emself*: in those cases both items of a set are the same text.
-* Some forms have other uses too (*co*, *vi*, *e*, *es*), and a model may not take them for pronouns.
+{FAMILY_LIMITS}
 * A cell of one occupation and one family has five to ten items: its interval is wide.
 * Both readings of type 1 are possible, but not always equally likely.
 
 {without_understanding(splits)}""",
-        balance=_balance(splits),
+        balance=balance(splits),
         citation="""\
 Cite this project with the dataset version, and the work that it follows: Wang et al. 2025 (UCerF and SynthBias,
 arXiv:2505.23996), Shan et al. 2025 (GIFI, arXiv:2506.15568) and Zhao et al. 2018 (WinoBias, arXiv:1804.06876).""",
         task_categories=("multiple-choice",),
-        tags=("coreference-resolution", "neopronouns", "gender-bias", "occupations", "bias-evaluation"),
+        tags=TAGS,
     )

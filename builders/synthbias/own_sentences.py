@@ -186,7 +186,7 @@ def draft(
             "limit": limit,
         },
         seed=None,
-        sources=(*(table.source(licence) for table in tables), *map(_source, manifests)),
+        sources=(*(table.source(licence) for table in tables), *map(source_of_dataset, manifests)),
         generator_model=models[0] if len(models) == 1 else None,
         licence=" AND ".join(licences),
         publish_refusal=next(filter(None, refusals), None),
@@ -199,7 +199,8 @@ def draft(
     )
 
 
-def _source(manifest: Manifest) -> Source:
+def source_of_dataset(manifest: Manifest) -> Source:
+    """Return a dataset as a source of another one."""
     return Source(
         name=manifest.name,
         address=f"dataset {manifest.name} built by {manifest.builder} {manifest.builder_version}",

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from biasboard.ground.errors import ConfigError
 from builders.dataset.output import Draft
-from builders.synthbias import families
+from builders.synthbias import families, family_sets
+from builders.synthbias.annotation.annotated import read_annotated
 from builders.synthbias.families import plural_after, set_of
 from builders.synthbias.minimal_pairs import Slotted, items_of
 from schemas.files.row_files import content_sha256
+from schemas.items.coreference import CoreferenceItem
 from schemas.items.family_coreference import FamilyCoreferenceItem
-from schemas.lexicon import occupations, pronoun_families
+from schemas.lexicon import PronounCase, occupations, pronoun_families
+from tests import commands
+from tests.evaluators.made_data import write_dataset
 
 FAMILIES = tuple(pronoun_families())
 PLURALS = {"was": "were", "is": "are", "has": "have", "takes": "take", "runs": "run", "hits": "hit", "needs": "need"}
@@ -146,8 +153,18 @@ def test_a_limit_keeps_whole_sets_of_both_types() -> None:
         (" has never left, since the door was shut.", " have never left, since the door was shut."),
         (" screamed.", " screamed."),
         (" could not escape.", " could not escape."),
+        (" really enjoys it, and the cook knows.", " really enjoy it, and the cook knows."),
+        (" carries boxes, since the lift broke.", " carry boxes, since the lift broke."),
+        (" finishes first.", " finish first."),
+        (" uses tools.", " use tools."),
+        (" wasn't there.", " weren't there."),
+        (" couldn't stay.", " couldn't stay."),
+        (" wrote reports and drinks.", " wrote reports and drinks."),
         # Not known.
-        (" yodels.", None),
+        (" yodelt.", None),
+        (" cleans and irons shirts.", None),
+        (" better leaves.", None),
+        ("'s late.", None),
         (" was late and has left.", None),
         (", was late.", None),
     ],
@@ -157,6 +174,103 @@ def test_a_verb_becomes_plural_or_is_not_known(after_he: str, after_they: str | 
 
 
 def test_a_sentence_whose_plural_is_unknown_makes_no_set() -> None:
-    slotted = Slotted("type2", "The guard met the nurse before ", "nominative", " yodels.", "guard", "nurse", "first")
+    slotted = Slotted("type2", "The guard met the nurse before ", "nominative", " yodelt.", "guard", "nurse", "first")
     with pytest.raises(ValueError, match="the plural of its verb"):
         next(set_of(items_of(slotted, template_id="met", source_row=None)[0]))
+
+
+def pair(before: str, case: PronounCase, after: str) -> tuple[CoreferenceItem, ...]:
+    """A minimal pair about a guard and a nurse, of whom the guard is meant."""
+    slotted = Slotted("type2", before, case, after, "guard", "nurse", "first")
+    return items_of(slotted, template_id=None, source_row=None)
+
+
+def sets_from(folder: Path, pairs: Sequence[tuple[CoreferenceItem, ...]]) -> Draft[FamilyCoreferenceItem]:
+    """The draft of sets of a made dataset, which must not be published."""
+    items = [item for sides in pairs for item in sides]
+    write_dataset(folder, {"type2": items}, redistributable=False)
+    return family_sets.draft(read_annotated(folder), name="made-families", limit=None)
+
+
+def test_pairs_of_another_dataset_become_sets(tmp_path: Path) -> None:
+    said = "The guard told the nurse that "
+    pairs = [
+        pair(said, "nominative", " carries the keys."),
+        pair("The guard thanked the nurse who had found ", "accusative", "."),
+        pair("The guard asked the nurse to open ", "possessive_dependent", " locker."),
+    ]
+    draft = sets_from(tmp_path / "made", pairs)
+    sets = sets_of(draft)
+    assert list(sets) == [sides[0].pair_id for sides in pairs]
+    for sides in pairs:
+        case = sides[0].pronoun_case
+        assert case is not None
+        before = sides[0].sentence[: sides[0].pronoun_start]
+        after = sides[0].sentence[sides[0].pronoun_start + len(sides[0].pronoun) :]
+        for member in sets[sides[0].pair_id]:
+            form = pronoun_families()[member.family].forms[case]
+            rest = after.replace("carries", "carry") if member.family == "they" else after
+            assert (member.sentence, member.pronoun_case) == (f"{before}{form}{rest}", case)
+            assert (member.referent, member.cluster) == ("guard", sides[0].cluster)
+            assert [*member.problems()] == []
+    assert [member.sentence for member in sets[pairs[0][0].pair_id]][:3] == [
+        f"{said}he carries the keys.",
+        f"{said}she carries the keys.",
+        f"{said}they carry the keys.",
+    ]
+    assert len({member.template_id for members in sets.values() for member in members}) == len(pairs)
+    assert (draft.publish_refusal, draft.rejects) == ("the licence forbids it", ())
+    assert draft.sources[0].name == "made"
+    assert not draft.sources[0].redistributable
+
+
+NOMINATIVE = pair("The guard thanked the nurse, since ", "nominative", " was late.")
+REJECTED: dict[str, tuple[CoreferenceItem, ...]] = {
+    "not_minimal_pair": (
+        NOMINATIVE[0],
+        replace(NOMINATIVE[1], sentence=NOMINATIVE[1].sentence.replace("late", "early")),
+    ),
+    "unsettled_case": tuple(replace(side, pronoun_case=None) for side in NOMINATIVE),
+    "one_pronoun": pair("The guard thanked the nurse for his help, since ", "nominative", " was late."),
+    "plural_pronoun": pair("The guard thanked the nurse for seeing them, since ", "nominative", " was late."),
+    "pronoun_case_error": pair("The guard greeted the nurse and praised ", "accusative", " work."),
+    "plural_reading": pair("The guard and the nurse left, since ", "nominative", " was late."),
+    "plural_verb_unknown": pair("The guard thanked the nurse, since ", "nominative", " yodelt."),
+}
+
+
+@pytest.mark.parametrize("rule", [*REJECTED])
+def test_a_pair_that_code_cannot_make_a_set_of_is_rejected(tmp_path: Path, rule: str) -> None:
+    draft = sets_from(
+        tmp_path / "made", [REJECTED[rule], pair("The guard met the nurse before ", "nominative", " left.")]
+    )
+    (reject,) = draft.rejects
+    assert (reject.rule, reject.candidate) == (rule, REJECTED[rule][0].sentence)
+    assert reject.source_row == f"made 1.0.0: {REJECTED[rule][0].item_id}"
+    assert rule in {known.name for known in draft.reject_rules}
+    assert len(sets_of(draft)) == 1
+
+
+def test_a_verb_before_its_pronoun_is_not_known(tmp_path: Path) -> None:
+    asked = pair("The guard told the nurse how late was ", "nominative", " needed.")
+    with pytest.raises(ConfigError, match=r"no pair makes a set .* the plural of the verb in 'he needed"):
+        sets_from(tmp_path / "made", [asked])
+
+
+@pytest.mark.slow
+def test_the_command_builds_the_sets_of_a_dataset(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "made", {"type2": [*NOMINATIVE, *REJECTED["one_pronoun"]]})
+    (tmp_path / "made" / "LICENSE").write_text("a notice")
+
+    def build(*arguments: str, status: int = 0) -> str:
+        build = ("-m", "builders.synthbias", "--source", "families", *arguments)
+        return commands.output_of(*build, cwd=tmp_path, status=status)
+
+    built = build("--with", "made")
+    assert "made-families 1.0.0 from source families:" in built
+    assert "type2/test: 11 rows, 1 sets" in built
+    assert "rejected made 1.0.0: " in built
+    folder = tmp_path / "out" / "datasets" / "made-families"
+    assert (folder / "LICENSE").read_text() == "a notice"
+    assert "one dataset" in build("--with", "made", "--with", "made", status=1)
+    assert "--name for csv and for families --with" in build("--name", "other", status=1)

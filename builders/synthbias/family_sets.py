@@ -1,0 +1,224 @@
+"""The source *families* on the minimal pairs of another dataset, such as sentences that a language model wrote.
+
+Each pair becomes a set with a pronoun of every family in the same sentence, as the frames of this project do in
+``families``, if code can tell the case of its pronoun and the plural of its verb. Every other pair is rejected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from biasboard.ground.errors import ConfigError
+from builders.dataset.card import Annotation, Card
+from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, is_licence_file, take_units
+from builders.synthbias.annotation.annotated import AnnotatedDataset, MinimalPair
+from builders.synthbias.cards import without_understanding
+from builders.synthbias.checks.catalogue import CATALOGUE, first_finding
+from builders.synthbias.checks.sentence import Claims, Sentence
+from builders.synthbias.families import (
+    BIASES,
+    FAMILY_LIMITS,
+    INTENDED_USE,
+    OUT_OF_SCOPE_USE,
+    PLURAL_READING,
+    PLURAL_VERB_UNKNOWN,
+    TAGS,
+    balance,
+    family_sources,
+    forms_table,
+    plural_after,
+    set_of,
+)
+from builders.synthbias.mentions import masked, mentions_in
+from builders.synthbias.minimal_pairs import case_of_pair, spread, template_key
+from builders.synthbias.own_sentences import UNSETTLED_CASE, source_of_dataset
+from schemas.documents.dataset import Manifest, Reject
+from schemas.items.coreference import CoreferenceItem
+from schemas.items.family_coreference import FamilyCoreferenceItem
+
+BUILDER_VERSION = "1.0"
+DATASET_VERSION = "1.0.0"
+
+_CHECKS = ("one_pronoun", "plural_pronoun", "pronoun_case_error", "pronoun_case_review", "dative_or_possessive")
+"""What no sentence of a set may have: a second pronoun, which would have to change too, a *they* that means others, or
+a case that readers in code doubt."""
+_INVERTED = re.compile(r"\b(?:was|is|has|does)\s+$")
+
+
+def default_name(manifest: Manifest) -> str:
+    """Return the name of the dataset that is made of another one."""
+    return f"{manifest.name}-families"
+
+
+def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[FamilyCoreferenceItem]:
+    """Build a draft of the sets of a dataset of minimal pairs, in its configs and splits.
+
+    Args:
+        dataset: The dataset, whose licence and whose refusal to be published the sets take over.
+        name: Name of the new dataset.
+        limit: Maximum number of items, in whole sets; None for all.
+
+    Raises:
+        ConfigError: no pair makes a set, or the limit is too small.
+    """
+    manifest = dataset.manifest
+    source = f"{manifest.name} {manifest.version}"
+    rejects: list[Reject] = []
+    chosen: dict[str, CoreferenceItem] = {}
+    for pair in dataset.pairs.values():
+        side = max(pair.sides, key=lambda one: one.pronoun_gender == "masculine")
+        reason = _unfit(pair, side)
+        where = f"{source}: {side.source_row or side.item_id}"
+        if reason is not None:
+            rejects.append(Reject(candidate=side.sentence, source_row=where, rule=reason[0], reason=reason[1]))
+            continue
+        flags = tuple(dict.fromkeys(flag for one in pair.sides for flag in one.flags))
+        chosen[pair.pair_id] = replace(side, template_id=_template(side), source_row=where, flags=flags)
+    if not chosen:
+        raise ConfigError(
+            f"--with {dataset.folder}: no pair makes a set of pronoun families; the first, {rejects[0].source_row}, "
+            f"{rejects[0].reason}"
+        )
+    masculine = [
+        DraftSplit(
+            config=entry.config,
+            split=entry.split,
+            item_shape="coreference",
+            items=[chosen[pair_id] for pair_id in dict.fromkeys(item.pair_id for item in items) if pair_id in chosen],
+        )
+        for entry, items in dataset.splits
+    ]
+    masculine = [split for split in masculine if split.items]
+    sets = [
+        DraftSplit(
+            config=split.config,
+            split=split.split,
+            item_shape="family_coreference",
+            items=[replace(member, flags=item.flags) for item in split.items for member in set_of(item)],
+        )
+        for split in masculine
+    ]
+    splits = take_units(sets, limit, unit_name="set of pronoun families", order=spread)
+    kept = {item.set_id for split in splits for item in split.items}
+    masculine = [replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in masculine]
+    return Draft(
+        name=name,
+        benchmark="synthbias",
+        version=DATASET_VERSION,
+        title=f"{manifest.title}, in eleven pronoun families",
+        builder="builders.synthbias.family_sets",
+        builder_version=BUILDER_VERSION,
+        parameters={"source": "families", "with": source, "limit": limit},
+        seed=None,
+        sources=(source_of_dataset(manifest), *family_sources()),
+        generator_model=manifest.generator_model,
+        licence=manifest.licence,
+        publish_refusal=manifest.publish_refusal,
+        human_validated=False,
+        splits=splits,
+        rejects=tuple(rejects),
+        reject_rules=reject_rules(),
+        flag_rules=tuple(Rule(name=count.rule, description=count.description) for count in manifest.flags),
+        card=_card(manifest, masculine, len(chosen), len(rejects)),
+        # A licence such as MIT wants its notice kept.
+        extra_files=tuple(
+            ExtraFile(name=path.name, content=path.read_bytes())
+            for path in sorted(dataset.folder.iterdir())
+            if path.is_file() and is_licence_file(path.name)
+        ),
+    )
+
+
+def reject_rules() -> tuple[Rule, ...]:
+    """Return every rule by which pairs are rejected, in the order in which they are applied."""
+    checks = ("not_minimal_pair", *_CHECKS)
+    return (*(CATALOGUE[name].as_rule() for name in checks), UNSETTLED_CASE, PLURAL_READING, PLURAL_VERB_UNKNOWN)
+
+
+def _unfit(pair: MinimalPair, side: CoreferenceItem) -> tuple[str, str] | None:
+    """Return the rule that keeps a pair from being a set, and why; None if the pair makes one.
+
+    Args:
+        pair: The pair.
+        side: Its masculine side.
+    """
+    (other,) = (one for one in pair.sides if one is not side)
+    before, after = _around(side)
+    if (before, after) != _around(other):
+        return "not_minimal_pair", f"differs from {other.item_id} in more than its pronoun"
+    case = case_of_pair(side.pronoun, other.pronoun)
+    if case is None or case != side.pronoun_case:
+        forms = f"'{side.pronoun}' and '{other.pronoun}'"
+        return UNSETTLED_CASE.name, f"has {forms}, which do not settle the case that the dataset says"
+    sentence = Sentence(text=side.sentence, meant=(side.occupations[0], side.occupations[1]), claimed=Claims(case=case))
+    finding = first_finding(sentence, _CHECKS)
+    if finding is not None:
+        return finding.check, finding.reason
+    if side.referent is not None and (both := _together(side)) is not None:
+        return PLURAL_READING.name, f"has '{both}', so that they is read as both"
+    if case == "nominative" and (_INVERTED.search(before) is not None or plural_after(after) is None):
+        return PLURAL_VERB_UNKNOWN.name, f"the plural of the verb in '{side.pronoun}{after[:40]}' is not known"
+    return None
+
+
+def _together(side: CoreferenceItem) -> str | None:
+    """Return the words that name both occupations as one subject or object; None if they stand apart."""
+    first, second = map(re.escape, side.occupations)
+    found = re.search(rf"\b{first} and (?:the |an? )?{second}\b", side.sentence)
+    return None if found is None else found[0]
+
+
+def _around(side: CoreferenceItem) -> tuple[str, str]:
+    """Return the texts before and after the pronoun."""
+    return side.sentence[: side.pronoun_start], side.sentence[side.pronoun_start + len(side.pronoun) :]
+
+
+def _template(side: CoreferenceItem) -> str:
+    mentions = mentions_in(side.sentence)
+    return side.template_id or template_key(masked(side.sentence, [*mentions.occupations, *mentions.pronouns]))
+
+
+def _card(manifest: Manifest, splits: Sequence[DraftSplit[CoreferenceItem]], n_sets: int, n_rejects: int) -> Card:
+    """Return the card of sets, given their masculine items."""
+    return Card(
+        data_statement=f"""\
+The sentences of the dataset `{manifest.name}` {manifest.version}, each with two of the 40 occupations of WinoBias, in
+eleven pronoun families: *he*, *she*, *they* and eight neopronoun families. Configs, splits, referents and occupation
+pairs are those of that dataset, whose card says where the sentences come from. The items of a `set_id`, which is the
+`pair_id` there, differ in the pronoun and, with *they*, in the verb that agrees with it.
+
+**No human has validated these sentences with other pronouns than *he* and *she*.** Code put them in.""",
+        how_built=f"""\
+Of {n_sets + n_rejects:,} minimal pairs, {n_sets:,} became sets. The pronoun of each family comes from a table by case:
+
+{forms_table().markdown()}
+
+A pair is rejected, with its rule in `rejects.parquet`, if its sides differ in more than the pronoun, if it has a second
+pronoun or a form of *they*, if the two forms or a reader in code leave its case in doubt, in type 2 if it joins the
+occupations (*the cook and the nurse*), which *they* would mean both, or if code does not know the plural of the verb
+whose subject is the pronoun (`texts/they.toml` of the builder).""",
+        annotation=Annotation(
+            protocol="Nobody annotated these items. What is ambiguous, and who is meant, is taken over.",
+            annotators="No people.",
+            per_item="0",
+        ),
+        biases=f"* The sentences have the biases of `{manifest.name}`; see its card.\n{BIASES}",
+        licence_terms=f"The licence is that of `{manifest.name}`: {manifest.licence}. No further terms are added.",
+        intended_use=INTENDED_USE,
+        out_of_scope_use=OUT_OF_SCOPE_USE,
+        known_limits=f"""\
+* *they* can mean both people, also where the sentence settles one of them for *he* (*met the nurse before they left*).
+  Nobody judged that here; leave *they* out, or read the sentences, where it matters.
+* A second verb of the same subject keeps its form where code does not see it.
+{FAMILY_LIMITS}
+
+{without_understanding(splits)}""",
+        balance=balance(splits),
+        citation=f"""\
+Cite the dataset `{manifest.name}` as its card asks, this project with the dataset version, and the works that it
+follows: Wang et al. 2025 (UCerF and SynthBias, arXiv:2505.23996) and Shan et al. 2025 (GIFI, arXiv:2506.15568).""",
+        task_categories=("multiple-choice",),
+        tags=TAGS,
+    )
