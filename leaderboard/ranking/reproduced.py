@@ -154,7 +154,7 @@ class Sighting(NamedTuple):
     def __str__(self) -> str:
         """Say it in a word or two."""
         words = {1: "seen", -1: "the reverse", 0: "undecided"}
-        return "no better than chance" if self.is_at_chance else words[self.sign]
+        return "no better than a useless predictor" if self.is_at_chance else words[self.sign]
 
 
 class Verdict(NamedTuple):
@@ -177,10 +177,12 @@ class Verdict(NamedTuple):
 
         >>> str(Verdict(15, 13, 0)), str(Verdict(2, 2, 0)), str(Verdict(3, 0, 3))
         ('in 13 of 15 models, undecided in 2', 'in both models', 'in none of 3 models, the reverse in 3')
-        >>> str(Verdict(1, 1, 0, 1)), str(Verdict(0, 0, 0, 2))
-        ('in the only model; 1 is no better than chance', 'no model counts: 2 are no better than chance')
+        >>> str(Verdict(1, 1, 0, 1))
+        'in the only model; 1 is no better than a useless predictor'
+        >>> str(Verdict(0, 0, 0, 2))
+        'no model counts: 2 are no better than a useless predictor'
         """
-        at_chance = f"{self.n_at_chance} {'is' if self.n_at_chance == 1 else 'are'} no better than chance"
+        at_chance = f"{self.n_at_chance} {'is' if self.n_at_chance == 1 else 'are'} no better than a useless predictor"
         if not self.n:
             return f"no model counts: {at_chance}"
         parts = [f"in {self.n_seen or 'none'} of {self.n} {'model' if self.n == 1 else 'models'}"]

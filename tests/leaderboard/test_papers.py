@@ -201,14 +201,14 @@ def compared(file: Path, board: Board) -> ReproducedPaper:
 def test_claims_are_tested_by_the_intervals_of_each_model(compared: ReproducedPaper) -> None:
     right, helped, uneven, ordered, unknown = compared.claims
     # The model that follows the stereotype is right in one half, like a coin, and shows nothing.
-    at_chance = "1 is no better than chance"
+    at_chance = "1 is no better than a useless predictor"
     assert (right.outcome, str(right.asked), right.published) == ("holds", f"in the only model; {at_chance}", None)
     undecided = f"in none of 1 model, undecided in 1; {at_chance}"
     assert (helped.outcome, str(helped.asked)) == ("undecided", undecided)
     assert (uneven.outcome, str(uneven.asked)) == ("undecided", undecided)
     assert [(one.model, one.sign, str(one)) for one in helped.sightings] == [
         ("acme/even", 0, "undecided"),
-        ("acme/leaning", 1, "no better than chance"),
+        ("acme/leaning", 1, "no better than a useless predictor"),
     ]
     # Two models have an order by chance alone.
     assert ordered.order is not None
