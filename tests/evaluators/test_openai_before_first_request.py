@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,47 @@ def test_a_text_to_continue_is_not_sent_as_a_message(dataset: Path, tokenizer: T
     assert "is a text to continue" in result.stderr
     assert "--prompt mcq2-v1 or " in result.stderr
     assert "--api completions" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("serves", "why"),
+    [
+        (TEXT_ONLY, "cannot do option_logprobs, which prompt 'cot-logprob-v1' needs"),
+        (WITH_TOP, "is a text to continue"),
+    ],
+)
+def test_where_options_cannot_be_scored_after_a_text_votes_are_named(
+    serves: frozenset[str], why: str, dataset: Path, tokenizer: Tokenizer
+) -> None:
+    with FakeEndpoint(tokenizer, serves=serves) as endpoint:
+        result = run(dataset, endpoint, "--prompt", "cot-logprob-v1")
+        assert of_items(endpoint) == []
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert why in result.stderr
+    assert re.search(r"\bcot-v1\b", result.stderr)
+    assert "or cot-logprob-v1" not in result.stderr
+
+
+def test_completions_write_and_then_score_the_options_after_it(dataset: Path, tokenizer: Tokenizer) -> None:
+    with FakeEndpoint(tokenizer, serves=BOTH) as endpoint:
+        prompt = ("--prompt", "cot-logprob-v1", "--api", "completions")
+        told = run(dataset, endpoint, *prompt, "--dry-run", "--format", "json")
+        result = run(dataset, endpoint, *prompt)
+        assert result.exit_code == 0, result.output
+        n_sent = len(endpoint.received)
+        assert run(dataset, endpoint, *prompt).exit_code == 0
+        # Only what the endpoint can do is found out again.
+        assert all("The clock on the wall" in str(one.body) for one in endpoint.received[n_sent:] if one.body)
+    (path,) = (dataset.parent / "runs").rglob("result.json")
+    finished = read_run(path.parent)
+    (estimated,) = json.loads(told.stdout)["runs"]
+    assert estimated["n_to_ask"] == finished.result.usage.n_requests == 4 * len(finished.records)
+    assert estimated["n_prompt_tokens_at_most"] >= (finished.result.usage.n_prompt_tokens or 0) > 0
+    for record in finished.records:
+        assert (record.status, record.truncated) == ("scored", True)
+        for text, choice in zip(record.exchanges[:2], record.exchanges[2:], strict=True):
+            assert text.text == " and so on"
+            assert choice.prompt == f"{text.prompt} and so on\nAnswer:"
 
 
 def sent_tokens(backend: OpenAIBackend, endpoint: FakeEndpoint, requests: list[Request]) -> tuple[int, int]:
