@@ -583,7 +583,7 @@ def _estimate_lines(planned: Planned, estimates: Sequence[Estimate]) -> Iterator
 def _counts(estimates: Sequence[Estimate]) -> tuple[str, str, str]:
     n_requests = sum(one.n_requests for one in estimates)
     n_prompt = [one.n_prompt_tokens for one in estimates]
-    most = [one.n_prompt_tokens_at_most for one in estimates]
+    most = [one.n_prompt_tokens_at_most if one.n_prompt_tokens is None else one.n_prompt_tokens for one in estimates]
     answers = [one.n_completion_tokens for one in estimates]
     prompt = _sum(n_prompt) if None not in n_prompt else "at most " + _sum(most) if None not in most else "unknown"
     return f"{n_requests:,}", prompt, "unknown" if None in answers else _sum(answers)

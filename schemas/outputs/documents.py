@@ -121,7 +121,7 @@ class RunEstimate(Document):
     n_to_ask: Count
     n_prompt_tokens: Count | None
     n_prompt_tokens_at_most: Count | None
-    """Upper bound from the bytes of the prompts; None if the number is known."""
+    """Upper bound, from the bytes of the prompts or the longest answers that some hold; None if the number is known."""
     n_completion_tokens: Count | None
     """Largest number of tokens to be generated."""
     cost_usd: Annotated[float, Ge(0)] | None
