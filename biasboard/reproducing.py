@@ -26,7 +26,7 @@ from builders.description import DATASETS_FOLDER
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, open_backend
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD
-from evaluators.runs.plan.plan import Plan, can_ask
+from evaluators.runs.plan.plan import Plan, can_ask, why_no_message
 from evaluators.runs.plan.selection import select, shape_listed
 from evaluators.task import task_for
 from leaderboard.ranking.reproduced import ReproducedPaper, costs_of, reproduced
@@ -357,7 +357,7 @@ def _ask(
                 plans.append(plan.for_backend(backend))
                 continue
             missing = " and ".join(sorted(plan.prompt.needs - backend.capabilities))
-            why = f"needs {missing}" if missing else "is a text to continue, and it is sent messages of a chat"
+            why = f"needs {missing}" if missing else f"{why_no_message(plan.prompt, backend)}, and it is sent messages"
             note(f"{model}: not asked {plan.selection.config} {plan.prompt.id}, which {why}")
     list(ask_all(plans, choice.out, backend))
 

@@ -63,6 +63,9 @@ class ChoiceRequest:
     """Continuations of the prompt, including their leading space."""
     outcomes: tuple[str, ...]
     """Outcome of each option."""
+    n_begun: int = 0
+    """Number of last characters of the prompt that are the beginning of the model's own answer. In a chat, they stand
+    in its message and not in the user's. They are not hashed: it is the same text."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Known facts about the item, by name. Only baselines read them; they are never sent to a model."""
     adapter: str | None = None

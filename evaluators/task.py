@@ -100,6 +100,11 @@ class Prompt:
         return frozenset({self.requires} if self.follow_up is None else {self.requires, "generation"})
 
     @property
+    def as_message(self) -> bool:
+        """True if an endpoint that takes whole messages can be asked: none lets its model's message be begun."""
+        return self.chat and self.follow_up is None
+
+    @property
     def n_rounds(self) -> int:
         """The number of requests that follow each other: 2 if options are scored after a generated answer, else 1."""
         return 1 if self.follow_up is None else 2
@@ -118,6 +123,7 @@ class Prompt:
         """
         return ChoiceRequest(
             prompt=f"{request.prompt}{text}{self.follow_up}",
+            n_begun=len(f"{text}{self.follow_up}"),
             options=self.options,
             outcomes=request.outcomes,
             facts=request.facts,

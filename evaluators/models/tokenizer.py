@@ -173,8 +173,17 @@ class ModelTokenizer:
 
     def _texts(self, request: ChoiceRequest) -> list[str]:
         """Return the context, and the context with each option."""
-        text = self._rendered(request.prompt)
-        return [text, *(text + (option.lstrip() if self.chat else option) for option in request.options)]
+        text = self._context(request)
+        # An answer that begins with the option begins without the space that separates it from a text.
+        strips = self.chat and not request.n_begun
+        return [text, *(text + (option.lstrip() if strips else option) for option in request.options)]
+
+    def _context(self, request: Request) -> str:
+        """Return the text that a model is given, with the beginning of its answer behind the chat template."""
+        if not isinstance(request, ChoiceRequest) or not request.n_begun:
+            return self._rendered(request.prompt)
+        question, begun = request.prompt[: -request.n_begun], request.prompt[-request.n_begun :]
+        return self._rendered(question) + begun
 
     def _started(self, texts: list[list[int]]) -> list[list[int]]:
         """Return the ids of a context, and of the context with each option, so that none is an option's first."""
@@ -199,7 +208,7 @@ class ModelTokenizer:
         n_prompt = sum(
             len(self._started([ids])[0] if isinstance(request, ChoiceRequest) else ids)
             for part in _parts(requests)
-            for request, ids in zip(part, self._ids([self._rendered(request.prompt) for request in part]), strict=True)
+            for request, ids in zip(part, self._ids([self._context(request) for request in part]), strict=True)
         )
         return TokenCount(
             n_prompt, sum(request.max_tokens for request in requests if isinstance(request, GenerateRequest))

@@ -26,7 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 from biasboard.ground import strict_json
 from biasboard.ground.errors import RunError
 from biasboard.ground.files import disk_full
-from evaluators.backend import Request, Response, Runtime, Sent
+from evaluators.backend import ChoiceRequest, Request, Response, Runtime, Sent
 from schemas.documents.result import Model
 from schemas.files import contract
 
@@ -90,7 +90,10 @@ def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
     facts = strict_json.sha256(dict(request.facts)) if with_facts else ""
     # Two contexts may send the same request but are answered by different adapters.
     adapter = "" if request.adapter is None else f":{request.adapter}"
-    return hashlib.sha256(f"{model.identity_sha256}:{request.sha256}:{facts}{adapter}".encode()).digest()
+    # In a chat, the same text is another question if a part of it is the model's own.
+    is_begun = isinstance(request, ChoiceRequest) and request.n_begun and model.chat_template_sha256 is not None
+    begun = ":begun" if is_begun else ""
+    return hashlib.sha256(f"{model.identity_sha256}:{request.sha256}:{facts}{adapter}{begun}".encode()).digest()
 
 
 class ResponseStore:

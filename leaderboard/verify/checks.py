@@ -307,13 +307,15 @@ def _count_their_bytes(records: RecordColumns, result: Result) -> BoolArray:
     if not np.array_equal(options.offsets, counts.offsets):
         return np.asarray(options.lengths == counts.lengths)
     coded = options.values.coded
-    lengths = np.array([*(_n_bytes(text, result.model) for text in coded.texts), 0], dtype=np.int64)
+    lengths = np.array([*(_n_bytes(text, result) for text in coded.texts), 0], dtype=np.int64)
     return _without(lengths[coded.codes] != counts.values.integers, options.owners, records)
 
 
-def _n_bytes(option: str, model: Model) -> int:
-    """Return the number of bytes of an option as the model got it: without its space after a chat template."""
-    return len((option if model.chat_template_sha256 is None else option.lstrip()).encode())
+def _n_bytes(option: str, result: Result) -> int:
+    """Return the number of bytes of an option as the model got it: without its space right after a chat template."""
+    prompt = prompt_of(load_task(result.signature.task), result.signature.prompt)
+    is_first = result.model.chat_template_sha256 is not None and prompt.follow_up is None
+    return len((option.lstrip() if is_first else option).encode())
 
 
 def _without(wrong: BoolArray, owners: IntArray, records: RecordColumns) -> BoolArray:
@@ -322,7 +324,7 @@ def _without(wrong: BoolArray, owners: IntArray, records: RecordColumns) -> Bool
 
 
 def _miscounted_bytes(exchange: Exchange, result: Result) -> str:
-    expected = [_n_bytes(option, result.model) for option in exchange.options]
+    expected = [_n_bytes(option, result) for option in exchange.options]
     stored = list(exchange.option_byte_counts)
     return f"option_byte_counts are {stored}, its options have {expected} bytes; run the model again"
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from biasboard.ground.errors import ConfigError
+from evaluators.backend import GenerateRequest
 from evaluators.models.tokenizer import load_tokenizer
+from evaluators.stores.store import store_key
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference.coreference_task import TASK
+from leaderboard.verify.checks import check_records
+from schemas.folders.run_folder import StoredParts, read_result
 from tests.evaluators.fake_endpoint import save_tokenizer
 from tests.evaluators.invoking import evaluators
-from tests.evaluators.made_data import made_items, write_dataset
+from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+from tests.schemas import examples
 
 USER = "{% for m in messages %}<u>{{ m['content'] | trim }}</u>{% endfor %}"
 
@@ -89,3 +97,43 @@ def test_the_command_line_refuses_it_before_anything_is_asked(tmp_path: Path) ->
     assert ended.exit_code == 1
     assert "error: the tokenizer's chat template leaves out the prompt" in ended.output
     assert not (tmp_path / "runs").exists()
+
+
+def test_options_after_the_models_own_text_continue_its_message(folder: Path) -> None:
+    question = GenerateRequest(prompt="Who left?", max_tokens=9)
+    request = prompt_of(TASK, "cot-logprob-v1").following(question, " The nurse.")
+    tokenizer = load_tokenizer(str(folder), chat=True)
+
+    def ids(*texts: str) -> tuple[list[int], ...]:
+        return tuple(tokenizer.pretrained(list(texts), add_special_tokens=False)["input_ids"])
+
+    rows, count = tokenizer.rows(request), tokenizer.count_tokens([request])
+    begun = "<u>Who left?</u> The nurse.\nAnswer:"
+    assert not isinstance(rows, str)
+    assert rows.ids == ids(f"{begun} A", f"{begun} B")
+    assert count.n_prompt == len(ids(begun)[0])
+    # As a message of the user, the same text is another question, whose answers begin without a space.
+    asked = replace(request, n_begun=0)
+    of_user = tokenizer.rows(asked)
+    assert not isinstance(of_user, str)
+    assert of_user.ids == ids(f"<u>{request.prompt}</u>A", f"<u>{request.prompt}</u>B")
+    model = examples.result().model
+    for template, n_keys in ((None, 1), ("0" * 64, 2)):
+        named = replace(model, chat_template_sha256=template)
+        assert len({store_key(named, one, with_facts=False) for one in (request, asked)}) == n_keys
+
+
+@pytest.mark.slow
+def test_a_chat_model_reasons_in_its_own_message_and_its_result_is_sound(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    model = save_tiny_llama(tmp_path / "model", positions=1024)
+    (model / "chat_template.jinja").write_text(USER, encoding="utf-8")
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(2)})
+    options = ("--backend", "transformers", "--model", model, "--device", "cpu", "--out", tmp_path / "runs")
+    ended = evaluators("run", *options, "--dataset", dataset, "--chat", "--prompt", "cot-logprob-v1")
+    assert ended.exit_code == 0, ended.output
+    (path,) = (tmp_path / "runs").rglob("result.json")
+    (records,) = StoredParts(path.parent, read_result(path.parent))
+    check_records(path, read_result(path.parent), records)
+    assert {record.status for record in records} == {"scored"}
+    assert {exchange.option_byte_counts for record in records for exchange in record.exchanges} == {(), (2, 2)}

@@ -85,7 +85,7 @@ def test_a_text_to_continue_is_not_sent_as_a_message(dataset: Path, tokenizer: T
     ("serves", "why"),
     [
         (TEXT_ONLY, "cannot do option_logprobs, which prompt 'cot-logprob-v1' needs"),
-        (WITH_TOP, "is a text to continue"),
+        (WITH_TOP, "scores options after the model's own text"),
     ],
 )
 def test_where_options_cannot_be_scored_after_a_text_votes_are_named(

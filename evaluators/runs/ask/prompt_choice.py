@@ -12,7 +12,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Backend
 from evaluators.runs.ask.context_limit import Ruler, Shortfall, shortfall
-from evaluators.runs.plan.plan import Plan, with_examples
+from evaluators.runs.plan.plan import Plan, why_no_message, with_examples
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.runs.plan.selection import sampled
 from evaluators.task import Prompt
@@ -70,9 +70,8 @@ def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | No
     if missing := sorted(prompt.needs - backend.capabilities):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in backend.runtime.obstacles.items())
         return f"needs {' and '.join(missing)}" + (f" ({reasons})" if reasons else "")
-    in_chat = backend.model.chat_template_sha256 is not None or backend.sends_messages()
-    if in_chat and not prompt.chat:
-        return "is a text to continue, and the model is sent messages of a chat"
+    if (why := why_no_message(prompt, backend)) is not None:
+        return f"{why}, and the model is sent messages of a chat"
     has_whole_options = any("{" in option for option in prompt.options)
     if prompt.requires == "option_logprobs" and has_whole_options and backend.scores_first_token_only:
         return "needs log-probabilities of whole options, and the endpoint gives those of first tokens"

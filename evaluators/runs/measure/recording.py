@@ -84,6 +84,7 @@ def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat
     """Return a request and its response as the exchange that a record stores."""
     choice = request if isinstance(request, ChoiceRequest) else None
     options = () if choice is None else choice.options
+    strips = chat and choice is not None and not choice.n_begun
     return Exchange(
         kind="generate" if choice is None else "choice",
         # Random digits, which no compression makes smaller, would be half of a file.
@@ -95,7 +96,7 @@ def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat
         option_end_logprobs=response.option_end_logprobs,
         option_token_counts=response.option_token_counts,
         # Behind a chat template, an option is scored without the space that separates it from the prompt.
-        option_byte_counts=tuple(len((option.lstrip() if chat else option).encode()) for option in options),
+        option_byte_counts=tuple(len((option.lstrip() if strips else option).encode()) for option in options),
         option_is_bound=response.option_is_bound,
         n_moved_tokens=response.n_moved_tokens,
         text=response.text,

@@ -27,6 +27,7 @@ from schemas.files import row_files
 _REQUESTS_AT_A_TIME = 16_000
 """Number of requests up to which the parts of a suite are asked together."""
 _MOST_NAMED = 4
+_NO_MESSAGE = "is a text to continue"
 _N_KEY = 8
 _KEY = re.compile(f"[0-9a-f]{{{_N_KEY}}}")
 
@@ -447,11 +448,17 @@ def _beginning(signature: Signature) -> str:
 
 def can_ask(prompt: Prompt, backend: Backend) -> bool:
     """Return True if a backend can ask with a prompt."""
-    in_chat = backend.model.chat_template_sha256 is not None
+    return prompt.needs <= backend.capabilities and why_no_message(prompt, backend) is None
+
+
+def why_no_message(prompt: Prompt, backend: Backend) -> str | None:
+    """Return why a prompt makes no sense as the message that a backend sends; None if it does, or is sent as a text."""
+    if backend.model.chat_template_sha256 is not None and not prompt.chat:
+        return _NO_MESSAGE
     # sends_messages() may probe the endpoint, so it is called only if the answer matters.
-    if not in_chat and prompt.needs <= backend.capabilities:
-        in_chat = backend.sends_messages()
-    return prompt.needs <= backend.capabilities and (prompt.chat or not in_chat)
+    if prompt.as_message or not backend.sends_messages():
+        return None
+    return _NO_MESSAGE if prompt.follow_up is None else "scores options after the model's own text"
 
 
 def check_askable(prompt: Prompt) -> None:
@@ -475,13 +482,15 @@ def check_unprobed(task: Task, prompt: Prompt, backend: Backend) -> None:
     """
     check_askable(prompt)
     if backend.surely_sends_messages() and not prompt.chat:
-        others = [other.id for other in task.prompts.values() if other.chat and other.requires != "import"]
-        raise _no_message(prompt, others, "; or --api completions without --chat, where the endpoint has it")
+        others = [other.id for other in task.prompts.values() if other.as_message and other.requires != "import"]
+        raise _no_message(
+            prompt, _NO_MESSAGE, others, "; or --api completions without --chat, where the endpoint has it"
+        )
 
 
-def _no_message(prompt: Prompt, others: Sequence[str], other_remedies: str) -> ConfigError:
+def _no_message(prompt: Prompt, why: str, others: Sequence[str], other_remedies: str) -> ConfigError:
     return ConfigError(
-        f"prompt '{prompt.id}' is a text to continue, and this endpoint is sent messages of a chat; take --prompt "
+        f"prompt '{prompt.id}' {why}, and this endpoint is sent messages of a chat; take --prompt "
         f"{' or '.join(others)}{other_remedies}"
     )
 
@@ -504,9 +513,11 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
             f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
             f"prompts for that: {', '.join(others) or 'none'}{_completion_options(backend)}{why}{others_can}"
         )
-    if backend.sends_messages() and not prompt.chat:
-        others = [other.id for other in task.prompts.values() if other.chat and other.needs <= backend.capabilities]
-        raise _no_message(prompt, others, _completion_options(backend))
+    if (unfit := why_no_message(prompt, backend)) is not None and backend.sends_messages():
+        others = [
+            other.id for other in task.prompts.values() if other.as_message and other.needs <= backend.capabilities
+        ]
+        raise _no_message(prompt, unfit, others, _completion_options(backend))
     if model.chat_template_sha256 is not None and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat]
         raise ConfigError(

@@ -142,8 +142,6 @@ _PROMPTS = (
         scoring="option_logprob",
         requires="option_logprobs",
         description="Two lettered options, scored after the model's own reasoning, which is written once per order.",
-        # In a chat, the reasoning would have to stand in the model's own message, which no backend can begin.
-        chat=False,
         # Half of cot-v1: what is cut off is scored all the same, and a context of 512 tokens holds it.
         max_tokens=256,
         temperature=0.0,
