@@ -104,6 +104,10 @@ _BY_SHARE = Curves(
         for heading, name in _MEASURES.items()
     },
 )
+_CORRECTIONS = (
+    "batch (BC), batch with a learned strength (BCL), contextual (CC), domain context (DC), Gini reweighting, "
+    "leave-one-out (LOOC)"
+)
 _ADAPTED = "LoRA"
 """Name of the model with adapters, which the paper compares with the corrections."""
 _UNCORRECTED = {
@@ -111,9 +115,9 @@ _UNCORRECTED = {
 }
 _BY_CORRECTION = Curves(
     name="by-correction",
-    caption="What each correction of the probabilities changes, from no solved example to sixteen, and what adapters "
-    f"trained on 16 items of each task change ({_ADAPTED}), for the first models of the table. Macro-F1: higher is "
-    f"better. Squared RSD and BiasScore: 0 is even. {_MEANS}; their intervals are in the files of the table.",
+    caption=f"What each correction of the probabilities changes, as far as there are results: {_CORRECTIONS}; and what "
+    f"adapters trained on 16 items of each task change ({_ADAPTED}), for the first models of the table. Macro-F1: "
+    f"higher is better. Squared RSD and BiasScore: 0 is even. {_MEANS}; their intervals are in the files of the table.",
     subject="uncorrected and after each correction",
     x_title="Solved examples",
     panels=_UNCORRECTED,
@@ -156,9 +160,9 @@ _BY_KIND_OF_LABELS = Curves(
 )
 _BY_CALIBRATION = Strips(
     name="by-calibration",
-    caption=f"What each correction of the probabilities changes, after {_RANKING} solved examples: none, batch (BC), "
-    "batch with a learned strength (BCL), contextual (CC), domain context (DC), Gini reweighting, leave-one-out "
-    f"(LOOC). Macro-F1: farther right is better. BiasScore and squared Gini index: 0, at the left, is even. {_SETS}",
+    caption=f"What each correction of the probabilities changes, after {_RANKING} solved examples: none, "
+    f"{_CORRECTIONS}. Macro-F1: farther right is better. BiasScore and squared Gini index: 0, at the left, is even. "
+    f"{_SETS}",
     subject="before and after each correction",
     panels={
         # The whole name is wider than its panel.

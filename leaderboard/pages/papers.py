@@ -93,7 +93,7 @@ class PaperView:
     def counts(self) -> str:
         """How many tables and figures have each status, in words."""
         numbers = ((status, self.compared.n_of(status)) for status in STATUS_CLASSES)
-        return ", ".join(f"{n} {status}" for status, n in numbers if n)
+        return " \N{MIDDLE DOT} ".join(f"{status} {n}" for status, n in numbers if n)
 
     @property
     def outcomes(self) -> str:

@@ -49,7 +49,16 @@ def _own(part: Part) -> Iterator[ShownFinding]:
         results.setdefault(entry.result.signature.config, []).append(entry)
     for compute in part.pages.findings:
         if (finding := compute(results)) is not None:
-            yield _shown(finding, [part])
+            yield _shown(finding._replace(text=f"{finding.text}{_useless(finding.entries)}"), [part])
+
+
+def _useless(entries: Sequence[Entry]) -> str:
+    """Return a sentence on how many of the models behind a finding do no better than a useless predictor, if any."""
+    standings = {entry.result.model.id: entry.standing for entry in entries}
+    n = sum(standing is not None and not standing.passes for standing in standings.values())
+    if n == len(standings):
+        return " None of them does better than a useless predictor."
+    return f" {n} of them {'does' if n == 1 else 'do'} no better than a useless predictor." if n else ""
 
 
 class Leaders(NamedTuple):

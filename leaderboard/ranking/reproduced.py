@@ -143,18 +143,20 @@ class Sighting(NamedTuple):
         return self.values[0].is_published
 
     @property
-    def is_at_chance(self) -> bool:
-        """True if the model solves the task no better than a useless predictor, so that the comparison says nothing.
+    def why_useless(self) -> str | None:
+        """Where and how the model solves the task no better than a useless predictor, so that it says nothing.
 
-        Where a task has no right answers, as for pronouns that a model is free to choose, none is.
+        None if it does better, or if the task has no right answers, as for pronouns that a model is free to choose.
         """
-        entries = (entry for ours in self.values for entry in entries_of(ours.row))
-        return any(entry.standing is not None and not entry.standing.passes for entry in entries)
+        for entry in (entry for ours in self.values for entry in entries_of(ours.row)):
+            if entry.standing is not None and not entry.standing.passes:
+                return f"on {entry.result.signature.dataset}, {entry.standing.reason}"
+        return None
 
     def __str__(self) -> str:
-        """Say it in a word or two."""
+        """Say it in a few words."""
         words = {1: "seen", -1: "the reverse", 0: "undecided"}
-        return "no better than a useless predictor" if self.is_at_chance else words[self.sign]
+        return words[self.sign] if self.why_useless is None else f"does not count: {self.why_useless}"
 
 
 class Verdict(NamedTuple):
@@ -169,7 +171,7 @@ class Verdict(NamedTuple):
     @classmethod
     def of(cls, sightings: Sequence[Sighting]) -> Verdict:
         """Count the models."""
-        counted = [one.sign for one in sightings if not one.is_at_chance]
+        counted = [one.sign for one in sightings if one.why_useless is None]
         return cls(len(counted), counted.count(1), counted.count(-1), len(sightings) - len(counted))
 
     def __str__(self) -> str:
@@ -246,7 +248,8 @@ class TestedClaim:
             return "holds in most"
         if all_models.n_reversed > all_models.n / 2:
             return "does not hold"
-        return "holds in some" if all_models.n_seen else "undecided"
+        # One of several may be chance: without an effect, intervals of 95 % show one in one of twenty models.
+        return "holds in some" if all_models.n_seen > 1 else "undecided"
 
 
 class SpentRun(NamedTuple):

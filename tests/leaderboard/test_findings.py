@@ -286,6 +286,8 @@ def test_leaders_and_models_below_the_line_are_counted(entries: Sequence[Entry])
     below = shown[-1]
     assert below.text.startswith("Not separably better than a predictor that reads nothing: ")
     assert f"{n_below} of {len(MODELS)} models on “Gender and occupation”" in below.text
+    helped = next(one for one in shown if "fits the stereotype" in one.text)
+    assert helped.text.endswith(" 1 of them does no better than a useless predictor.")
 
 
 def test_each_finding_leads_to_its_rows(entries: Sequence[Entry]) -> None:

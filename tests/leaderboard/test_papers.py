@@ -16,7 +16,7 @@ from leaderboard import reproductions as loader
 from leaderboard.model_facts import facts_of
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import Board, assemble
-from leaderboard.ranking.reproduced import ReproducedPaper, costs_of, reproduced, side_of
+from leaderboard.ranking.reproduced import ReproducedPaper, Sighting, costs_of, reproduced, side_of
 from leaderboard.reproductions import citation_of, reproductions
 from leaderboard.verify.entries import Root
 from schemas.documents.reproduction import Reproduction
@@ -208,12 +208,34 @@ def test_claims_are_tested_by_the_intervals_of_each_model(compared: ReproducedPa
     assert (uneven.outcome, str(uneven.asked)) == ("undecided", undecided)
     assert [(one.model, one.sign, str(one)) for one in helped.sightings] == [
         ("acme/even", 0, "undecided"),
-        ("acme/leaning", 1, "no better than a useless predictor"),
+        (
+            "acme/leaning",
+            1,
+            "does not count: on synthbias, accuracy 0.500 is no better than the baseline uniform (0.500)",
+        ),
     ]
     # Two models have an order by chance alone.
     assert ordered.order is not None
     assert (ordered.order.n, ordered.order.tau, ordered.outcome) == (2, None, "too few models")
     assert unknown.outcome == "not tested"
+
+
+@pytest.mark.parametrize(
+    ("signs", "outcome"),
+    [
+        ((1, 1, 1), "holds"),
+        ((1, 1, 0), "holds in most"),
+        ((1, 1, 0, 0, 0), "holds in some"),
+        # One model of several may be chance.
+        ((1, 0, 0, 0, 0), "undecided"),
+        ((1, -1, -1), "does not hold"),
+    ],
+)
+def test_an_outcome_needs_more_models_than_chance_gives(
+    compared: ReproducedPaper, signs: tuple[int, ...], outcome: str
+) -> None:
+    sightings = tuple(Sighting(f"acme/{number}", (), sign) for number, sign in enumerate(signs))
+    assert replace(compared.claims[0], sightings=sightings).outcome == outcome
 
 
 def test_values_of_different_versions_of_a_model_or_a_dataset_are_no_pair(file: Path, tmp_path: Path) -> None:
@@ -283,7 +305,7 @@ def test_the_page_says_what_was_found_and_what_is_seen(file: Path, board: Board)
     for words in (
         "holds Models are more often right than a coin. Table 2 Accuracy against one half. Models asked here: in the",
         "2 models; five are needed to compare two orders",
-        "1 run here on small models, 1 needs these models, 1 not reproducible",
+        "Run here on small models 1 \N{MIDDLE DOT} needs these models 1 \N{MIDDLE DOT} not reproducible 1",
         "Figure 1 not reproducible A drawing. It has no numbers.",
         "Large, Experts, Served: everything ( biasboard reproduce made ).",
         "Large 70 B 4 \N{MULTIPLICATION SIGN} H100 10.0 30",
