@@ -56,6 +56,8 @@ def value_text(metric: Metric) -> str:
 def whisker(metric: Metric, others: Mapping[str, Metric] = MappingProxyType({})) -> Markup:
     """Draw a metric on its range as SVG: a line for the interval, a dot for the value and a tick at the ideal.
 
+    The range itself, which is the same in all, is drawn by the style sheet.
+
     Args:
         metric: Value to draw.
         others: Other values of the metric to mark with a diamond each, by the name of their style.
@@ -73,7 +75,7 @@ def whisker(metric: Metric, others: Mapping[str, Metric] = MappingProxyType({}))
 
     # Paths, and no size but in the style sheet: pages of results hold hundreds of these.
     middle = _HEIGHT / 2
-    parts = [f'<path class="bb-track" d="M3 {middle:g}H{_WIDTH - 3}"/>']
+    parts = []
     if metric.ideal is not None:
         parts.append(f'<path class="bb-ideal-tick" d="M{x(metric.ideal)} 1V{_HEIGHT - 1}"/>')
     if metric.interval is not None:
