@@ -15,6 +15,7 @@ from builders.dataset.own_csv import Table
 from builders.labelled_text import BUILDER
 from builders.labelled_text.rows import MOST_LABELS, RULES, Found, Texts
 from builders.superni.content import TaskContent
+from builders.superni.content_free import english_words_source
 from builders.superni.items import FLAG_RULES, N_BIAS, N_POOL, N_TEST, SPLITS, items_at
 from schemas.documents.dataset import Source
 from schemas.items.label import LabelItem
@@ -78,14 +79,16 @@ def draft(
         rejects=texts.rejects,
     )
     splits = _splits(content, texts, options)
-    sources = [table.source(licence) for table in tables]
+    of_files = [table.source(licence) for table in tables]
+    if found.address is not None:
+        of_files = [_on_hub(found, table, licence) for table in tables]
     return Draft(
         name=name,
         benchmark=BUILDER.name,
-        version="1.0.0",
+        version="1.1.0",
         title=f"Labelled texts, {name}",
         builder=f"builders.{BUILDER.name}",
-        builder_version="1.0",
+        builder_version="1.1",
         parameters={
             "limit": options.limit,
             "pool": options.n_pool,
@@ -94,7 +97,7 @@ def draft(
             **stated,
         },
         seed=options.seed,
-        sources=tuple(sources if found.address is None else (_on_hub(found, table, licence) for table in tables)),
+        sources=(*of_files, english_words_source()),
         generator_model=None,
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "texts"),
@@ -187,13 +190,15 @@ def _card(
 Texts with one label each, which whoever built this dataset brought along ({files}). Items have the instruction of the
 task, a text, all labels and the right one; `source_row` is file and row. Split `test` is evaluated; on `bias` the bias
 towards labels is measured; from `pool` come demonstrations, in this order, and calibrations are fitted on it;
-`content_free` holds 23 inputs without content, on which calibrations are fitted and which have no right label.""",
+`content_free` holds 43 inputs without content, which have no right label: 3 placeholders and 20 of random words of the
+texts, on which calibrations are fitted, and 20 of English words, which random words are compared with to measure
+domain-label bias.""",
         how_built="""\
 Line breaks and repeated spaces became one space; a title, if there is a column for it, stands before its text. Rows
 that are no items stand in `rejects.parquet` with their rule; of texts that differ in case alone the first is kept, and
 one that is evaluated goes before all others. A random permutation by the seed of the build gives the splits, not
 stratified: they have labels as often as the rows have them, but for chance. Random words of `content_free` are drawn
-from the texts of `test`.""",
+from the texts of `test`, and as many English words from the 850 of Ogden's Basic English (1930).""",
         annotation=Annotation(
             protocol="The right label is the one that the files give; nothing was annotated again.",
             annotators="Whoever labelled the texts; nothing is known about them.",

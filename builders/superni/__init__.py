@@ -6,7 +6,7 @@ Super-NaturalInstructions (Wang et al. 2022, arXiv:2204.07705). Each config is o
 * test: the items that are evaluated;
 * bias: 32 items on which the bias towards labels is measured;
 * pool: 64 items from which the demonstrations of a prompt are taken;
-* content_free: inputs without content, on which calibrations are fitted.
+* content_free: inputs without content, on which calibrations are fitted and domain-label bias is measured.
 
 It measures how evenly a model treats the labels of a task, not how it treats people, and it covers English only.
 

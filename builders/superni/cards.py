@@ -17,16 +17,18 @@ SUPERNI = "Wang et al. 2022, *Super-NaturalInstructions* (arXiv:2204.07705, EMNL
 _DATA_STATEMENT = """\
 English classification tasks. Each config is one task, and its items have the instruction of the task, an input, the
 labels that it may get, and the right label. Split `test` is evaluated; on the 32 items of `bias` the bias towards
-labels is measured; from the 64 items of `pool` come demonstrations, in this order; `content_free` holds 23 inputs
-without content (three placeholders and twenty of random words), on which calibrations are fitted and which have no
-right label. `equivalent_labels` marks tasks whose labels only name places, such as the letters of options."""
+labels is measured; from the 64 items of `pool` come demonstrations, in this order; `content_free` holds 43 inputs
+without content, which have no right label: three placeholders and twenty of random words of the task, on which
+calibrations are fitted, and twenty of English words, which random words are compared with to measure domain-label bias.
+`equivalent_labels` marks tasks whose labels only name places, such as the letters of options."""
 
 _HOW_BUILT = """\
 The labels of a task are the sorted first outputs of all its items, as the source spells them. A random permutation of
 the items, seeded by the seed of the build and the name of the task, gives `bias`, `pool` and `test`, in this order; no
 task has an influence on another. The random words are drawn without replacement from the inputs of `test`, in lower
 case, part by part: markers that nearly all inputs share, such as *Sentence 1:* or *(A)*, are kept, and each part gets
-as many words as it has on average. Labels are never looked at for that."""
+as many words as it has on average. Labels are never looked at for that. The English words stand in the same places in
+the same numbers, drawn from the 850 of Ogden's Basic English (1930)."""
 
 _INTENDED_USE = """\
 To measure how evenly a model treats the labels of a task, beside how often it is right, and to compare calibrations. A

@@ -3,7 +3,10 @@
 Placeholders are those of contextual calibration (Zhao et al. 2021, arXiv:2102.09690). Random words are those of
 domain-context calibration (Fei et al. 2023, arXiv:2305.19148) as Reif and Schwartz use it: in each part of a task's
 frame, as many words as the part has on average, drawn without replacement from the words of this part in all test
-inputs. Labels are never used.
+inputs. Labels are never used. English words stand in the same frame in the same numbers, as those that Fei et al.
+compare with random words to measure domain-label bias. They draw from the 25,487 words of the package english-words
+1.1.0, which have names and abbreviations and lack *after* and *government*; we draw from the 850 of Ogden's Basic
+English, ``basic_english.toml``.
 
 The frame of a task consists of the markers, such as ``Sentence 1:`` or ``(A)``, that nearly all of its inputs share in
 the same order. A marker is one to four words before a colon, or the letter or number of an option. An option that only
@@ -14,16 +17,23 @@ of 21 tasks.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib import resources
 from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.toml_files import packaged_words
+from schemas.documents.dataset import Source
+
+_WORD_LIST = ("builders.superni", "basic_english.toml")
 PLACEHOLDERS = ("N/A", "", "[MASK]")
 N_RANDOM = 20
+"""Number of inputs of random words, and as many of English words."""
 _LEAST_SHARE = 0.95
 """Least share of the inputs that have a marker, and of those that have all markers in the same order."""
 _MOST_WORDS = 4
@@ -41,13 +51,9 @@ def random_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Iter
         n: Number of inputs.
         rng: Source of randomness.
     """
-    frame = find_frame(texts)
-    divided = [parts for text in texts if (parts := frame.parts(text)) is not None]
-    bags = [[part.lower().split() for part in column] for column in zip(*divided, strict=True)]
-    words = [[word for part in bag for word in part] for bag in bags]
+    frame, words, lengths = _words_of_parts(texts)
     # Without replacement, as Reif and Schwartz draw, unlike Fei et al. There are always enough words: a mean length is
     # at most the size of the whole bag.
-    lengths = [math.ceil(len(bag) / len(divided)) for bag in words]
     for _ in range(n):
         yield frame.fill(
             [
@@ -55,6 +61,45 @@ def random_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Iter
                 for bag, length in zip(words, lengths, strict=True)
             ]
         )
+
+
+def english_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Iterator[str]:
+    """Yield inputs of English words, each part with as many as in :func:`random_texts`.
+
+    Words are drawn with replacement, as Fei et al. draw: a part may have more than there are.
+
+    Args:
+        texts: Test inputs of the task, which determine the frame and the numbers of words.
+        n: Number of inputs.
+        rng: Source of randomness.
+    """
+    frame, _, lengths = _words_of_parts(texts)
+    english = [word for group in packaged_words(*_WORD_LIST).values() for word in group]
+    for _ in range(n):
+        yield frame.fill(
+            [" ".join(english[index] for index in rng.integers(len(english), size=length)) for length in lengths]
+        )
+
+
+def english_words_source() -> Source:
+    """Return the list of English words as a source of a dataset."""
+    package, name = _WORD_LIST
+    return Source(
+        name="850 words of Basic English (Ogden 1930)",
+        address=f"builders/superni/{name}",
+        revision=None,
+        sha256=hashlib.sha256(resources.files(package).joinpath(name).read_bytes()).hexdigest(),
+        licence="none, as they are single words",
+        redistributable=True,
+    )
+
+
+def _words_of_parts(texts: Sequence[str]) -> tuple[Frame, list[list[str]], list[int]]:
+    """Return the frame of a task, and the words and the mean number of words of each of its parts."""
+    frame = find_frame(texts)
+    divided = [parts for text in texts if (parts := frame.parts(text)) is not None]
+    words = [[word for part in column for word in part.lower().split()] for column in zip(*divided, strict=True)]
+    return frame, words, [math.ceil(len(bag) / len(divided)) for bag in words]
 
 
 class Marker(NamedTuple):

@@ -14,6 +14,7 @@ from builders.dataset.output import Draft
 from builders.superni import BUILDER, embedded, hub_copy, natural_instructions
 from builders.superni.cards import PAPER, SUPERNI, superni_card
 from builders.superni.content import ITEM_RULES, SourceTask
+from builders.superni.content_free import english_words_source
 from builders.superni.items import FLAG_RULES, N_TEST
 from builders.superni.survey import Survey, TaskSummary, draft_splits, survey
 from builders.superni.task_choice import (
@@ -31,7 +32,7 @@ from builders.superni.task_choice import (
 from schemas.documents.dataset import Parameter, Source, Suite
 from schemas.items.label import LabelItem
 
-_BUILDER_VERSION = "1.0"
+_BUILDER_VERSION = "1.1"
 SUITE = "tasks"
 _REFUSAL = (
     "each task keeps the licence of the data that it was made from ('Instance License'), and many of these are unknown"
@@ -211,13 +212,13 @@ def _built(
     draft = Draft(
         name=described.dataset,
         benchmark=BUILDER.name,
-        version="1.0.0",
+        version="1.1.0",
         title=texts.title,
         builder=f"builders.{BUILDER.name} ({source})",
         builder_version=_BUILDER_VERSION,
         parameters=_parameters(source, chosen, surveyed, options, limit),
         seed=options.seed,
-        sources=tuple(sources),
+        sources=(*sources, english_words_source()),
         generator_model=None,
         licence=described.licence,
         publish_refusal=None if described.redistributable else _REFUSAL,

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from builders.dataset.output import Rule, rng_for
 from builders.superni.content import Instance, TaskContent
-from builders.superni.content_free import N_RANDOM, PLACEHOLDERS, random_texts
+from builders.superni.content_free import N_RANDOM, PLACEHOLDERS, english_texts, random_texts
 from schemas.items.label import ContentFree, LabelItem
 
 SPLITS = ("test", "bias", "pool", "content_free")
@@ -22,7 +22,7 @@ N_BIAS = 32
 N_POOL = 64
 N_SUPPORT = N_BIAS + N_POOL
 """Number of items that are not evaluated; all three numbers are those of the publication."""
-N_CONTENT_FREE = len(PLACEHOLDERS) + N_RANDOM
+N_CONTENT_FREE = len(PLACEHOLDERS) + 2 * N_RANDOM
 N_TEST = 1000
 """Maximum number of evaluation items per task, as in the publication."""
 
@@ -136,11 +136,13 @@ def _content_free(
     test: Sequence[LabelItem], content: TaskContent, flags: tuple[str, ...], seed: int
 ) -> list[LabelItem]:
     plain = _plain_item(content, labels_of(content), flags)
-    # A generator of its own, so that drawing words in another way would not change the splits.
-    rng = rng_for(seed, f"{content.name}:words")
-    words = random_texts([item.text for item in test], N_RANDOM, rng)
+    inputs = [item.text for item in test]
+    # Generators of their own, so that drawing words in another way would not change the splits.
+    words = random_texts(inputs, N_RANDOM, rng_for(seed, f"{content.name}:words"))
+    english = english_texts(inputs, N_RANDOM, rng_for(seed, f"{content.name}:english"))
     texts: list[tuple[ContentFree, str]] = [("placeholder", text) for text in PLACEHOLDERS]
     texts += [("random_words", text) for text in words]
+    texts += [("english_words", text) for text in english]
     return [
         replace(plain, item_id=f"{content.name}-content-free-{number:02}", text=text, content_free=kind)
         for number, (kind, text) in enumerate(texts)

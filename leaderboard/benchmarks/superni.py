@@ -21,7 +21,8 @@ from leaderboard.model_facts import display_name
 _LABELS = metric_headings()
 _COLUMNS = (
     *("macro_f1", "accuracy", "rsd", "bias_score", "bias_score_floor"),
-    *("bias_score_answers", "bias_score_answers_floor", "gini", "cobias", "smallest_class_accuracy"),
+    *("bias_score_answers", "bias_score_answers_floor", "domain_label_bias", "domain_label_bias_floor"),
+    *("gini", "cobias", "smallest_class_accuracy"),
     *("rsd_paper", "rsd_paper_floor", "gini_paper", "gini_paper_floor", "cobias_paper", "cobias_paper_floor"),
     *("n_shown", "cut_rate"),
 )
@@ -59,7 +60,7 @@ _INDEX_LABELS = {
         f"{name}_k{_RANKING}": _index_label(name, _RANKING)
         for name in ("accuracy", "gini", "rsd_paper", "bias_score_answers", *QUARTERS)
     },
-    **{f"{name}_k{k}": _index_label(name, k) for name in _CURVES for k in N_EXAMPLES},
+    **{f"{name}_k{k}": _index_label(name, k) for name in (*_CURVES, "domain_label_bias") for k in N_EXAMPLES},
     **{
         f"{name}_k{N_BALANCED}_{rule_of(number)}": _index_label(name, N_BALANCED, "", _share(number))
         for name in _CURVES
@@ -85,10 +86,14 @@ _SETS = f"{_MEANS}, with 95 % intervals."
 _BY_EXAMPLES = Curves(
     name="by-examples",
     caption="What solved examples change. Macro-F1: higher is better. Squared RSD and BiasScore: 0 is even over the "
-    f"classes and no lean to any label. {_SETS} Of many models those at the ends are named, and the others are grey.",
+    "classes and no lean to any label. Domain-label bias: 0 is no lean that comes from the words of the tasks alone. "
+    f"{_SETS} Of many models those at the ends are named, and the others are grey.",
     subject="from no solved example to sixteen",
     x_title="Solved examples in the prompt",
-    panels={heading: tuple(Shown(str(k), f"{name}_k{k}") for k in N_EXAMPLES) for heading, name in _MEASURES.items()},
+    panels={
+        heading: tuple(Shown(str(k), f"{name}_k{k}") for k in N_EXAMPLES)
+        for heading, name in {**_MEASURES, MEASURES["domain_label_bias"].heading: "domain_label_bias"}.items()
+    },
 )
 _BY_SHARE = Curves(
     name="by-share",
@@ -270,10 +275,8 @@ PAGES = BenchmarkPages(
     },
     findings=(_lean_goes,),
     index_columns=(
-        *(
-            f"{name}_k{_RANKING}"
-            for name in ("accuracy", "rsd", "rsd_paper", "bias_score", "bias_score_answers", "gini")
-        ),
+        *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "rsd_paper", "bias_score", "bias_score_answers")),
+        *(f"{name}_k{_RANKING}" for name in ("domain_label_bias", "gini")),
         *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in _CALIBRATED[name]),
         f"gini_gini_k{_RANKING}",
         "macro_f1_k0",

@@ -13,8 +13,9 @@ from typing_extensions import override
 from schemas.documents.base import Distinct, Name, Text
 from schemas.documents.item_shape import Item, ItemShape
 
-ContentFree: TypeAlias = Literal["placeholder", "random_words"]
-"""Kinds of inputs without content: a placeholder such as ``N/A``, or words drawn from the inputs of the task."""
+ContentFree: TypeAlias = Literal["placeholder", "random_words", "english_words"]
+"""Kinds of inputs without content: a placeholder such as ``N/A``, words drawn from the inputs of the task, or words
+drawn from a list of general English words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,7 @@ def test_every_form_of_file_gives_the_same_task(
     told = build(tmp_path / "d", "--input", path, "--label-names", names, "--limit", "40", "--licence", "CC0-1.0")
     items = items_of(tmp_path / "d")
     assert {split: len(of_split) for split, of_split in items.items()} == {
-        "test": 40, "bias": 32, "pool": 64, "content_free": 23,
+        "test": 40, "bias": 32, "pool": 64, "content_free": 43,
     }  # fmt: skip
     # The splits are those of a task of superni: parts of one permutation of all rows.
     order = rng_for(42, CONFIG).permutation(140).tolist()
@@ -187,14 +187,15 @@ def test_a_dataset_of_the_hub_is_read_at_a_revision(tmp_path: Path) -> None:
         repository.add("other rows", {"data/train-00000-of-00001.parquet": b"PAR1 is broken"})
         environment = variables(hub, tmp_path / "home", WRITER)
         told = build(tmp_path / "d", "--input", f"acme/news@{first}", **environment)
-        assert "own-news 1.0.0:" in told
+        assert "own-news 1.1.0:" in told
         refused = build(tmp_path / "e", "--input", "acme/news@main", status=1, **environment)
         assert "train-00000-of-00001.parquet: cannot be read as Parquet" in refused
     items = items_of(tmp_path / "d")
     assert {(item.text, item.target) for item in items["test"]} == {
         (text, NAMES[label]) for text, label in made(20, start=500)
     }
-    sources = read_manifest(tmp_path / "d").sources
+    *sources, words = read_manifest(tmp_path / "d").sources
+    assert words.address == "builders/superni/basic_english.toml"
     assert {(source.address, source.revision) for source in sources} == {
         (f"https://huggingface.co/datasets/acme/news, {split}-00000-of-00001.parquet", first)
         for split in ("train", "test")

@@ -103,6 +103,7 @@ def test_published_tasks_of_a_folder_are_built_and_the_missing_ones_listed(tmp_p
     assert [source.licence for source in manifest.sources] == [
         "Apache-2.0 (repository); instances: MIT",
         "Apache-2.0 (repository); instances: not told",
+        "none, as they are single words",
     ]
     parameters = manifest.parameters
     assert (parameters["tasks"], parameters["n_tasks"], parameters["n_wanted_tasks"]) == ("published", 2, 279)
@@ -115,14 +116,14 @@ def test_published_tasks_of_a_folder_are_built_and_the_missing_ones_listed(tmp_p
         "test": 4,
         "bias": 32,
         "pool": 64,
-        "content_free": 23,
+        "content_free": 43,
     }
     assert {item.flags for item in items[PUBLISHED[0], "content_free"]} == {("label_with_period",)}
     assert {item.flags[0] for item in items[PUBLISHED[1], "test"]} == {"small_test_split"}
     counts = {count.rule: count.n for count in manifest.flags}
-    assert counts["label_with_period"] == 200 + 23
-    assert counts["small_test_split"] == 100 + 23
-    assert "123 small_test_split" in done.stdout
+    assert counts["label_with_period"] == 200 + 43
+    assert counts["small_test_split"] == 100 + 43
+    assert "143 small_test_split" in done.stdout
 
 
 @pytest.mark.slow
@@ -186,7 +187,7 @@ def test_a_downloaded_state_of_the_hub_is_built_with_its_commit(tmp_path: Path) 
             HF_HUB_OFFLINE="1",
         )
         assert (done.returncode, without_progress(done.stderr)) == (0, "")
-        (source,) = read_manifest(tmp_path / "out/datasets/superni-hub").sources
+        source, _words = read_manifest(tmp_path / "out/datasets/superni-hub").sources
         assert (source.revision, source.name) == (commit, PUBLISHED[0])
     done = run(tmp_path, "--source", "hub", "--input", "cache", "--revision", commit, "--out", "other")
     assert done.stderr.startswith(f"error: --revision {commit}: applies to the Hub only, and cache is a local folder")

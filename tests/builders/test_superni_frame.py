@@ -8,7 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from builders.superni.content_free import Frame, Marker, find_frame, random_texts
+from biasboard.ground.toml_files import packaged_words
+from builders.superni.content_free import Frame, Marker, english_texts, find_frame, random_texts
 
 SENTENCES = [f"Sentence 1: there are {n} {'big ' * (n % 3)}trees\nSentence 2: it is so {n}" for n in range(60)]
 
@@ -86,3 +87,32 @@ def test_random_words_come_from_their_own_part_without_replacement() -> None:
 def test_all_words_of_a_single_input_are_drawn_when_there_is_no_other() -> None:
     (text,) = random_texts(["One Two two THREE"], 1, np.random.default_rng(1))
     assert sorted(text.split()) == ["one", "three", "two", "two"]
+
+
+def test_the_list_has_the_850_words_of_basic_english_in_the_groups_of_ogden() -> None:
+    groups = packaged_words("builders.superni", "basic_english.toml")
+    assert {name: len(words) for name, words in groups.items()} == {
+        "operations": 100,
+        "general_things": 400,
+        "picturable_things": 200,
+        "general_qualities": 100,
+        "opposite_qualities": 50,
+    }
+    words = [word for group in groups.values() for word in group]
+    assert len({word.casefold() for word in words}) == 850
+    assert all(word.isascii() and word.isalpha() for word in words)
+
+
+def test_english_words_stand_in_the_frame_in_the_numbers_of_random_words() -> None:
+    english = {word for group in packaged_words("builders.superni", "basic_english.toml").values() for word in group}
+    texts = list(english_texts(SENTENCES, 20, np.random.default_rng(5)))
+    assert len(set(texts)) == 20
+    for text in texts:
+        first, second = text.removeprefix("Sentence 1: ").split("\nSentence 2: ")
+        assert (len(first.split()), len(second.split())) == (5, 4)
+        assert {*first.split(), *second.split()} <= english
+
+
+def test_english_words_fill_an_input_of_more_words_than_there_are() -> None:
+    (text,) = english_texts(["word " * 2_000], 1, np.random.default_rng(1))
+    assert len(text.split()) == 2_000

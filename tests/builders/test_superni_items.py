@@ -59,7 +59,7 @@ def test_splits_are_the_first_parts_of_a_permutation_that_the_seed_and_the_name_
     assert ids["pool"] == order[32:96].tolist()
     assert ids["test"] == order[96:].tolist()
     assert tuple(splits) == SPLITS == ("test", "bias", "pool", "content_free")
-    assert len(splits["content_free"]) == 23
+    assert len(splits["content_free"]) == 43
 
 
 def test_a_limit_takes_evaluation_items_alone_and_keeps_the_others_in_place() -> None:
@@ -90,10 +90,11 @@ def test_labels_are_all_first_outputs_sorted_as_they_are_spelt() -> None:
 def test_content_free_items_have_no_target_and_three_placeholders_come_first() -> None:
     items = split_items(yes_no(120), seed=1)["content_free"]
     assert [item.text for item in items[:3]] == ["N/A", "", "[MASK]"]
-    assert [item.content_free for item in items] == ["placeholder"] * 3 + ["random_words"] * 20
+    kinds = ["placeholder"] * 3 + ["random_words"] * 20 + ["english_words"] * 20
+    assert [item.content_free for item in items] == kinds
     assert {item.target for item in items} == {None}
-    assert len({item.item_id for item in items}) == 23
-    assert len({item.text for item in items[3:]}) == 20
+    assert len({item.item_id for item in items}) == 43
+    assert len({item.text for item in items[3:]}) == 40
 
 
 def test_every_item_fits_the_contract() -> None:
@@ -125,7 +126,7 @@ def test_defects_of_an_item_are_its_flags() -> None:
 def test_defects_of_the_labels_flag_every_item_of_the_task() -> None:
     outputs = [("Yes.",) if number % 2 else ("yes.",) for number in range(100)]
     items = [item for split in split_items(task(outputs), seed=1).values() for item in split]
-    assert len(items) == 100 + 23
+    assert len(items) == 100 + 43
     assert {item.flags for item in items} == {("label_with_period", "labels_alike", "small_test_split")}
     assert task_flags(["a", "b"], 1_000) == ()
 

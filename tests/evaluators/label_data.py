@@ -131,8 +131,10 @@ def made_items(config: str, split: str) -> tuple[LabelItem, ...]:
     """The items of a split; equal names give equal items."""
     task, rng = BY_NAME[config], random.Random(f"{config}:{split}")
     if split == "content_free":
-        texts = [*PLACEHOLDERS, *(_text(rng, None) for _ in range(N_RANDOM_WORDS))]
-        kinds: list[ContentFree] = ["placeholder"] * 3 + ["random_words"] * N_RANDOM_WORDS  # type: ignore[assignment]
+        texts = [*PLACEHOLDERS, *(_text(rng, None) for _ in range(2 * N_RANDOM_WORDS))]
+        of_words: tuple[ContentFree, ...] = ("random_words", "english_words")
+        kinds: list[ContentFree] = ["placeholder" for _ in PLACEHOLDERS]
+        kinds += [kind for kind in of_words for _ in range(N_RANDOM_WORDS)]
         return tuple(
             _item(task, split, number, text, None, kind)
             for number, (text, kind) in enumerate(zip(texts, kinds, strict=True))

@@ -248,6 +248,25 @@ def prior_measures(found: Sequence[tuple[Row, Shares]], labels: Sequence[str]) -
     }
 
 
+def word_measures(rows: Sequence[Row], labels: Sequence[str]) -> dict[str, float | None]:
+    """Domain-label bias, of the inputs of random English words and of random words of the task, and that by chance."""
+    kinds = [[row.p for row in rows if row.kind == kind and row.p] for kind in ("english_words", "random_words")]
+    distance, by_chance = 0.0, 0.0
+    for label in labels:
+        means, variance = [], 0.0
+        for shares in kinds:
+            values = [p.get(label, 0.0) for p in shares]
+            means.append(sum(values) / max(len(values), 1))
+            variance += sum((v - means[-1]) ** 2 for v in values) / max(len(values) - 1, 1) / max(len(values), 1)
+        distance += abs(means[0] - means[1]) / 2
+        by_chance += math.sqrt(2 / math.pi * variance) / 2
+    n = min(map(len, kinds))
+    return {
+        "domain_label_bias": distance if n > 0 else None,
+        "domain_label_bias_floor": by_chance if n > 1 else None,
+    }
+
+
 def largest_bias(rows: Sequence[Row]) -> float:
     """The largest BiasScore of any model, by trying every set of labels that it could put all its probability on."""
     labels = sorted({label for row in rows for label in row.offered})
@@ -359,6 +378,7 @@ def measures(rows: Sequence[Row], weights: Shares | None = None) -> dict[str, fl
     answered = [(row, credits(row.p)) for row in rows if row.split == "bias" and row.target is not None and row.p]
     of_answers = prior_measures(answered, labels)
     found |= {f"bias_score_answers{end}": of_answers[f"bias_score{end}"] for end in ("", "_floor")}
+    found |= word_measures(rows, labels)
     # Correlations are over the tasks of a suite.
     found |= dict.fromkeys(CORRELATIONS)
     found["n_shown"] = sum(row.n_shown for row in test) / len(test) if test else None

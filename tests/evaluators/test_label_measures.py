@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 
 from evaluators.statistics import class_accuracies
-from evaluators.tasks.labels.label_measures import ClassSums, cobias_paper_floor, gini_paper_floor
+from evaluators.tasks.labels.label_measures import (
+    ClassSums,
+    WordSums,
+    cobias_paper_floor,
+    domain_label_bias,
+    domain_label_bias_floor,
+    gini_paper_floor,
+)
 from schemas.documents.record import Record
 from schemas.files.record_files import write_records
 from tests.evaluators import label_oracle
@@ -197,6 +204,57 @@ def test_always_the_same_label_has_the_largest_bias_also_where_items_offer_diffe
     found = values(records)
     assert found["bias_score"] == pytest.approx(1 - (1 / 3 + 1 / 4) / 2, abs=1e-12)
     assert found["bias_score_normalised"] == pytest.approx(1.0, abs=1e-12)
+
+
+def of_words(kind: str, *shares: Sequence[float], labels: Sequence[str] = ("a", "b", "c")) -> list[Record]:
+    """Answers to inputs of random words of one kind; those of both kinds have different ids."""
+    return [
+        simple("content_free", 2 * number + (kind == "english_words"), None, dict(zip(labels, row, strict=False)), kind)
+        for number, row in enumerate(shares)
+    ]
+
+
+def test_domain_label_bias_is_the_distance_of_the_mean_answers_to_english_and_in_domain_words() -> None:
+    """Means (.5, .5) for English words, over (.4, .6) and (.6, .4), and (.8, .2) for in-domain ones."""
+    english = of_words("english_words", (0.4, 0.6), (0.6, 0.4))
+    in_domain = of_words("random_words", (0.8, 0.2), (0.7, 0.3), (0.9, 0.1))
+    others = [simple("content_free", 99, None, {"a": 1.0, "b": 0.0}, "placeholder"), *hand_made()[3:]]
+    found = values([*english, *in_domain, *others])
+    assert found["domain_label_bias"] == pytest.approx(0.3, abs=1e-12)
+    # Variances .02 of two and .01 of three answers, for each of two labels.
+    assert found["domain_label_bias_floor"] == pytest.approx(math.sqrt(2 / math.pi * (0.02 / 2 + 0.01 / 3)), abs=1e-12)
+    assert values([*english, *others])["domain_label_bias"] is None
+
+
+def test_domain_label_bias_by_chance_is_the_simulated_one() -> None:
+    rng = np.random.default_rng(5)
+    drawn = rng.dirichlet((3, 2, 1), (4_000, 2, 20))
+    differences = np.abs(np.diff(drawn.mean(axis=2), axis=1)).sum(axis=(1, 2)) / 2
+    sums = WordSums(drawn.sum(axis=2), (drawn**2).sum(axis=2), np.full((4_000, 2, 3), 20.0))
+    assert domain_label_bias(sums) == pytest.approx(differences, abs=1e-12)
+    assert float(domain_label_bias_floor(sums).mean()) == pytest.approx(float(differences.mean()), rel=0.05)
+
+
+def test_words_that_are_answered_alike_have_no_domain_label_bias_and_opposite_answers_the_largest() -> None:
+    shares = ((0.7, 0.2, 0.1), (0.1, 0.5, 0.4))
+    alike = values([*of_words("english_words", *shares), *of_words("random_words", *reversed(shares))])
+    assert alike["domain_label_bias"] == pytest.approx(0.0, abs=1e-12)
+    opposite = values([*of_words("english_words", (1.0, 0.0)), *of_words("random_words", (0.0, 1.0))])
+    assert (opposite["domain_label_bias"], opposite["domain_label_bias_floor"]) == (1.0, None)
+
+
+@pytest.mark.parametrize("is_suite", [False, True])
+def test_domain_label_bias_without_english_words_is_null_with_the_reason(dataset: Path, *, is_suite: bool) -> None:
+    """As in results on superni 1.0.0."""
+    parts = made_records(planned(dataset, "tasks", CONTEXTS[0]), drawn_answer(1))
+    older = [[record for record in part if record.groups.get("content_free") != "english_words"] for part in parts]
+    of_older = measured(*older, is_suite=True) if is_suite else measured(older[0])
+    for name in ("domain_label_bias", "domain_label_bias_floor"):
+        assert of_older[name].value is None
+        assert "English words, which datasets have since version 1.1.0" in (of_older[name].reason or "")
+    of_both = measured(*parts, is_suite=True) if is_suite else measured(parts[0])
+    unmoved = [name for name in of_both if not name.startswith("domain_label_bias")]
+    assert [of_older[name] for name in unmoved] == [of_both[name] for name in unmoved]
 
 
 def hand_made() -> list[Record]:

@@ -65,7 +65,7 @@ def bias_score(folder: Path) -> float:
 def test_the_default_asks_100_items_of_each_task_in_four_contexts(out: Path) -> None:
     for context in CONTEXTS:
         signature = told(result_of(out, "uniform", context) / "result.json")["signature"]
-        assert signature["n_items"] == 10 * (100 + 32 + 64 + 23)
+        assert signature["n_items"] == 10 * (100 + 32 + 64 + 43)
         assert signature["normalisation"] == "token_mean_if_unequal"
 
 
@@ -160,5 +160,5 @@ def test_other_items_of_the_same_number_are_refused(out: Path, tmp_path: Path) -
     match = KeyCheck("records", sliced, known).match
     assert match.extent == "slice"
     assert match.reason == (
-        "a limited run, of 1,500 of 2,572 items: repeat its command without --limit, --split and --part"
+        "a limited run, of 1,500 of 2,772 items: repeat its command without --limit, --split and --part"
     )

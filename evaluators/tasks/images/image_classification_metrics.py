@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from evaluators.tasks.labels.label_measures import ANSWER_FLOORS, ANSWER_MEASURES, CORRELATIONS
+from evaluators.tasks.labels.label_measures import (
+    ANSWER_FLOORS,
+    ANSWER_MEASURES,
+    CORRELATIONS,
+    WORD_FLOORS,
+    WORD_MEASURES,
+)
 from evaluators.tasks.labels.metric_variants import label_metrics
 
 METRICS = label_metrics(
     "image_classification",
     # No prompt shows examples, is cut or answered in words; no image is made of random words, and a dataset of
     # images is no suite.
-    without=frozenset({"n_shown", "cut_rate", "looc", "dc", *ANSWER_MEASURES, *ANSWER_FLOORS, *CORRELATIONS}),
+    without=frozenset(
+        {"n_shown", "cut_rate", "looc", "dc"}
+        | {*ANSWER_MEASURES, *ANSWER_FLOORS, *WORD_MEASURES, *WORD_FLOORS, *CORRELATIONS}
+    ),
     learned_from={
         "cc": "Calibrated by the mean distribution over images without content: of one colour, and of noise."
     },

@@ -20,7 +20,8 @@ From items to metrics::
 *class_reports* say how often a model is right in each class, before and after each calibration.
 *label_baselines* are rules that ignore the input.
 
-Only the splits *test* and *bias* are measured; *pool* and *content_free* supply examples and calibrations.
+Models are measured on the splits *test* and *bias*; *pool* supplies examples, and *content_free* calibrations and
+domain-label bias.
 """
 
 from biasboard.ground.plugins import search_path

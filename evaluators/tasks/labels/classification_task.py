@@ -10,7 +10,8 @@ reading gives that label all probability. What is measured on probabilities, suc
 is then undefined. Both kinds of results never share a table.
 
 Models are judged by the split *test*. The others support the measurement: *bias* holds items on which the prior of a
-model is measured, *pool* the examples, and *content_free* inputs without content, from which calibrations learn.
+model is measured, *pool* the examples, and *content_free* inputs without content, from which calibrations learn and
+domain-label bias is measured.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from schemas.files.record_columns import RecordColumns
 
 TEST, BIAS = "test", "bias"
 """Splits on which performance and the prior of a model are measured."""
+ENGLISH_WORDS, RANDOM_WORDS = "english_words", "random_words"
+"""Kinds of content-free inputs that domain-label bias compares."""
 CONTENT_FREE = "content_free"
 """Group of a record: the kind of content-free input, if it is one."""
 SHOWN = "shown_labels"

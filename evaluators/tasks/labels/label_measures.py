@@ -58,8 +58,22 @@ class PriorSums(NamedTuple):
     """Number of items by right label, in each column."""
 
 
+class WordSums(NamedTuple):
+    """Sums over inputs of random words by kind (second to last axis) and label (last axis), each of shape (..., 2, k).
+
+    The first kind are English words, the second in-domain ones.
+    """
+
+    probabilities: FloatArray
+    squares: FloatArray
+    """Squares of the probabilities."""
+    n_inputs: FloatArray
+    """Number of inputs of each kind, in each column."""
+
+
 # Statistics hold the fields one after the other, each with a column per label, or per pair of labels.
 N_CLASS, _N_FOLD, _N_PRIOR = len(ClassSums._fields), len(FoldSums._fields), len(PriorSums._fields)
+_N_WORD = len(WordSums._fields)
 
 
 def class_columns(shares: FloatArray, targets: IntArray) -> FloatArray:
@@ -87,6 +101,14 @@ def prior_columns(shares: FloatArray, targets: IntArray, even: FloatArray) -> Fl
     columns = np.zeros((n, _N_PRIOR, k, k))
     for column, values in enumerate((shares, shares**2, even, even**2, np.ones_like(shares))):
         columns[np.arange(n), column, targets] = values
+    return columns
+
+
+def word_columns(shares: FloatArray, are_in_domain: BoolArray) -> FloatArray:
+    """Return the columns of :class:`WordSums`, shape (n, 3, 2, k)."""
+    columns = np.zeros((len(shares), _N_WORD, 2, shares.shape[1]))
+    for column, values in enumerate((shares, shares**2, np.ones_like(shares))):
+        columns[np.arange(len(shares)), column, are_in_domain.astype(np.int64)] = values
     return columns
 
 
@@ -335,6 +357,37 @@ def bias_score_floor(sums: PriorSums) -> FloatArray:
     return floor
 
 
+def domain_label_bias(sums: WordSums) -> FloatArray:
+    """Return the distance between the mean distributions over inputs of random English and of random in-domain words.
+
+    It is what the words of a task alone add to some labels and take from others, in whatever order they stand.
+
+    Returns:
+        The total variation distance, half the sum of absolute differences, shape (...,), in [0, 1]; nan without inputs
+        of either kind.
+
+    References:
+        Fei et al. 2023, arXiv:2305.19148, domain-label bias d_TV. They divide tasks into those with large, medium and
+        small domain-label bias by it, which is not done here.
+    """
+    means = ratio(sums.probabilities, sums.n_inputs)
+    distance: FloatArray = np.abs(means[..., 0, :] - means[..., 1, :]).sum(axis=-1) / 2
+    return distance
+
+
+def domain_label_bias_floor(sums: WordSums) -> FloatArray:
+    """Return approximately the domain-label bias of a model that answers both kinds of words alike on average.
+
+    Its distributions are assumed to vary as much from input to input; nan with fewer than two inputs of either kind.
+    """
+    # As for BiasScore: differences of means are about normal, with the sum of the variances of both means.
+    n = sums.n_inputs
+    squared = (sums.squares - n * ratio(sums.probabilities, n) ** 2).clip(0.0)
+    deviations = np.sqrt(ratio(ratio(squared, n - 1), n).sum(axis=-2))
+    floor: FloatArray = deviations.sum(axis=-1) * _ROOT_OF_HALF_NORMAL / 2
+    return floor
+
+
 def correlation(sums: FloatArray) -> FloatArray:
     """Return the Pearson correlation of two measures over tasks, shape (...,); nan if either does not vary.
 
@@ -382,7 +435,8 @@ class Measure(NamedTuple):
     """The formula of a measure, and its properties, which are the same with and without a calibration."""
 
     formula: Callable[[Any], FloatArray]
-    """Function of :class:`ClassSums`, :class:`FoldSums`, :class:`PriorSums` or the sums of its docstring."""
+    """Function of :class:`ClassSums`, :class:`FoldSums`, :class:`PriorSums`, :class:`WordSums` or the sums of its
+    docstring."""
     heading: str
     """Heading of its column or chart."""
     maximum: float | None
@@ -396,6 +450,9 @@ class Measure(NamedTuple):
 _NO_ITEMS = "no item has a reading"
 _ZERO = "nothing is right, and the measure divides by the accuracy"
 UNCOUNTED = "no item was asked, or the prompt is cut by tokens, of which the records do not tell"
+_SINCE = "which datasets have since version 1.1.0"
+NO_WORDS = f"there are no answers to random English words, {_SINCE}, or none to random words of the task"
+FEW_WORDS = f"there are fewer than two answers to random English words, {_SINCE}, or to random words of the task"
 _CONSTANT = "one of the two measures is the same for all tasks"
 _NO_PAIR = "no class has two items with a reading"
 _ZERO_OR_FEW = "nothing is right, or fewer than two classes have two items"
@@ -518,6 +575,17 @@ ANSWER_MEASURES: Mapping[str, Measure] = {
 }
 """Measures of the prior that count which label is most probable, as if the model had only named it. A model that always
 gives one of two labels a probability of .6 has a BiasScore of .1, and .5 here."""
+WORD_MEASURES: Mapping[str, Measure] = {
+    "domain_label_bias": Measure(
+        domain_label_bias,
+        "Domain-label bias",
+        1.0,
+        0.0,
+        NO_WORDS,
+        "Distance between the mean distributions over random English and random in-domain words (Fei et al. 2023).",
+    ),
+}
+"""Measures of the model itself: domain-context calibration learns from half of the inputs."""
 CLASS_FLOORS: Mapping[str, Measure] = {
     "rsd_paper_floor": Measure(
         rsd_paper_floor,
@@ -564,6 +632,16 @@ ANSWER_FLOORS: Mapping[str, Measure] = {
         "BiasScore of answers by chance, of an unbiased model whose answers vary as much.",
     ),
 }
+WORD_FLOORS: Mapping[str, Measure] = {
+    "domain_label_bias_floor": Measure(
+        domain_label_bias_floor,
+        "Domain-label bias by chance",
+        None,
+        None,
+        FEW_WORDS,
+        "Domain-label bias by chance, of a model that answers both kinds of words alike on average.",
+    ),
+}
 CORRELATIONS: Mapping[str, Measure] = {
     "f1_rsd_correlation": Measure(
         correlation,
@@ -598,9 +676,11 @@ MEASURES: Mapping[str, Measure] = {
     **FOLD_MEASURES,
     **PRIOR_MEASURES,
     **ANSWER_MEASURES,
+    **WORD_MEASURES,
     **CLASS_FLOORS,
     **PRIOR_FLOORS,
     **ANSWER_FLOORS,
+    **WORD_FLOORS,
     **CORRELATIONS,
     **MEANS,
 }
@@ -627,9 +707,17 @@ def is_of_answers(measure: str) -> bool:
     return measure in ANSWER_MEASURES or measure in ANSWER_FLOORS
 
 
+def is_of_words(measure: str) -> bool:
+    """Return True if a measure is computed from :class:`WordSums`."""
+    return measure in WORD_MEASURES or measure in WORD_FLOORS
+
+
 def reads_probabilities(measure: str) -> bool:
     """Return True if a measure depends on more than which label is most probable."""
-    return any(is_of_prior(name) and not is_of_answers(name) for name in MEASURES[measure].correlates or (measure,))
+    return any(
+        is_of_words(name) or (is_of_prior(name) and not is_of_answers(name))
+        for name in MEASURES[measure].correlates or (measure,)
+    )
 
 
 def value_of(measure: str, sums: FloatArray) -> FloatArray:
@@ -644,6 +732,9 @@ def value_of(measure: str, sums: FloatArray) -> FloatArray:
     if is_of_folds(measure):
         columns = sums.reshape(*sums.shape[:-1], _N_FOLD, N_FOLDS, -1)
         return MEASURES[measure].formula(FoldSums(*np.moveaxis(columns, -3, 0)))
+    if is_of_words(measure):
+        columns = sums.reshape(*sums.shape[:-1], _N_WORD, 2, -1)
+        return MEASURES[measure].formula(WordSums(*np.moveaxis(columns, -3, 0)))
     k = round((sums.shape[-1] / _N_PRIOR) ** 0.5)
     columns = sums.reshape(*sums.shape[:-1], _N_PRIOR, k, k)
     return MEASURES[measure].formula(PriorSums(*np.moveaxis(columns, -3, 0)))

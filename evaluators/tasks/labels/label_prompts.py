@@ -191,7 +191,8 @@ def _prompt(protocol: str, shown: _Shown) -> Prompt:
         temperature=0.0,
         # Models that only continue texts go on with further inputs.
         stop=("\nInput:",),
-        # Only calibrations read them, which need probabilities. Examples are shown without being asked.
+        # Only calibrations and domain-label bias read them, which need probabilities. Examples are shown without being
+        # asked.
         unread_splits=frozenset({"pool", "content_free"}),
     )
 

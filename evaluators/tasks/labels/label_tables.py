@@ -24,7 +24,7 @@ from evaluators.metric import NO_INPUTS, MetricInputs
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.evenness import deal
 from evaluators.statistics.record_tables import MeasureTable, Statistics
-from evaluators.tasks.labels.label_answers import BALANCE, BIAS, OF_TASK, TEST
+from evaluators.tasks.labels.label_answers import BALANCE, BIAS, ENGLISH_WORDS, OF_TASK, RANDOM_WORDS, TEST
 from evaluators.tasks.labels.label_measures import (
     CORRELATIONS,
     MEANS,
@@ -36,8 +36,10 @@ from evaluators.tasks.labels.label_measures import (
     is_of_classes,
     is_of_folds,
     is_of_prior,
+    is_of_words,
     prior_columns,
     value_of,
+    word_columns,
 )
 from evaluators.tasks.labels.metric_variants import Variant, variants
 from schemas.documents.run_files import FittedCorrection
@@ -50,9 +52,9 @@ _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MOST_CROSSED = 64
 """Maximum number of labels for sums by pair of labels to fit into memory: 64 labels have 20,480 columns per item."""
 
-_ColumnsKey: TypeAlias = tuple[bool, bool, bool, str, bool]
-"""True for sums by class, True for sums by fold, True for answers without their probabilities, the calibration, and
-True for its softmax."""
+_ColumnsKey: TypeAlias = tuple[bool, bool, bool, bool, str, bool]
+"""True for sums by class, True for sums by fold, True for sums over random words, True for answers without their
+probabilities, the calibration, and True for its softmax."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,20 +174,25 @@ class ConfigTable:
         return self._sums_of_measures[key]
 
     def _used(self, variant: Variant) -> tuple[BoolArray, BoolArray]:
-        """Return the masks of the items of a variant's split, and of those among them that it is computed from."""
-        asked: BoolArray = self.answers.splits == (BIAS if is_of_prior(variant.measure) else TEST)
+        """Return the masks of the items that a variant is about, and of those among them that it is computed from."""
         has_reading = ~np.isnan(self.probabilities[variant.calibration, variant.is_softmax][:, 0])
+        if is_of_words(variant.measure):
+            of_words: BoolArray = np.isin(self.answers.content_free, (ENGLISH_WORDS, RANDOM_WORDS))
+            return of_words, of_words & has_reading
+        asked: BoolArray = self.answers.splits == (BIAS if is_of_prior(variant.measure) else TEST)
         return asked, asked & has_reading & (self.answers.targets >= 0)
 
     def _columns(self, variant: Variant, used: BoolArray) -> FloatArray:
         """Return the columns of a measure, one row per item; zeros for items that it is not computed from."""
-        key = is_class, is_fold, is_answered, *_ = self._key(variant)
+        key = is_class, is_fold, is_words, is_answered, *_ = self._key(variant)
         if key not in self._columns_of_measures:
-            shares, targets = self.probabilities[key[3:]][used], self.answers.targets[used]
+            shares, targets = self.probabilities[key[4:]][used], self.answers.targets[used]
             if is_class:
                 columns = class_columns(shares, targets)
             elif is_fold:
                 columns = fold_columns(shares, targets, self._folds[used])
+            elif is_words:
+                columns = word_columns(shares, self.answers.content_free[used] == RANDOM_WORDS)
             else:
                 shares = predicted_share(shares) if is_answered else shares
                 columns = prior_columns(shares, targets, self.answers.evenly[used])
@@ -217,6 +224,7 @@ class ConfigTable:
         return (
             is_of_classes(variant.measure),
             is_of_folds(variant.measure),
+            is_of_words(variant.measure),
             is_of_answers(variant.measure),
             variant.calibration,
             variant.is_softmax,

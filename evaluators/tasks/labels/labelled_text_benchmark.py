@@ -13,7 +13,7 @@ BENCHMARK = replace(
     headline_metrics=("macro_f1", "accuracy", "gini", "smallest_class_accuracy"),
     printed_metrics=(
         *("macro_f1", "accuracy", "gini", "gini_paper", "cobias_paper", "top_class_dominance"),
-        *("smallest_class_accuracy", "rsd_paper", "bias_score"),
+        *("smallest_class_accuracy", "rsd_paper", "bias_score", "domain_label_bias"),
         *(name for name in _OF_SUITES.printed_metrics if name.startswith("macro_f1_")),
         *("gini_gini", "n_shown", "cut_rate"),
     ),

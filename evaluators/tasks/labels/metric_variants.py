@@ -20,13 +20,17 @@ from evaluators.tasks.labels.label_measures import (
     CLASS_FLOORS,
     CLASS_MEASURES,
     CORRELATIONS,
+    FEW_WORDS,
     FOLD_MEASURES,
     MEASURES,
+    NO_WORDS,
     PRIOR_FLOORS,
     PRIOR_MEASURES,
     UNCOUNTED,
+    WORD_FLOORS,
     Measure,
     is_of_folds,
+    is_of_words,
     reads_probabilities,
     value_of,
 )
@@ -39,6 +43,8 @@ _VERSION_OF_FOLDS = {"rsd": "2.1", "cobias": "2.0", "gini": "2.1"}
 SOFTMAX = "softmax"
 METHODS = {calibration.name: calibration.label for calibration in calibrations()}
 """Heading of each calibration."""
+_OF_UNASKED = frozenset({UNCOUNTED, NO_WORDS, FEW_WORDS})
+"""Reasons that also hold where nothing was asked that a measure could be computed from."""
 _SLICES = ("n_labels", "equivalent_labels", BALANCE, "category")
 
 
@@ -54,7 +60,7 @@ class Variant(NamedTuple):
     @property
     def is_floor(self) -> bool:
         """True if it is the value that chance alone would give."""
-        return self.measure in {*CLASS_FLOORS, *PRIOR_FLOORS, *ANSWER_FLOORS}
+        return self.measure in {*CLASS_FLOORS, *PRIOR_FLOORS, *ANSWER_FLOORS, *WORD_FLOORS}
 
     @property
     def reads_probabilities(self) -> bool:
@@ -142,11 +148,12 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
         maximum=kind.maximum,
         ideal=kind.ideal,
         overshoots=is_of_folds(variant.measure),
-        slices=() if method is not None else _SLICES,
+        # Domain-label bias is of tasks, each of which the board shows: slices would only make pages larger.
+        slices=() if method is not None or is_of_words(variant.measure) else _SLICES,
         undefined=lambda table: table.undefined(variant),
         statistics=lambda table, group: table.statistics(variant, group),
         aggregate=partial(value_of, variant.measure),
-        why_nan=lambda sums: kind.why_nan if sums.any() or kind.why_nan == UNCOUNTED else None,
+        why_nan=lambda sums: kind.why_nan if sums.any() or kind.why_nan in _OF_UNASKED else None,
         # Resampling increases absolute differences, so that a percentile interval would be above small values.
         interval_method=STUDENT if kind.ideal == 0.0 else WILSON,
         no_interval="it says what chance alone gives, and estimates nothing" if variant.is_floor else None,

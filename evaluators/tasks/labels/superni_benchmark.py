@@ -96,6 +96,10 @@ BENCHMARK = Benchmark(
         _index("gini", _RANKING, "Squared Gini index", 0.0, None),
         _index("rsd_paper", _RANKING, "The paper's RSD", 0.0, None),
         _index("bias_score_answers", _RANKING, "BiasScore of answers", 0.0),
+        *(
+            _index("domain_label_bias", k, "Domain-label bias", 0.0)
+            for k in sorted(N_EXAMPLES, key=lambda k: k != _RANKING)
+        ),
         *(_index(name, _RANKING, MEASURES[name].heading) for name in QUARTERS),
         *(
             _index(f"{name}_{method.name}", k, f"{title} with {method.title}", ideal, top)
@@ -125,7 +129,7 @@ BENCHMARK = Benchmark(
     compared_over_sets={name: ideal for name, (ideal, *_) in _TABLE.items()},
     headline_metrics=("macro_f1", "accuracy", "rsd", "bias_score"),
     printed_metrics=(
-        *("macro_f1", "accuracy", "rsd", "rsd_paper", "bias_score", "bias_score_answers"),
+        *("macro_f1", "accuracy", "rsd", "rsd_paper", "bias_score", "bias_score_answers", "domain_label_bias"),
         *(
             f"{name}_{method.name}"
             for name in ("macro_f1", "bias_score")
