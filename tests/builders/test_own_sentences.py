@@ -329,10 +329,7 @@ def test_what_a_spreadsheet_adds_is_read(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--source", "csv"), "error: --source csv needs --input: a CSV file"),
-        (
-            ("--complete-pairs",),
-            "error: --map, --complete-pairs, --with, --name and --licence are for the csv source alone",
-        ),
+        (("--complete-pairs",), "error: --map, --complete-pairs and --licence are for the csv source alone"),
         (("--source", "csv", "--input", "mine.csv", "--seed", "1"), "error: --seed, --per-cell and --near-duplicates"),
         (("--source", "csv", "--input", "none.csv"), "error: --input none.csv: no such file; give a CSV file"),
         (("--source", "csv", "--input", "mine.csv", "--input", "mine.csv"), "error: --input mine.csv: another file"),

@@ -70,9 +70,9 @@ def test_rules_are_fitted_on_some_splits_and_measured_on_others(runs: list[Path]
 
 
 def test_records_without_a_right_answer_are_left_out_and_counted(runs: list[Path]) -> None:
-    assert "8 records without a right answer are left out" in said("evaluate", runs[0], "--config", "two")
+    assert "13 records without a right answer are left out" in said("evaluate", runs[0], "--config", "two")
     fault = error("evaluate", runs[0], "--config", "two", "--split", "content_free")
-    assert "none of 8 records has a right answer; choose other splits" in fault
+    assert "none of 13 records has a right answer; choose other splits" in fault
 
 
 def test_items_that_the_prompt_shows_are_left_out_and_counted(runs: list[Path]) -> None:
