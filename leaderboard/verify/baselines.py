@@ -49,14 +49,11 @@ _KNOWN: dict[str, JsonValue] = {}
 
 
 def can_be_answered(entry: Entry) -> bool:
-    """Return True if baselines would get the same requests in a run on the dataset as the records of a result hold.
-
-    Prompts of options may be hidden, since most baselines read none; those that do have no row then.
-    """
+    """Return True if baselines would get the same requests in a run on the dataset as the records of a result hold."""
     result, signature = entry.result, entry.result.signature
     # The answer key of such a result has compared its items and requests with those of the dataset.
     is_as_asked = entry.match.extent == "whole" and has_known_requests(signature)
-    has_texts = result.withheld is None and not (signature.scoring == "generation" and entry.examples.hides_prompts)
+    has_texts = result.withheld is None and not entry.examples.hides_prompts
     # Behind a chat template an option lacks the byte of its space.
     has_all_bytes = signature.normalisation != "byte_mean" or result.model.chat_template_sha256 is None
     return not entry.is_baseline and is_as_asked and has_texts and has_all_bytes
@@ -105,9 +102,7 @@ def with_baselines(entries: Sequence[Entry], memory: Memory, limits: Limits = DE
     # Verification has just stored its rows, also if everything was to be computed again.
     memory = Memory(memory.folder)
     sources: dict[str, Entry] = {}
-    # Where prompts are shown, all baselines can answer.
-    ordered = sorted(entries, key=lambda one: (one.examples.hides_prompts, one.origin != "accepted", one.place))
-    for entry in ordered:
+    for entry in sorted(entries, key=lambda entry: (entry.origin != "accepted", entry.place)):
         is_withdrawn = entry.acceptance is not None and entry.acceptance.decision == "withdrawn"
         if can_be_answered(entry) and not is_withdrawn:
             sources.setdefault(entry.result.signature_sha256, entry)
@@ -128,7 +123,6 @@ def _depends_on(entry: Entry) -> dict[str, JsonValue]:
     """Return everything that the rows depend on besides the code: the requests follow from the items and the prompt."""
     reads_scores = load_task(entry.result.signature.task).reads_scores
     return {
-        "hides_prompts": entry.examples.hides_prompts,
         "signature": entry.result.signature_sha256,
         "items": entry.items_sha256,
         "scorers": [scorer.identity.label for scorer in quick_scorers()] if reads_scores else [],
