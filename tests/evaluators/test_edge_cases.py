@@ -21,7 +21,7 @@ from tests.schemas import examples
 GUARD = ("guard", "nurse", "masculine", 0.8)
 GOLDEN_PROMPTS = [
     *("e47ef4d28676", "2e84c98d9442", "47756ed57639", "705a289254e3", "49c4e7d6de18"),
-    *("7ce8f6a95be2", "e3fa19c7d286"),
+    *("7ce8f6a95be2", "52f2308feae8", "e3fa19c7d286"),
 ]
 PAIR = [GUARD, ("guard", "nurse", "feminine", 0.6)]
 
@@ -182,7 +182,7 @@ def test_two_prompts_never_share_a_hash() -> None:
     prompts = [*TASK.prompts.values()]
     texts = replace(prompts[2], outcome_texts=(*prompts[2].outcome_texts[:2], "Nobody can tell"))
     hashes = [prompt.sha256() for prompt in [*prompts, texts]]
-    assert len(set(hashes)) == 8
+    assert len(set(hashes)) == len(GOLDEN_PROMPTS) + 1
     # Golden: a prompt that changes under its id would make old and new results look comparable.
     assert [prompt.sha256()[:12] for prompt in prompts] == GOLDEN_PROMPTS
 
