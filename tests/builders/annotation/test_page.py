@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.entrance import TEST, TEST_PAIRS
@@ -55,6 +55,12 @@ def press(page: Page, ballot: Ballot) -> None:
         page.keyboard.press(key)
     with page.expect_response("**/vote"):
         page.keyboard.press(keys[-1])
+
+
+def with_instructions_open(route: Route) -> None:
+    """Let a request pass once its page shows the instructions."""
+    route.request.frame.page.keyboard.press("?")
+    route.continue_()
 
 
 def text_of(page: Page) -> str:
@@ -112,7 +118,7 @@ def test_undo_and_arrows_by_keyboard(annotated: AnnotatedDataset, browser: Brows
         expect(page.locator("#sentence")).to_have_text(first)
         expect(page.locator("#note")).to_have_text("Your answers to this sentence were taken back.")
         # Instructions that are opened while an answer is under way stay open when it has arrived.
-        page.route("**/vote", lambda route: (page.keyboard.press("?"), route.continue_()))
+        page.route("**/vote", with_instructions_open)
         press(page, BALLOTS["incoherent"])
         expect(page.locator("#count")).to_have_text("1 of 3")
         expect(page.locator("#instructions")).to_be_visible()
