@@ -18,7 +18,7 @@ from evaluators.adapter_set import base_identity
 from evaluators.backend import GenerateRequest, check_model_id, model_identity
 from evaluators.runs.ask.importing import BACKEND
 from evaluators.runs.measure.answer_keys import has_known_requests
-from evaluators.task import Task, load_task, prompt_of
+from evaluators.task import Prompt, Task, load_task, prompt_of
 from schemas.documents.adapters import Adapters
 from schemas.documents.record import Exchange, Record, choice_sha256
 from schemas.documents.result import TOLERANCE, Model, Result, Signature
@@ -217,7 +217,7 @@ def _kept_as_stated(records: RecordColumns, result: Result) -> BoolArray:
         return ~hashed
     is_empty = np.array([not text for text in texts], dtype=np.bool_) & ~exchanges["status"].coded.is_one_of("answered")
     is_choice = exchanges["kind"].coded.is_one_of("choice")
-    if prompt_of(load_task(result.signature.task), result.signature.prompt).follow_up is not None:
+    if _prompt(result).follow_up is not None:
         # The prompt of what follows a text holds it.
         return np.asarray(np.where(is_choice, ~exchanges["prompt"].known, hashed | is_empty))
     return np.asarray((hashed | is_empty) & ~is_choice)
@@ -226,7 +226,7 @@ def _kept_as_stated(records: RecordColumns, result: Result) -> BoolArray:
 def _wrongly_kept(exchange: Exchange, result: Result) -> str:
     if result.withheld is None:
         return "holds a hash in place of a text; submit the run with --withhold-texts"
-    if exchange.kind == "choice" and prompt_of(load_task(result.signature.task), result.signature.prompt).has_texts:
+    if exchange.kind == "choice" and _prompt(result).has_texts:
         return f"holds a text in its prompt, though the result names complete records elsewhere; {SUBMIT_AGAIN}"
     if exchange.kind == "choice":
         return f"holds probabilities of options, which are no texts to withhold; {SUBMIT_AGAIN}"
@@ -311,9 +311,13 @@ def _count_their_bytes(records: RecordColumns, result: Result) -> BoolArray:
     return _without(lengths[coded.codes] != counts.values.integers, options.owners, records)
 
 
+def _prompt(result: Result) -> Prompt:
+    return prompt_of(load_task(result.signature.task), result.signature.prompt)
+
+
 def _n_bytes(option: str, result: Result) -> int:
     """Return the number of bytes of an option as the model got it: without its space right after a chat template."""
-    prompt = prompt_of(load_task(result.signature.task), result.signature.prompt)
+    prompt = _prompt(result)
     is_first = result.model.chat_template_sha256 is not None and prompt.follow_up is None
     return len((option.lstrip() if is_first else option).encode())
 
@@ -375,7 +379,7 @@ def _follow_from_answers(records: RecordColumns, result: Result) -> BoolArray:
 
     Where texts are kept elsewhere, their number, options and outcomes are compared.
     """
-    prompt = prompt_of(load_task(result.signature.task), result.signature.prompt)
+    prompt = _prompt(result)
     sound, is_hidden = np.ones(len(records.owners), dtype=np.bool_), result.withheld is not None
     if prompt.follow_up is None:
         return sound

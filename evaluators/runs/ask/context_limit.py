@@ -218,6 +218,7 @@ def shortfall(part: PlannedPart, ruler: Ruler, wanted: frozenset[str] | None = N
         n_items=sum(any(request.sha256 in long for request in of_item) for of_item in requests),
         n_requests=len(long),
         longest=max((needs[sha256] for sha256 in long), default=0),
+        # Where options follow an answer, a request whose longest answer does not fit is among those that do not.
         n_cut=sum(
             needs[sha256] + _more_tokens(request) > ruler.room
             for sha256, request in asked.items()
