@@ -68,7 +68,7 @@ class PublishedResults(Publication):
         if state is not None:
             present = repository.files(state.head)
             there = _results_in(repository, state.head, present)
-            for place in there.keys() & self._shown:
+            for place in sorted(there.keys() & self._shown):
                 if (what := _lacks(there[place], results[place])) is not None:
                     raise DataError(
                         f"--repo {repository.repo}: {place} was published without its {what}; repeat with "
