@@ -222,7 +222,8 @@ _ORDER = BumpChart(
     name="order",
     caption="How much the order depends on choices: the index as it is, the mean of its seven parts with CF at the "
     "threshold gamma 0.3; with CF at another threshold; with the same weight for each of the four stages, of which the "
-    "second has three parts and the third two; with a geometric mean of the seven parts; and by the lowest of them. "
+    "second has three parts and the third two; with a geometric mean of the seven parts; by the lowest of them; and "
+    "without tone and toxicity, whose judges may be lists of words. "
     "Models are ordered by the values alone, however wide their intervals: ranks are in the table.",
     subject="ordered by the index and by other thresholds, weights and means of its parts",
     orderings=(
@@ -232,6 +233,7 @@ _ORDER = BumpChart(
         Ordering("Four stages alike", _PARTS, _mean_of_stages),
         Ordering("Geometric mean", _PARTS, _geometric_mean),
         Ordering("Lowest part", _PARTS, min),
+        Ordering("Without SN and NTS", tuple(part for part in _PARTS if part.metric not in ("sn", "nts"))),
     ),
 )
 _RARE = 0.05

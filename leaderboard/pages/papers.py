@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluators.runs.plan.estimate import rough_duration
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD, H100
 from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.model_facts import display_name
@@ -24,11 +23,14 @@ from leaderboard.ranking.reproduced import (
     CostOfModel,
     Ours,
     ReproducedPaper,
+    SpentRun,
     Status,
     costs_of,
     reproduced,
 )
 from leaderboard.reproductions import citation_of, reproductions
+from schemas.documents.reproduction import PaperRun, UnkeptRun
+from schemas.documents.result import Usage
 
 _ORDERS = "How the order of the models changes from measure to measure: a line for each model, the nearest to 1 on top."
 STATUS_CLASSES: Mapping[Status, str] = {
@@ -40,19 +42,32 @@ STATUS_CLASSES: Mapping[Status, str] = {
 """Class of each status in the style sheet."""
 
 
+class SpentCell(NamedTuple):
+    """What a run of the paper took of a model here, and what is left of it."""
+
+    n_parts: int
+    """Number of configs and prompts that were asked."""
+    n_requests: int
+    seconds: float
+    unkept: tuple[str, ...]
+    """Why some of the results are not kept."""
+    left: float | None
+    """Seconds that the rest would take at the pace of the model's results on the board; None if nothing is left, or
+    if that pace is unknown."""
+
+
 class Spent(NamedTuple):
     """What the runs of a model here took."""
 
     name: str
-    n_runs: int
-    n_requests: int
-    seconds: float
     devices: tuple[str, ...]
+    cells: Mapping[str, SpentCell]
+    """By the name of the run."""
 
     @property
-    def duration(self) -> str:
-        """The time in words."""
-        return rough_duration(self.seconds)
+    def seconds(self) -> float:
+        """The time of all runs."""
+        return sum(cell.seconds for cell in self.cells.values())
 
 
 class Column(NamedTuple):
@@ -157,7 +172,7 @@ def _view(
         ),
         of_index=of_index,
         planned=tuple(costs_of(paper, *(_sum([size[number] for size in sizes]) for number in range(2)))),
-        spent=tuple(_spent(compared)),
+        spent=tuple(_spent(compared, board)),
     )
 
 
@@ -194,18 +209,60 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if known and len(known) == len(numbers) else None
 
 
-def _spent(compared: ReproducedPaper) -> Iterator[Spent]:
-    models = dict.fromkeys(one.entry.result.model.id for one in compared.spent)
-    for model in models:
-        results = [one.entry.result for one in compared.spent if one.entry.result.model.id == model]
-        devices = dict.fromkeys(one.environment.device or "an unknown device" for one in results)
+def _spent(compared: ReproducedPaper, board: Board) -> Iterator[Spent]:
+    runs = [run for run in compared.paper.runs if run.answers is None]
+    models = [one.entry.result.model.id for one in compared.spent] + [one.model for one in compared.paper.unkept]
+    for model in dict.fromkeys(models):
+        own = [one for one in compared.spent if one.entry.result.model.id == model]
+        others = [one for one in compared.paper.unkept if one.model == model]
+        usages = [
+            row.entry.result.usage for table in board.tables for row in table.rows if row.entry.result.model.id == model
+        ]
+        devices = [one.entry.result.environment.device or "an unknown device" for one in own]
         yield Spent(
             display_name(model),
-            len(results),
-            sum(one.usage.n_requests for one in results),
-            sum(one.usage.seconds or 0.0 for one in results),
-            tuple(devices),
+            tuple(dict.fromkeys([*devices, *(one.device for one in others)])),
+            {run.name: _spent_cell(run, own, others, usages) for run in runs},
         )
+
+
+def _spent_cell(
+    run: PaperRun, spent: Sequence[SpentRun], unkept: Sequence[UnkeptRun], usages: Sequence[Usage]
+) -> SpentCell:
+    """Return what a run took of a model.
+
+    Args:
+        run: The run.
+        spent: The model's results of all runs of the paper.
+        unkept: Its runs whose results are not kept.
+        usages: What all of its results on the board took.
+    """
+    results = [one.entry.result for one in spent if one.run is run]
+    others = [one for one in unkept if one.run == run.name]
+    asked = {(result.signature.config, result.signature.prompt) for result in results}
+    n_parts = len(asked) + sum(one.n_parts for one in others)
+    left = 1 - n_parts / run.n_parts
+    return SpentCell(
+        n_parts,
+        sum(one.usage.n_requests for one in results) + sum(one.n_requests for one in others),
+        sum(one.usage.seconds or 0.0 for one in results) + sum(one.seconds for one in others),
+        tuple(dict.fromkeys(one.why for one in others)),
+        _seconds(run, usages, left) if left > 0 else None,
+    )
+
+
+def _seconds(run: PaperRun, usages: Sequence[Usage], share: float) -> float | None:
+    """Return how long a share of a run takes at the pace of other results; None if that is unknown.
+
+    Reading prompts and writing texts are paced apart: a token takes far longer to write than to read.
+    """
+    writes = bool(run.n_completion_tokens)
+    n_tokens = run.n_completion_tokens if writes else run.n_prompt_tokens
+    alike = [usage for usage in usages if bool(usage.n_completion_tokens) == writes and usage.seconds]
+    done = sum((usage.n_completion_tokens if writes else usage.n_prompt_tokens) or 0 for usage in alike)
+    if n_tokens is None or not done:
+        return None
+    return share * n_tokens * sum(usage.seconds or 0.0 for usage in alike) / done
 
 
 def assumptions() -> str:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import visible
 from biasboard.ground.progress import Report, silent
+from evaluators.runs.plan.estimate import rough_duration
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
@@ -211,6 +212,7 @@ def templates() -> jinja2.Environment:
         "capitalize_first": lambda text: text[:1].upper() + text[1:],
         "count": lambda n: f"{n:,}",
         "display_name": display_name,
+        "duration": rough_duration,
         "explorer_link": explorer_link,
         "front_matter": markup.front_matter,
         "ideal": lambda value: f"{value:g}",

@@ -129,6 +129,16 @@ n_prompt_tokens = 81_360_000
 n_completion_tokens = 0
 counted = "by hand"
 """
+UNKEPT = """
+[[unkept]]
+run = "texts"
+model = "acme/other"
+n_parts = 1
+n_requests = 10
+seconds = 180
+device = "abacus"
+why = "they are large"
+"""
 
 
 @pytest.fixture
@@ -166,6 +176,10 @@ BAD = {
     "no such row of sets": (
         SOUND.replace('accuracy = { metric = "accuracy" }', 'a = { metric = "ucerf", set_row = "x", n_examples = 8 }'),
         "parts: Table 2: measures.a: no row 'x'; have: mean of the sets, standard deviation over the sets",
+    ),
+    "no such run that is not kept": (
+        SOUND + UNKEPT,
+        "unkept: 'texts' is no run; have: all",
     ),
     "one part twice": (SOUND.replace("Table 3", "Table 2"), "parts: Table 2 stands twice; keep one"),
 }
@@ -313,3 +327,52 @@ def test_the_page_says_what_was_found_and_what_is_seen(file: Path, board: Board)
     ):
         assert words in page, words
     assert "A paper" in pages["papers/index.md"]
+
+
+MORE_RUNS = """
+[[runs]]
+name = "twice"
+words = "Two configs"
+dataset = "synthbias"
+build = "synthbias"
+configs = ["type2", "type1"]
+prompts = ["intrinsic-v1"]
+n_requests = 2000
+n_prompt_tokens = 360_000
+n_completion_tokens = 0
+counted = "by hand"
+
+[[runs]]
+name = "texts"
+words = "Texts"
+dataset = "texts"
+build = "gifi"
+configs = ["math"]
+prompts = ["sampled-v1"]
+unasked = "nobody has the files"
+n_requests = 10
+n_prompt_tokens = 100
+n_completion_tokens = 1000
+counted = "by hand"
+"""
+
+
+def test_what_runs_took_and_what_is_left_of_them(file: Path, board: Board) -> None:
+    file.write_text(SOUND + MORE_RUNS + UNKEPT)
+    entries = [row.entry for table in board.tables for row in table.rows]
+    usage = replace(entries[0].result.usage, n_prompt_tokens=600, n_completion_tokens=0, seconds=60.0)
+    board = assemble([replace(entry, result=replace(entry.result, usage=usage)) for entry in entries])
+    (view,) = make_view(board, (), ()).papers
+    even, _, other = view.spent
+    assert even.cells["all"].n_parts == 0  # Of another dataset.
+    half = even.cells["twice"]
+    assert (half.n_parts, half.n_requests, half.seconds) == (1, usage.n_requests, 60)
+    assert half.left == pytest.approx(360_000 / 2 / 10)  # It reads ten tokens a second.
+    assert even.cells["texts"] == (0, 0, 0.0, (), None)  # How fast it writes is unknown.
+    assert (other.devices, other.seconds) == (("abacus",), 180)
+    page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", generate(make_view(board, (), ()), {})["papers/made.md"]))
+    for words in (
+        f"{usage.n_requests:,} requests 1 of 2 configs and prompts; the rest takes about 5.0 h",
+        "Texts not run nobody has the files not run nobody has the files 3 min 10 requests results not kept: they",
+    ):
+        assert words in page, words

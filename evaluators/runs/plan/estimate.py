@@ -304,12 +304,14 @@ def _configs(estimates: Sequence[Estimate]) -> str:
 def rough_duration(seconds: float) -> str:
     """Return a duration in words, as rough as an estimate is.
 
-    >>> [rough_duration(seconds) for seconds in (0.2, 75, 200, 7000, 30000)]
-    ['1 s', '75 s', '3 min', '117 min', '8.3 h']
+    >>> [rough_duration(seconds) for seconds in (0.2, 75, 200, 7000, 30000, 2.8e6)]
+    ['1 s', '75 s', '3 min', '117 min', '8.3 h', '32 days']
     """
     if seconds < 120:
         return f"{math.ceil(seconds)} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 72 * 3600 else f"{seconds / 86400:.0f} days"
 
 
 def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
