@@ -399,7 +399,7 @@ def _selection(
 
 
 def ask_all(plans: Sequence[Plan], out: Path, backend: Backend) -> Iterator[Finished]:
-    """Ask what no earlier run has asked, with one bar for all runs, and yield each run when it is finished.
+    """Ask what no earlier run has asked and fits the model, with one bar, and yield each run when it is finished.
 
     Args:
         plans: What is asked.
@@ -416,7 +416,7 @@ def ask_all(plans: Sequence[Plan], out: Path, backend: Backend) -> Iterator[Fini
         note(str(error))
         scorers = ()
     stores = AnswerStores(root=out, cache=None)
-    plans = check_context(plans, backend, stores, MAX_FAILURE_RATE)
+    plans = check_context(plans, backend, stores, MAX_FAILURE_RATE, leave_out=True)
     with progress(f"asking {backend.model.id}", sum(plan.selection.n_items for plan in plans)) as advance:
         for plan in plans:
             options = RunOptions(

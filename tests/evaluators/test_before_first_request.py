@@ -14,11 +14,18 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
 from evaluators.models.tokenizer import load_tokenizer
+from evaluators.runs.ask.context_limit import check_context
+from evaluators.runs.plan.earlier_answers import AnswerStores
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.stores.read_only import read_answers
+from evaluators.task import load_task
+from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
 from tests.evaluators.invoking import evaluators
@@ -143,6 +150,25 @@ def test_a_local_model_is_measured_by_its_own_tokenizer(problems: Path, tmp_path
         assert "take --prompt math=zero-shot-sampled-v1 or math=zero-shot-greedy-v1, which fits" in error
         assert "or name the other configs with --config; nothing was asked" in error
         assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_what_does_not_fit_is_left_out_where_that_is_wanted(
+    problems: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
+    backend, stores = open_backend(str(model), BackendOptions()), AnswerStores(root=tmp_path / "runs", cache=None)
+    task = load_task("word_problem")
+    selection = select(problems, read_manifest(problems), "math", limit=22)
+    long, short = (Plan(selection, task, task.prompts[name]) for name in ("sampled-v1", "zero-shot-sampled-v1"))
+    assert check_context([long, short], backend, stores, 0.05, leave_out=True) == [short]
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "asked" in line]
+    assert line.startswith(
+        "not asked: 22 of 22 items of config 'math' are too long for the model with prompt 'sampled-"
+    )
+    with pytest.raises(ConfigError, match="nothing was asked"):
+        check_context([long], backend, stores, 0.05, leave_out=True)
 
 
 def test_the_needed_tokens_are_those_that_a_model_is_given(tmp_path: Path) -> None:

@@ -87,7 +87,13 @@ class Ruler:
 
 
 def check_context(
-    plans: Sequence[Plan], backend: Backend, stores: AnswerStores, max_failure_rate: float, *, probe: bool = True
+    plans: Sequence[Plan],
+    backend: Backend,
+    stores: AnswerStores,
+    max_failure_rate: float,
+    *,
+    probe: bool = True,
+    leave_out: bool = False,
 ) -> list[Plan]:
     """Return the plans whose requests fit the model's context, before anything is asked.
 
@@ -100,6 +106,7 @@ def check_context(
         stores: Stores that may hold responses already; answered requests are not counted.
         max_failure_rate: Share of requests that may fail.
         probe: False if a remote backend must not be probed; only what is known without that is then checked.
+        leave_out: True to leave out configs that do not fit, and say so, as long as another one fits.
 
     Raises:
         ConfigError: more requests of a config do not fit than may fail, or the backend cannot ask what a plan needs.
@@ -133,9 +140,16 @@ def check_context(
     ]
     if refused:
         refusals = [_refusal(plan, backend, ruler, shorts[id(plan)], max_failure_rate) for plan in refused]
-        others = "" if len(refused) == len(plans) else "; or name the other configs with --config"
-        raise ConfigError(f"{'; '.join(refusals)}{others}; nothing was asked")
+        is_all = len(refused) == len(plans)
+        if is_all or not leave_out:
+            others = "" if is_all else "; or name the other configs with --config"
+            raise ConfigError(f"{'; '.join(refusals)}{others}; nothing was asked")
+        for refusal in refusals:
+            print(f"not asked: {refusal}", file=sys.stderr)
+    said = {_examples_of(plan) for plan in refused}
     for one, longest in too_long.items():
+        if one in said:
+            continue
         print(
             f"config '{one.config}' is not asked with {one.n_examples} examples "
             f"({' '.join(filter(None, (one.protocol, one.rule)))}): they need up to {longest:,} tokens, and the "
@@ -158,9 +172,9 @@ class _Examples(NamedTuple):
 def _examples_of(plan: Plan) -> _Examples:
     manifest, prompt = plan.selection.manifest, plan.prompt
     dataset = f"{manifest.name}@{manifest.version}"
-    return _Examples(
-        dataset, plan.selection.config, prompt.protocol or prompt.id, prompt.n_examples, prompt.example_rule
-    )
+    # A protocol has prompts with other sets of as many examples, which go together; other prompts stand alone.
+    protocol = prompt.id if prompt.n_examples is None else prompt.protocol or prompt.id
+    return _Examples(dataset, plan.selection.config, protocol, prompt.n_examples, prompt.example_rule)
 
 
 def other_prompts(
