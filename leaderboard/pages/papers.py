@@ -49,8 +49,8 @@ class SpentCell(NamedTuple):
     """Number of configs and prompts that were asked."""
     n_requests: int
     seconds: float
-    unkept: tuple[str, ...]
-    """Why some of the results are not kept."""
+    notes: tuple[str, ...]
+    """Why some of the results are not kept, or some questions not asked."""
     left: float | None
     """Seconds that the rest would take at the pace of the model's results on the board; None if nothing is left, or
     if that pace is unknown."""
@@ -246,8 +246,8 @@ def _spent_cell(
         n_parts,
         sum(one.usage.n_requests for one in results) + sum(one.n_requests for one in others),
         sum(one.usage.seconds or 0.0 for one in results) + sum(one.seconds for one in others),
-        tuple(dict.fromkeys(one.why for one in others)),
-        _seconds(run, usages, left) if left > 0 else None,
+        tuple(note for one in others for note in (f"results not kept: {one.why}", one.missing) if note),
+        _seconds(run, usages, left) if left > 0 and not any(one.missing for one in others) else None,
     )
 
 

@@ -225,20 +225,21 @@ class _EqualModels(NamedTuple):
 
     def scores(self, tails: FloatArray) -> FloatArray:
         """Return how many standard deviations of its draws a pair with a tail probability of t differs by."""
-        from scipy import stats
+        from scipy.special import stdtrit
 
-        t = np.minimum(stats.t.isf(tails, self.n_clusters - 1), 1 / _NEGLIGIBLE)
+        # The sign of its infinity, for the smallest tails, depends on the degrees of freedom.
+        t = np.minimum(np.abs(stdtrit(self.n_clusters - 1, tails)), 1 / _NEGLIGIBLE)
         scores: FloatArray = t * np.sqrt(self.n_clusters / (self.n_clusters - 1 + t**2))
         return scores
 
     def tail(self, score: float) -> float:
         """Return the tail probability of t that gives a score; 0 if none does."""
-        from scipy import stats
+        from scipy.special import stdtr
 
         left = self.n_clusters - score**2
-        return (
-            float(stats.t.sf(score * math.sqrt((self.n_clusters - 1) / left), self.n_clusters - 1)) if left > 0 else 0.0
-        )
+        if left <= 0:
+            return 0.0
+        return float(stdtr(self.n_clusters - 1, -score * math.sqrt((self.n_clusters - 1) / left)))
 
 
 def _adjusted(pairs: Pairs, known: Sequence[Candidate], ideal: float) -> tuple[FloatArray, float]:
@@ -249,11 +250,11 @@ def _adjusted(pairs: Pairs, known: Sequence[Candidate], ideal: float) -> tuple[F
     """
     if not len(pairs.first):
         return np.zeros(0), 0.0
-    from scipy import stats
+    from scipy.special import stdtr
 
     sizes = np.abs(pairs.differences)
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_values: FloatArray = np.asarray(2 * stats.t.sf(sizes / pairs.errors, pairs.freedom))
+        p_values: FloatArray = np.asarray(2 * stdtr(pairs.freedom, -sizes / pairs.errors))
     # Models that are equal in each cluster up to a constant, such as one that is always right and one that never is.
     p_values[pairs.errors <= _NEGLIGIBLE] = 0.0
     p_values[sizes <= _NEGLIGIBLE] = 1.0
@@ -372,10 +373,10 @@ def _detectable(pairs: Pairs, tail: float) -> float | None:
     """Return the difference that is detected with ``POWER`` at the first step by a pair of typical precision."""
     if not len(pairs.errors) or not tail:
         return None
-    from scipy import stats
+    from scipy.special import stdtrit
 
     error, freedom = float(np.median(pairs.errors)), float(np.median(pairs.freedom))
-    return float(error * (stats.t.isf(tail, freedom) + stats.t.ppf(POWER, freedom)))
+    return float(error * (stdtrit(freedom, POWER) - stdtrit(freedom, tail)))
 
 
 def rank_correlation(values: Sequence[float], others: Sequence[float]) -> float | None:

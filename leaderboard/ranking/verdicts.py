@@ -155,7 +155,7 @@ def _is_baseline(cell: ProfileCell) -> bool:
 
 
 def _judged(leads: list[_Lead]) -> tuple[Verdict, ...]:
-    from scipy import stats
+    from scipy.special import stdtrit
 
     n_compared = sum(lead.error is not None for lead in leads)
     found = []
@@ -163,7 +163,7 @@ def _judged(leads: list[_Lead]) -> tuple[Verdict, ...]:
         if lead.error is None:
             found.append(Verdict(lead.measure, lead.lead, None, "unknown"))
             continue
-        half_width = float(stats.t.isf((1 - LEVEL) / 2 / n_compared, max(lead.freedom, 1))) * lead.error
+        half_width = -float(stdtrit(max(lead.freedom, 1), (1 - LEVEL) / 2 / n_compared)) * lead.error
         outcome: Outcome = "same"
         if lead.at_least > max(half_width, TOLERANCE):
             outcome = "differs" if not lead.has_ideal else "first" if lead.lead > 0 else "second"

@@ -186,6 +186,8 @@ class UnkeptRun(Document):
     device: Line
     why: Line
     """Why the results are not kept."""
+    missing: Line | None = None
+    """Why the model was not asked the rest; None if it was asked everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

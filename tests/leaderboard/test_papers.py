@@ -138,6 +138,7 @@ n_requests = 10
 seconds = 180
 device = "abacus"
 why = "they are large"
+missing = "the rest is too long"
 """
 
 
@@ -374,5 +375,6 @@ def test_what_runs_took_and_what_is_left_of_them(file: Path, board: Board) -> No
     for words in (
         f"{usage.n_requests:,} requests 1 of 2 configs and prompts; the rest takes about 5.0 h",
         "Texts not run nobody has the files not run nobody has the files 3 min 10 requests results not kept: they",
+        "large the rest is too long",
     ):
         assert words in page, words
