@@ -359,7 +359,7 @@ def _ask(
             missing = " and ".join(sorted(plan.prompt.needs - backend.capabilities))
             why = f"needs {missing}" if missing else f"{why_no_message(plan.prompt, backend)}, and it is sent messages"
             note(f"{model}: not asked {plan.selection.config} {plan.prompt.id}, which {why}")
-    list(ask_all(plans, choice.out, backend))
+    list(ask_all(plans, choice.out, backend, leave_out=True))
 
 
 def _compare(name: str, paper: Reproduction, choice: ReproduceChoice) -> ReproducedPaper:

@@ -398,13 +398,14 @@ def _selection(
     return select(folder, manifest, config, splits=splits, limit=limit, support=support, without=without)
 
 
-def ask_all(plans: Sequence[Plan], out: Path, backend: Backend) -> Iterator[Finished]:
-    """Ask what no earlier run has asked and fits the model, with one bar, and yield each run when it is finished.
+def ask_all(plans: Sequence[Plan], out: Path, backend: Backend, *, leave_out: bool = False) -> Iterator[Finished]:
+    """Ask what no earlier run has asked, with one bar for all runs, and yield each run when it is finished.
 
     Args:
         plans: What is asked.
         out: Folder of all runs.
         backend: The model.
+        leave_out: True to leave out what does not fit its context, and say so, instead of asking nothing.
     """
     # Imported here, because planning needs none of it.
     from evaluators.runs.ask.context_limit import check_context
@@ -416,7 +417,7 @@ def ask_all(plans: Sequence[Plan], out: Path, backend: Backend) -> Iterator[Fini
         note(str(error))
         scorers = ()
     stores = AnswerStores(root=out, cache=None)
-    plans = check_context(plans, backend, stores, MAX_FAILURE_RATE, leave_out=True)
+    plans = check_context(plans, backend, stores, MAX_FAILURE_RATE, leave_out=leave_out)
     with progress(f"asking {backend.model.id}", sum(plan.selection.n_items for plan in plans)) as advance:
         for plan in plans:
             options = RunOptions(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD, H100
+from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
@@ -25,12 +26,13 @@ from leaderboard.ranking.reproduced import (
     ReproducedPaper,
     SpentRun,
     Status,
+    canonical_id,
     costs_of,
     reproduced,
 )
 from leaderboard.reproductions import citation_of, reproductions
 from schemas.documents.reproduction import PaperRun, UnkeptRun
-from schemas.documents.result import Usage
+from schemas.documents.result import Result
 
 _ORDERS = "How the order of the models changes from measure to measure: a line for each model, the nearest to 1 on top."
 STATUS_CLASSES: Mapping[Status, str] = {
@@ -52,8 +54,8 @@ class SpentCell(NamedTuple):
     notes: tuple[str, ...]
     """Why some of the results are not kept, or some questions not asked."""
     left: float | None
-    """Seconds that the rest would take at the pace of the model's results on the board; None if nothing is left, or
-    if that pace is unknown."""
+    """Seconds that the rest would take at the pace of the model's results on the board; None if nothing is left, if it
+    cannot be asked, or if that pace is unknown."""
 
 
 class Spent(NamedTuple):
@@ -211,58 +213,74 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
 
 def _spent(compared: ReproducedPaper, board: Board) -> Iterator[Spent]:
     runs = [run for run in compared.paper.runs if run.answers is None]
-    models = [one.entry.result.model.id for one in compared.spent] + [one.model for one in compared.paper.unkept]
-    for model in dict.fromkeys(models):
-        own = [one for one in compared.spent if one.entry.result.model.id == model]
-        others = [one for one in compared.paper.unkept if one.model == model]
-        usages = [
-            row.entry.result.usage for table in board.tables for row in table.rows if row.entry.result.model.id == model
-        ]
+    results = [row.entry.result for table in board.tables for row in table.rows]
+    ids = [one.entry.result.model.id for one in compared.spent] + [one.model for one in compared.paper.unkept]
+    for model in dict.fromkeys(map(canonical_id, ids)):
+        own = [one for one in compared.spent if canonical_id(one.entry.result.model.id) == model]
+        others = [one for one in compared.paper.unkept if canonical_id(one.model) == model]
+        paces = _Paces([result for result in results if canonical_id(result.model.id) == model])
         devices = [one.entry.result.environment.device or "an unknown device" for one in own]
         yield Spent(
             display_name(model),
             tuple(dict.fromkeys([*devices, *(one.device for one in others)])),
-            {run.name: _spent_cell(run, own, others, usages) for run in runs},
+            {run.name: _spent_cell(run, own, others, paces) for run in runs},
         )
 
 
-def _spent_cell(
-    run: PaperRun, spent: Sequence[SpentRun], unkept: Sequence[UnkeptRun], usages: Sequence[Usage]
-) -> SpentCell:
+def _spent_cell(run: PaperRun, spent: Sequence[SpentRun], unkept: Sequence[UnkeptRun], paces: _Paces) -> SpentCell:
     """Return what a run took of a model.
 
     Args:
         run: The run.
         spent: The model's results of all runs of the paper.
         unkept: Its runs whose results are not kept.
-        usages: What all of its results on the board took.
+        paces: How fast it answers.
     """
     results = [one.entry.result for one in spent if one.run is run]
     others = [one for one in unkept if one.run == run.name]
     asked = {(result.signature.config, result.signature.prompt) for result in results}
-    n_parts = len(asked) + sum(one.n_parts for one in others)
-    left = 1 - n_parts / run.n_parts
+    n_requests = sum(one.usage.n_requests for one in results) + sum(one.n_requests for one in others)
+    n_parts = min(len(asked) + sum(one.n_parts for one in others), run.n_parts)
+    left = None
+    if n_parts < run.n_parts and run.n_requests and not (run.unasked or any(one.missing for one in others)):
+        missing = [prompt for config in run.configs for prompt in run.prompts if (config, prompt) not in asked]
+        pace = paces.of(missing, writes=bool(run.n_completion_tokens))
+        left = None if pace is None else max(run.n_requests - n_requests, 0) * pace
     return SpentCell(
         n_parts,
-        sum(one.usage.n_requests for one in results) + sum(one.n_requests for one in others),
+        n_requests,
         sum(one.usage.seconds or 0.0 for one in results) + sum(one.seconds for one in others),
         tuple(note for one in others for note in (f"results not kept: {one.why}", one.missing) if note),
-        _seconds(run, usages, left) if left > 0 and not any(one.missing for one in others) else None,
+        left,
     )
 
 
-def _seconds(run: PaperRun, usages: Sequence[Usage], share: float) -> float | None:
-    """Return how long a share of a run takes at the pace of other results; None if that is unknown.
+class _Paces:
+    """How long a model took for a request, by its results on the board."""
 
-    Reading prompts and writing texts are paced apart: a token takes far longer to write than to read.
-    """
-    writes = bool(run.n_completion_tokens)
-    n_tokens = run.n_completion_tokens if writes else run.n_prompt_tokens
-    alike = [usage for usage in usages if bool(usage.n_completion_tokens) == writes and usage.seconds]
-    done = sum((usage.n_completion_tokens if writes else usage.n_prompt_tokens) or 0 for usage in alike)
-    if n_tokens is None or not done:
-        return None
-    return share * n_tokens * sum(usage.seconds or 0.0 for usage in alike) / done
+    def __init__(self, results: Sequence[Result]) -> None:
+        self._timed = [
+            (result.signature.prompt, self._writes(result), result.usage.n_requests, result.usage.seconds)
+            for result in results
+            if result.usage.seconds and result.usage.n_requests
+        ]
+
+    @staticmethod
+    def _writes(result: Result) -> bool:
+        prompt = load_task(result.signature.task).prompts.get(result.signature.prompt)
+        return prompt is not None and prompt.max_tokens is not None
+
+    def of(self, prompts: Sequence[str], *, writes: bool) -> float | None:
+        """Return the mean number of seconds for a request under these prompts; None if nothing alike was asked.
+
+        Of a prompt that was not asked, it is that of all that were asked to write a text as well, or to choose.
+        """
+        alike = [one for one in self._timed if one[1] == writes]
+        if not alike:
+            return None
+        groups = ([one for one in alike if one[0] == prompt] or alike for prompt in prompts)
+        paces = [sum(seconds for *_, seconds in group) / sum(n for _, _, n, _ in group) for group in groups]
+        return sum(paces) / len(paces)
 
 
 def assumptions() -> str:

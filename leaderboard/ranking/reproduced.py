@@ -333,7 +333,7 @@ class _Lookup:
         for row in self._rows[measure.benchmark or self._first]:
             if (ours := _ours(row, measure)) is not None:
                 model = ours.entry.result.model
-                name = names.setdefault(model.identity_sha256, _canonical(model.id))
+                name = names.setdefault(model.identity_sha256, canonical_id(model.id))
                 found.setdefault(name, []).append(ours)
         return found
 
@@ -347,7 +347,8 @@ def _dataset(measure: Measure) -> tuple[str | None, str | None]:
     return measure.benchmark, measure.dataset
 
 
-def _canonical(model_id: str) -> str:
+def canonical_id(model_id: str) -> str:
+    """Return the id in the file about a model, which may have others; the id itself without such a file."""
     facts = facts_of(model_id)
     return model_id if facts is None else facts.id
 
@@ -396,16 +397,16 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
                 row.model,
                 True,
                 {
-                    key: _cell(row.values.get(key), values.get(_canonical(row.model)) if row.model else None, known)
+                    key: _cell(row.values.get(key), values.get(canonical_id(row.model)) if row.model else None, known)
                     for key, values in found.items()
                 },
             )
             for row in table.rows
         ]
     )
-    shown = {_canonical(row.model) for row in rows if row.model}
+    shown = {canonical_id(row.model) for row in rows if row.model}
     others = dict.fromkeys(model for values in found.values() for model in values if model not in shown)
-    of_paper = {_canonical(model.id): model.label for model in paper.models if model.id is not None}
+    of_paper = {canonical_id(model.id): model.label for model in paper.models if model.id is not None}
     rows += [
         ComparedRow(
             of_paper.get(model, display_name(model)),

@@ -252,6 +252,7 @@ class Reproduction(Document):
             ("runs", names),
             ("parts", [part.number for part in self.parts]),
             ("models", [model.label for model in self.models]),
+            ("unkept", [f"{one.run} of {one.model}" for one in self.unkept]),
         ):
             for value in repeated(values):
                 yield f"{kind}: {value} stands twice; keep one"

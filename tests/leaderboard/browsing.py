@@ -32,23 +32,27 @@ ARGUMENTS = [
 ]
 _FIND_VIOLATIONS = """async (onlyColours) => {
     const options = { resultTypes: ["violations"], preload: false };
+    const colours = ["color-contrast", "link-in-text-block"];
     const found = onlyColours
         ? { violations: [] }
         : await axe.run({ ...options, rules: { "color-contrast": { enabled: false } } });
-    // The contrast of every text takes six times as long as all other rules. Texts with the same tags, classes and own
-    // styles up to the root have the same colours, so that two of each are enough.
+    // The contrast of every text takes six times as long as all other rules. Texts with the same tags, classes, states
+    // and own styles up to the root have the same colours, so that two of each are enough.
     const counts = new Map();
     const lookOf = (element) => element && [
-        lookOf(element.parentElement), element.tagName, element.getAttribute("class"), element.getAttribute("style"),
+        lookOf(element.parentElement), element.tagName, ...[...element.attributes]
+            .filter(({ name }) => /^(class|style|disabled|aria-(pressed|selected|current|sort|expanded))$/.test(name))
+            .map(({ name, value }) => `${name}=${value}`),
     ].join(" ");
     const texts = [...document.body.querySelectorAll("*")].filter((element) => {
-        const isText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+        const isText = element.matches("input, select, textarea")
+            || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
         if (!isText || !element.checkVisibility({ visibilityProperty: true })) return false;
         const look = lookOf(element);
         counts.set(look, (counts.get(look) ?? 0) + 1);
         return counts.get(look) <= 2;
     });
-    const contrast = await axe.run({ include: texts }, { ...options, runOnly: ["color-contrast"] });
+    const contrast = await axe.run({ include: texts }, { ...options, runOnly: colours });
     return [...found.violations, ...contrast.violations]
         .filter((rule) => ["serious", "critical"].includes(rule.impact))
         .map((rule) => rule.id);

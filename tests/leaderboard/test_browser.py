@@ -125,6 +125,13 @@ def test_no_page_asks_another_host_or_complains(
         assert page.complaints == [], path
 
 
+def test_a_text_that_cannot_be_read_is_found_among_others(browser: Browser, address: str) -> None:
+    page = visit(browser, address).page
+    assert serious_violations(page, only_colours=True) == []
+    page.evaluate("[...document.querySelectorAll('main p')].at(-1).style.color = '#eee'")
+    assert serious_violations(page, only_colours=True) == ["color-contrast"]
+
+
 def test_no_page_scrolls_sideways_on_a_narrow_screen(seen: dict[str, Seen]) -> None:
     assert {path: page.widths_on_phone for path, page in seen.items() if max(page.widths_on_phone) > 390} == {}
 

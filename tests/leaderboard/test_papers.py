@@ -182,6 +182,7 @@ BAD = {
         SOUND + UNKEPT,
         "unkept: 'texts' is no run; have: all",
     ),
+    "one run twice that is not kept": (SOUND + 2 * UNKEPT.replace("texts", "all"), "unkept: all of acme/other stands"),
     "one part twice": (SOUND.replace("Table 3", "Table 2"), "parts: Table 2 stands twice; keep one"),
 }
 
@@ -361,19 +362,19 @@ counted = "by hand"
 def test_what_runs_took_and_what_is_left_of_them(file: Path, board: Board) -> None:
     file.write_text(SOUND + MORE_RUNS + UNKEPT)
     entries = [row.entry for table in board.tables for row in table.rows]
-    usage = replace(entries[0].result.usage, n_prompt_tokens=600, n_completion_tokens=0, seconds=60.0)
+    usage = replace(entries[0].result.usage, n_requests=500, seconds=60.0)
     board = assemble([replace(entry, result=replace(entry.result, usage=usage)) for entry in entries])
     (view,) = make_view(board, (), ()).papers
     even, _, other = view.spent
     assert even.cells["all"].n_parts == 0  # Of another dataset.
     half = even.cells["twice"]
     assert (half.n_parts, half.n_requests, half.seconds) == (1, usage.n_requests, 60)
-    assert half.left == pytest.approx(360_000 / 2 / 10)  # It reads ten tokens a second.
+    assert half.left == pytest.approx((2000 - 500) * 60 / 500)
     assert even.cells["texts"] == (0, 0, 0.0, (), None)  # How fast it writes is unknown.
     assert (other.devices, other.seconds) == (("abacus",), 180)
     page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", generate(make_view(board, (), ()), {})["papers/made.md"]))
     for words in (
-        f"{usage.n_requests:,} requests 1 of 2 configs and prompts; the rest takes about 5.0 h",
+        f"{usage.n_requests:,} requests 1 of 2 configs and prompts; the rest takes about 3 min",
         "Texts not run nobody has the files not run nobody has the files 3 min 10 requests results not kept: they",
         "large the rest is too long",
     ):
