@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from xml.etree import ElementTree
 
 import pytest
@@ -204,9 +205,16 @@ def test_a_bump_chart_orders_the_models_that_pass_by_each_value(four: Board) -> 
     drawn = lines(picture.chart.svg)[-3:]
     for row, (name, index, *_) in zip(passing, drawn, strict=True):
         assert (name, index) == (row.model.id.removeprefix("lab/"), f"{row.primary.value:.3f}")
-    lowest = {row.model.id.removeprefix("lab/"): min(part.value or 0.0 for part in row.parts) for row in passing}
-    by_lowest = sorted(lowest, key=lambda name: -lowest[name])
-    assert [of_row[-2:] for of_row in drawn] == [[f"{lowest[name]:.3f}", name] for name in by_lowest]
+    lowest = sorted((min(part.value or 0.0 for part in row.parts) for row in passing), reverse=True)
+    assert [of_row[-3] for of_row in drawn] == [f"{value:.3f}" for value in lowest]
+    others = {
+        row.model.id.removeprefix("lab/"): fmean(
+            part.value or 0.0 for part in row.parts if part.name not in ("sn", "nts")
+        )
+        for row in passing
+    }
+    by_others = sorted(others, key=lambda name: -others[name])
+    assert [of_row[-2:] for of_row in drawn] == [[f"{others[name]:.3f}", name] for name in by_others]
     assert picture.caption.endswith("Left out: below (below the line of the table).")
 
 
