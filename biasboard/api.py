@@ -48,6 +48,11 @@ class BackendChoices(TypedDict, total=False):
     api: str | None
     concurrency: int | None
     timeout: float | None
+    header: tuple[str, ...] | None
+    extra_body: str | None
+    system_prompt: Path | None
+    thinking_tokens: int | None
+    reasoning_effort: str | None
     prices: Path | None
     max_cost: float | None
     batch: bool | None

@@ -150,6 +150,9 @@ class Response:
     status: ExchangeStatus
     text: str | None = None
     """The generated text; None for choices."""
+    thinking: str | None = None
+    """What the model thought before the text, where the endpoint returns it by itself; None otherwise. It is stored and
+    never read; a text that holds its thinking is taken apart when it becomes part of a record."""
     option_logprobs: tuple[float | None, ...] = ()
     """Log-probability of each option, summed over its tokens; -inf for a probability of zero, None if not returned."""
     option_is_bound: tuple[bool, ...] = ()

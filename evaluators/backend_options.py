@@ -53,6 +53,24 @@ class BackendOptions:
     api: str | None = option("chat or completions; by default the one that can do more at this endpoint.", panel=_API)
     concurrency: int | None = option("Largest number of requests in flight.", panel=_API, min=1)
     timeout: float | None = option("Seconds to wait for an answer.", panel=_API, min=0)
+    header: tuple[str, ...] | None = option(
+        "Header to send, as NAME=VALUE, or NAME=$VARIABLE to take the value from the environment; may be repeated. "
+        "Values are never stored.",
+        panel=_API,
+    )
+    extra_body: str | None = option(
+        "JSON object of further fields to send with every request, such as those of one provider.", panel=_API
+    )
+    system_prompt: Path | None = option("File with a system prompt to send before every message of a chat.", panel=_API)
+    thinking_tokens: int | None = option(
+        "Tokens that the model may think with before its answer; by default 8192 where it thinks, and 0 where it does "
+        "not.",
+        panel=_API,
+        min=0,
+    )
+    reasoning_effort: str | None = option(
+        "How much the model thinks: low, medium, high or another word of the endpoint, or off.", panel=_API
+    )
     prices: Path | None = option("File of prices per million tokens, for the backend openai.", panel=COST_PANEL)
     max_cost: float | None = option("Stop before this many US dollars are spent.", panel=COST_PANEL, min=0)
     batch: bool | None = option("Send everything through the endpoint's batch API.", panel=COST_PANEL)

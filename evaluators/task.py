@@ -32,6 +32,7 @@ _OPTIONAL = frozenset(
     {"max_tokens", "temperature", "stop", "top_p", "n_samples", "asks_confidence", "follow_up"}
     | {"n_examples", "example_set", "example_rule", "max_prompt_bytes", "max_prompt_tokens"}
 )
+_CUT = "cut off before it answered, as in the middle of thinking; --thinking-tokens gives it more to think with"
 _UNHASHED = frozenset({"description", "chat", "protocol", "normalisation", "unread_splits", "is_extra"})
 """Fields that change neither what is asked nor how, or that a signature names by themselves."""
 
@@ -189,6 +190,11 @@ def unanswered(exchange: Exchange) -> Read:
     """Return the reading of an item of which this exchange has no answer: none, with the reason."""
     status = "failed" if exchange.status == "answered" else exchange.status
     return Read(status=status, reading=None, reason=exchange.error or "no answer")
+
+
+def is_cut_before_answer(exchange: Exchange) -> bool:
+    """Return True if a text reached its limit on tokens before it said anything, as in the middle of thinking."""
+    return exchange.kind == "generate" and exchange.finish_reason == "length" and exchange.text == ""
 
 
 class LabelUse(NamedTuple):
@@ -361,6 +367,20 @@ class Task(ABC):
             prompt_id: Id of the prompt that asked.
         """
         return self.read(exchanges, normalisation)
+
+    def reading(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None, prompt_id: str) -> Read:
+        """Read the answers to one item as :meth:`read_with` does, unless the model did not come to its answer.
+
+        Args:
+            exchanges: The exchanges of one item.
+            normalisation: How option log-probabilities become probabilities; None for generated answers.
+            prompt_id: Id of the prompt that asked.
+        """
+        cut = [exchange for exchange in exchanges if is_cut_before_answer(exchange)]
+        # Options that follow a text are scored after any text, and samples stand for each other.
+        if cut and (len(cut) == len(exchanges) or (cut[0].sample is None and exchanges[-1].kind == "generate")):
+            return Read(status="unparsed", reading=None, reason=_CUT)
+        return self.read_with(exchanges, normalisation, prompt_id)
 
     @abstractmethod
     def table(self, records: Sequence[Any]) -> RecordTable:

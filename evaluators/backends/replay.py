@@ -65,6 +65,7 @@ class _Line:
     n_moved_tokens: Annotated[int, Field(ge=0)] | None = None
     status: ExchangeStatus = "answered"
     text: str | None = None
+    thinking: str | None = None
     finish_reason: str | None = None
     n_prompt_tokens: Annotated[int, Field(ge=0)] | None = None
     n_completion_tokens: Annotated[int, Field(ge=0)] | None = None
@@ -127,7 +128,13 @@ def open_backend(model: str, options: BackendOptions) -> Replay:
         raise ConfigError(f"'{model}' is neither a run folder with {STORE} nor a .jsonl file of answers; name one")
     if not answers:
         raise DataError(f"{model}: holds no answers")
-    content = {key: contract.plain(asdict(answer)) for key, answer in answers.items()}
+    content = {
+        key: contract.plain(
+            # Thinking is left out where there is none, so that older answers keep their identity.
+            {name: value for name, value in asdict(answer).items() if name != "thinking" or value is not None}
+        )
+        for key, answer in answers.items()
+    }
     name = check_model_id(options.name or (source.id if source else f"replay/{path.stem}"))
     identity = {"backend": "replay", "id": name, "answers": strict_json.sha256(content)}
     return Replay(
@@ -212,6 +219,7 @@ def _read_line(line: _Line, where: str) -> tuple[str, Response]:
     response = Response(
         status=line.status,
         text=line.text,
+        thinking=line.thinking,
         option_logprobs=line.option_logprobs,
         option_is_bound=line.option_is_bound,
         option_end_logprobs=line.option_end_logprobs or (None,) * n,

@@ -37,6 +37,7 @@ _ASKED: dict[str, pa.DataType] = {
 _ANSWERED: dict[str, pa.DataType] = {
     "status": pa.string(),
     "text": pa.string(),
+    "thinking": pa.string(),
     "option_logprobs": pa.list_(pa.float64()),
     "option_is_bound": pa.list_(pa.bool_()),
     "option_end_logprobs": pa.list_(pa.float64()),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from evaluators.backend import Response, Runtime
 from evaluators.stores.store import (
     BUSY_SECONDS,
+    IS_ANSWER,
     check_format,
     request_columns,
     response_adapter,
@@ -151,7 +152,7 @@ def read_answers(path: Path) -> dict[str, Response]:
         RunError: the file is not a store.
     """
     with open_store(path, leave_no_trace=True) as connection:
-        rows = connection.execute(f"SELECT {request_columns(connection)}, response FROM responses")
+        rows = connection.execute(f"SELECT {request_columns(connection)}, response FROM responses WHERE {IS_ANSWER}")
         decode = response_adapter().validate_json
         answers = ((stored_request(request, head), response) for request, head, response in rows)
         return {request.sha256: decode(response) for request, response in answers if request.adapter is None}

@@ -335,6 +335,12 @@ def check_format(connection: sqlite3.Connection) -> int:
     return int(version) if n_tables else _FORMAT
 
 
+# Earlier versions stored an error inside an answer as an empty answer. It is not looked for as JSON, which takes
+# longer: inside a text the quotes are escaped.
+IS_ANSWER = """instr(response, CAST('"finish_reason":"error"' AS BLOB)) = 0"""
+"""Condition in SQL on rows of responses that holds for all but errors."""
+
+
 def stored_rows(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> list[tuple[bytes, ...]]:
     """Return columns of the stored responses to some keys."""
     # A list, because a cursor left open by an error could only be closed in the thread that opened it.
@@ -342,7 +348,9 @@ def stored_rows(connection: sqlite3.Connection, columns: str, keys: Sequence[byt
     for start in range(0, len(keys), _VARIABLES):
         part = keys[start : start + _VARIABLES]
         marks = ",".join("?" * len(part))
-        rows += connection.execute(f"SELECT {columns} FROM responses WHERE key IN ({marks})", part).fetchall()
+        rows += connection.execute(
+            f"SELECT {columns} FROM responses WHERE key IN ({marks}) AND {IS_ANSWER}", part
+        ).fetchall()
     return rows
 
 

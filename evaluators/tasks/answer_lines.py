@@ -1,7 +1,7 @@
 """Prepares generated answers to questions with options, so that every family reads them alike.
 
-The text is normalised (NFKC). Invisible characters, emphasis tags, LaTeX boxes and the content of ``<think>`` are
-removed.
+The text is normalised (NFKC). Invisible characters, emphasis tags, LaTeX boxes and what the model thought before its
+answer are removed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from evaluators.thinking import split_thinking
+
 # An underscore marks emphasis here, but counts as a word character in regular expressions.
 _PLAINER = str.maketrans(
     {"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{MODIFIER LETTER APOSTROPHE}": "'", "_": "*"},
 )
-_THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(r"<(?P<closes>/?)(?P<name>answer|b|code|em|i|p|span|strong|u)>", re.IGNORECASE)
 _MOST_NESTED = 50
 """Maximum depth of nested tags that are removed."""
@@ -37,7 +38,7 @@ class AnswerReading(NamedTuple):
 
 def visible_lines(text: str) -> list[str]:
     """Return the lines of an answer, without invisible characters, markup and repeated spaces."""
-    shown = _THOUGHTS.sub("", _normalised(text))
+    shown = split_thinking(_normalised(text)).answer
     lines = []
     for line in _LATEX.sub(" ", _without_tags(shown)).splitlines():
         visible = "".join(" " if char.isspace() else char for char in line if not _is_invisible(char))

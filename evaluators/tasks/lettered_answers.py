@@ -4,8 +4,8 @@ The rules belong to the task: a change raises the task's version, and ``rescore`
 reading is worse than none, so an ambiguous answer is left unread.
 
 1. The answer is the first line that says more than *The answer is:*. The text is normalised (NFKC). Invisible
-   characters, emphasis tags, LaTeX boxes and the content of ``<think>`` are removed. Punctuation and markup are
-   ignored. A line with any other symbol (an emoji, a struck-out letter) is unread.
+   characters, emphasis tags, LaTeX boxes and thinking are removed. Punctuation and markup are ignored. A line with any
+   other symbol (an emoji, a struck-out letter) is unread.
 2. A *letter* is a word of its own. ``a`` before a word is an article. A capital ``A`` that begins the line before a
    word is an article too, unless the line goes on about the letter (``A is``, ``A because``, ``A the guard``) or also
    names another letter.

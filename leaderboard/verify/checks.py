@@ -446,7 +446,7 @@ def _fault_of_reading(record: Record, task: Task, signature: Signature) -> str |
     if not record.exchanges:
         return "holds no answer of the model; run the model again"
     try:
-        read = task.read_with(record.exchanges, signature.normalisation, signature.prompt)
+        read = task.reading(record.exchanges, signature.normalisation, signature.prompt)
     except (ValueError, LookupError) as error:
         return f"task {task.name} cannot read its answers: {error}; run the model again"
     if read.status != record.status:

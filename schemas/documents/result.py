@@ -65,6 +65,9 @@ class Model(Document):
     """SHA-256 of everything about the model that can change an answer."""
     identity: Annotated[dict[str, Annotated[str, StringConstraints(max_length=1000)] | None], MaxLen(50)] | None = None
     """Parts that the hash is taken of, by name; None in older results, or if one is an address, which is not shown."""
+    conditions: Annotated[dict[str, Annotated[str, StringConstraints(max_length=1000)]], MaxLen(50)] | None = None
+    """What answers depend on beside the model and the prompt, by name, such as tokens to think with or a temperature
+    that the provider sets; the identity is a hash of it too. None if there is nothing, and in older results."""
 
     @property
     def adapters_sha256(self) -> str | None:

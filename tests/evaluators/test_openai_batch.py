@@ -79,11 +79,14 @@ def test_a_line_ends_only_at_a_line_feed(tokenizer: Tokenizer) -> None:
 
 
 def test_errors_of_lines_are_read_from_the_error_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    requests: list[Request] = [*REQUESTS[:3], GenerateRequest(prompt="Say 3", max_tokens=3, stop=("x",))]
-    with FakeBatchEndpoint(tokenizer, serves=CHAT, refuses=frozenset({"stop"})) as endpoint:
+    requests: list[Request] = [
+        *REQUESTS[:3],
+        GenerateRequest(prompt="Say 3", max_tokens=3, json_schema='{"type": "object"}'),
+    ]
+    with FakeBatchEndpoint(tokenizer, serves=CHAT, refuses=frozenset({"response_format"})) as endpoint:
         found, _ = ask(opened(endpoint, tmp_path / "batch.json"), requests, frozenset(range(4)))
     assert [found[place].status for place in range(4)] == ["answered", "answered", "answered", "failed"]
-    assert "'stop'" in str(found[3].error)
+    assert "'response_format'" in str(found[3].error)
 
 
 @pytest.mark.slow

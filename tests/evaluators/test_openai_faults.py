@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import Answers
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai.client import parse_address
+from evaluators.backends.openai.address import parse_address
 from evaluators.backends.openai.openai_backend import open_backend
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened
@@ -110,12 +110,37 @@ def test_what_no_request_survives_ends_the_run_and_keeps_the_answers(
 ) -> None:
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint, concurrency=1)
-        endpoint.before = lambda received: Fault(status, {}, body) if number_in(received) == 5 else None
+        # The sixth call, and from then on what was answered before too.
+        endpoint.before = lambda received: Fault(status, {}, body) if len(endpoint.received) > 5 else None
         asked = Asked()
         with pytest.raises(RunError, match=remedy):
             asked.of(backend, made(30))
         assert set(asked.responses) == set(range(5))
         assert asked.n_attempts == endpoint.n_received
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "ends_as"),
+    [
+        (401, error("bad key"), "failed"),
+        (403, error("not allowed"), "refused"),
+        (404, error("no server may answer this"), "failed"),
+        (307, b"", "failed"),
+        (429, json.dumps({"error": {"message": "quota", "code": "insufficient_quota"}}).encode(), "failed"),
+    ],
+)
+def test_an_error_of_one_request_is_no_error_of_all(
+    status: int, body: bytes, ends_as: str, tokenizer: Tokenizer
+) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, concurrency=1)
+        endpoint.before = lambda received: Fault(status, {}, body) if number_in(received) == 5 else None
+        asked = Asked().of(backend, made(30))
+        assert asked.n_attempts == endpoint.n_received
+        # Another request was asked once, to see whether all are concerned.
+        assert len(endpoint.received) == 31
+    assert asked.statuses() == {"answered": 29, ends_as: 1}
+    assert f"HTTP {status}" in str(asked.responses[5].error)
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -227,11 +252,13 @@ def test_no_key_and_nothing_secret_gets_out(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     secrets = [KEY]
+    is_over: list[int] = []
 
     def echoing(received: Received) -> Fault | None:
         told = {name: value for name, value in received.headers.items() if name == "authorization"}
         message = f"you sent {told}, with sk-another-key-9876543210 and {', '.join(secrets)}"
-        status = {3: 400, 5: 401}.get(number_in(received))
+        is_over.extend([received.number] if number_in(received) == 5 else ())
+        status = 401 if is_over else {3: 400}.get(number_in(received))
         return None if status is None else Fault(status, {}, error(message))
 
     with caplog.at_level("DEBUG"), FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
@@ -245,6 +272,7 @@ def test_no_key_and_nothing_secret_gets_out(
         with_password = endpoint.url.replace("http://", "http://user-name:pass-word-5@") + "?key=query-secret"
         secrets += ["pass-word-5", "query-secret"]
         endpoint.before = lambda received: None
+        is_over.clear()
         other = open_backend(MODEL, BackendOptions(base_url=with_password, concurrency=1))
         assert other.model == plain.model
         endpoint.before = echoing

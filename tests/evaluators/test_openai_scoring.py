@@ -287,9 +287,9 @@ def _message(**fields: Any) -> Callable[[Received, dict[str, Any]], dict[str, An
     ("fields", "status", "finish_reason", "error"),
     [
         ({"message": {"content": None, "refusal": "I will not"}}, "refused", None, "I will not"),
-        ({"finish_reason": "content_filter"}, "refused", "content_filter", "content filter"),
+        ({"finish_reason": "content_filter"}, "refused", "content_filter", "'content_filter'"),
         ({"message": {"content": None}}, "failed", None, "no text"),
-        ({"message": {"content": ""}, "finish_reason": "length"}, "failed", None, "allow more tokens"),
+        ({"message": {"content": ""}, "finish_reason": "length"}, "answered", "length", None),
         ({"message": {"content": ""}}, "answered", "stop", None),
     ],
 )

@@ -2,14 +2,15 @@
 
 The way of a request, and of the test calls that ``probe`` sends before the first one::
 
-    openai_backend ──▶ concurrency ──▶ methods ──▶ scoring    request to calls, replies to response
-                   │            └─▶ pacing ──▶ client         each call, repeated at a rate the endpoint can bear
-                   │                       └─▶ costs          what was sent and spent, and the limit on it
-                   └─▶ batch_api ────────────▶ client         or all calls as a file, answered within a day
-    protocol: routes, calls and the parsing of replies, for all of them
+    openai_backend ──▶ concurrency ──▶ methods ──▶ scoring, generation    request to calls, replies to response
+                   │            └─▶ pacing ──▶ client                     each call, repeated at a bearable rate
+                   │                       └─▶ costs                      what was sent and spent, and the limit on it
+                   └─▶ batch_api ────────────▶ client                     or all calls as a file, answered in a day
 
-*client* makes one call and classifies its failure, including any wait that the endpoint asks for (``Retry-After``);
-*pacing* decides how long to wait and when to give up; *probe* finds out what an endpoint supports.
+*address* holds the credentials; *client* makes one call, and *stream* puts its answer together where it comes in parts;
+*protocol* knows the routes and the fields of replies. What a failure means is one table, ``meanings.toml``, which
+*meanings* reads; what an endpoint refuses is learnt by *dialect*, in *probe* as in a run; *pacing* decides how long to
+wait and when to give up.
 """
 
 from __future__ import annotations

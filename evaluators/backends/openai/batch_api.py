@@ -25,11 +25,12 @@ from evaluators.backends.openai.client import (
     Connection,
     FaultError,
     RejectedError,
-    error_text,
+    error_of,
     read_json,
 )
 from evaluators.backends.openai.concurrency import run_in_thread
 from evaluators.backends.openai.costs import Ledger
+from evaluators.backends.openai.meanings import error_inside, error_text
 from evaluators.backends.openai.methods import Methods, failed, rejected
 from evaluators.backends.openai.protocol import CHAT, COMPLETIONS, AnswerError, Call, shown
 
@@ -237,12 +238,12 @@ class BatchRun:
         response = entry.get("response")
         status = response.get("status_code") if isinstance(response, Mapping) else None
         body = response.get("body") if isinstance(response, Mapping) else None
-        if status == 200 and isinstance(body, Mapping):
+        error = entry.get("error") or body
+        if status == 200 and isinstance(body, Mapping) and (error := error_inside(body)) is None:
             return body
-        error = error_text(entry.get("error") or body)
-        # Status 400 whatever the real one: only this line failed, and others such as 401 would end the run.
-        reason = self.connection.address.clean(f"HTTP {status}: {error.message}")
-        return rejected(RejectedError(400, reason, error.code))
+        found = error_of(status if isinstance(status, int) else 400, error, self.connection.address.clean, {})
+        # Only this line failed, also by an error that would end a run of single calls.
+        return rejected(found) if isinstance(found, RejectedError) else failed(found.reason)
 
     def _retry(self, work: Callable[[Client], Coroutine[Any, Any, _T]]) -> _T:
         """Run ``work`` with a client, and again after faults that may pass.

@@ -1,6 +1,4 @@
-"""Sends single calls through the library ``openai``, and distinguishes temporary faults from permanent refusals.
-
-The address holds the credentials, which are kept out of messages, logs and results.
+"""Sends single calls through the library ``openai``, and tells faults that may pass from errors that will not.
 
 This module imports the library ``httpx2``, which comes with ``openai``: import it only where ``openai`` is installed.
 """
@@ -8,7 +6,6 @@ This module imports the library ``httpx2``, which comes with ``openai``: import 
 from __future__ import annotations
 
 import asyncio
-import base64
 import email.utils
 import json
 import logging
@@ -17,124 +14,17 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any, NamedTuple, Self
-from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 import httpx2
 
-from biasboard.ground.errors import ConfigError, import_extra
-from biasboard.ground.plain_text import key_fault
+from biasboard.ground.errors import import_extra
+from evaluators.backends.openai.address import Address
+from evaluators.backends.openai.meanings import Meaning, error_inside, error_text, meaning_of_error
 from evaluators.backends.openai.protocol import Call
-
-OPENAI = "https://api.openai.com/v1"
-_NO_KEY = "no-key-needed"
-_LONGEST_MESSAGE = 400
-# API keys of any issuer, because an error text may quote a key that is not ours.
-_KEYS = re.compile(r"(?i)(bearer\s+|basic\s+)[A-Za-z0-9._~+/=-]{6,}|\b(sk|pk|rk|hf|gsk)[-_][A-Za-z0-9_-]{8,}")
-_HAS_DIGIT_AND_LETTER = re.compile(r"(?=.*\d)(?=.*[A-Za-z])")
-
-
-@dataclass(frozen=True)
-class Address:
-    """The URL and the credentials of an endpoint; its ``repr`` shows no secret."""
-
-    url: str = field(repr=False)
-    """The URL without user, password and query, to send calls to."""
-    key: str = field(repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    query: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """All secret texts, longest first: key, user, password, header and query values, also URL-encoded."""
-        plain = {self.key, *self.headers.values(), *self.query.values(), *self._keys_in_path} - {_NO_KEY}
-        for value in self.headers.values():
-            encoded = value.removeprefix("Basic ")
-            user, _, password = base64.b64decode(encoded).decode().partition(":")
-            plain |= {encoded, user, password}
-        spelled = plain | {quote(value, safe="") for value in plain}
-        # Hiding texts of fewer than four characters would garble messages and protect little.
-        return tuple(sorted((value for value in spelled if len(value) > 3), key=len, reverse=True))
-
-    @property
-    def _keys_in_path(self) -> list[str]:
-        """The parts of the path that look like keys, which some gateways take there: long, with digits and letters."""
-        parts = urlsplit(self.url).path.split("/")
-        return [part for part in parts if _KEYS.search(part) or (len(part) >= 20 and _HAS_DIGIT_AND_LETTER.match(part))]
-
-    @property
-    def shown(self) -> str:
-        """The URL for messages on the console, without parts of the path that look like keys."""
-        parts = urlsplit(self.url)
-        hidden = self._keys_in_path
-        path = "/".join("***" if part in hidden else part for part in parts.path.split("/"))
-        return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
-
-    @property
-    def is_openai(self) -> bool:
-        """True if the endpoint is OpenAI's own API."""
-        return urlsplit(self.url).hostname == "api.openai.com"
-
-    @property
-    def host_and_port(self) -> str:
-        """The host and port, for messages on the console."""
-        return urlsplit(self.url).netloc
-
-    def clean(self, text: str) -> str:
-        """Return a text from outside as one line without secrets, cut to the length of a message.
-
-        The address counts as a secret, unless it is OpenAI's own: the text may be published, and the endpoint may be an
-        internal machine.
-        """
-        host = urlsplit(self.url).hostname or ""
-        # A host without a dot may be a plain word, such as "server".
-        addresses = (
-            () if self.is_openai else (self.url, self.host_and_port, *([host] if {".", ":"} & set(host) else []))
-        )
-        # A server may send lone surrogates, which UTF-8 files cannot hold.
-        text = text.encode("utf-8", "replace").decode()
-        for address in addresses:
-            text = text.replace(address, "the endpoint")
-        for secret in self.secrets:
-            text = text.replace(secret, "***")
-        text = _KEYS.sub("***", " ".join(text.split()))
-        return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} ..."
-
-
-def parse_address(base_url: str | None, key: str | None) -> Address:
-    """Parse the URL of an endpoint and the credentials in it.
-
-    Args:
-        base_url: URL such as ``http://localhost:8000/v1``, which may contain user, password and query; OpenAI's own
-            endpoint if None or empty.
-        key: API key; None or empty if the endpoint needs none.
-
-    Raises:
-        ConfigError: the URL or the key is not valid, or the URL is OpenAI's and there is no key.
-    """
-    parts = urlsplit((base_url or OPENAI).strip())
-    try:
-        port = parts.port
-    except ValueError:
-        port = -1
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-        # The URL itself is not shown because it may contain a password.
-        raise ConfigError("--base-url (or OPENAI_BASE_URL) is not valid; give a URL such as http://localhost:8000/v1")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    url = urlunsplit((parts.scheme, host if port is None else f"{host}:{port}", parts.path.rstrip("/"), "", ""))
-    headers = {}
-    if parts.username is not None:
-        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
-    address = Address(url, key or _NO_KEY, headers, dict(parse_qsl(parts.query)))
-    if (fault := key_fault("OPENAI_API_KEY", key or "")) is not None:
-        raise ConfigError(fault)
-    if address.is_openai and not key:
-        raise ConfigError("api.openai.com needs a key; set OPENAI_API_KEY, or name another endpoint with --base-url")
-    return address
-
+from evaluators.backends.openai.stream import is_stream, whole_reply
 
 # Short, so that an address where nothing listens is an error within ten seconds.
 _CONNECT_SECONDS = 4.0
@@ -144,10 +34,6 @@ _MOST_DIGITS = 15
 """Largest number of digits of an integer: Python refuses more than 4,300, and float64 is exact up to 15."""
 _MOST_BYTES = 64_000_000
 MOST_BYTES_OF_FILE = 2_000_000_000
-# 520 to 524 are Cloudflare's, when it cannot reach the server behind it.
-_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-_NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")
-"""Codes that come with status 429 although waiting does not help."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LOGGERS = ("openai._base_client", "openai._response", "openai._legacy_response", "httpx2")
@@ -194,27 +80,29 @@ class FaultError(Exception):
     """True if the endpoint answered with something other than a JSON object, such as a web page."""
 
 
+_REMEDIES: Mapping[Meaning, str] = {
+    "key": "check OPENAI_API_KEY, and what the key may do",
+    "credit": "the account's credit is used up; add some",
+    "absent": "check --model and --base-url",
+}
+
+
 @dataclass(eq=False)
 class RejectedError(Exception):
-    """A refusal by the endpoint that repeating the call would not change."""
+    """An error of the endpoint that repeating the call would not change."""
 
     status: int
     reason: str
-    code: str = ""
-    parameter: str = ""
+    means: Meaning = "failed"
+    words: str = ""
+    """All that the endpoint says of it: message, codes and parameter, in small letters."""
 
     @property
     def remedy(self) -> str | None:
-        """Advice if every call would be refused for the same reason; None if the reason lies in this call."""
-        if self.status in (401, 403):
-            return "check OPENAI_API_KEY, and what the key may do"
-        if self.status == 402 or self.code in _NO_CREDIT:
-            return "the account's credit is used up; add some"
-        if self.status == 404 or self.code == "model_not_found":
-            return "check --model and --base-url"
+        """Advice if every call may end like this one; None if the reason lies in this call."""
         if 300 <= self.status < 400:
             return "redirects are not followed: give the address behind them with --base-url"
-        return None
+        return _REMEDIES.get(self.means)
 
 
 class _TooLargeError(httpx2.RequestError):
@@ -297,7 +185,11 @@ class Client:
         self._client = self._library.AsyncOpenAI(
             base_url=self._address.url,
             api_key=self._address.key,
-            default_headers=dict(self._address.headers),
+            default_headers={
+                # With both, Azure takes the bearer for a token of a user.
+                **({"Authorization": self._library.Omit()} if "api-key" in self._address.headers else {}),
+                **self._address.headers,
+            },
             default_query=dict(self._address.query),
             max_retries=0,
             timeout=limits,
@@ -345,14 +237,15 @@ class Client:
     async def _attempt(self, awaitable: Any, seconds: float | None = None) -> Reply:
         async with self._limited(self._timeout if seconds is None else seconds):
             response = await awaitable
-            data = read_json(response.content)
-        if isinstance(data, str):
             kind = _media_type(response.headers)
+            streamed = is_stream(response.content, kind)
+            data = whole_reply(response.content, read_json) if streamed else read_json(response.content)
+        if isinstance(data, str):
             but = f", but {kind}" if kind and "json" not in kind else ""
             raise FaultError(f"the answer is {self._address.clean(data)}{but}", overload=False, unusable=True)
-        # Some routers pass on the errors of the servers behind them with status 200.
-        if data.get("error") and not data.keys() & {"choices", "data", "id"}:
-            raise _error(200, data, response, self._address.clean)
+        # Some routers pass on the errors of the servers behind them with status 200, beside what was written before.
+        if (error := error_inside(data)) is not None:
+            raise error_of(200, error, self._address.clean, response.headers)
         return Reply(data, _rate_limit_pause(response.headers))
 
     @asynccontextmanager
@@ -375,25 +268,31 @@ class Client:
             sent = not isinstance(error.__cause__, httpx2.ConnectError)
             raise FaultError(clean(_connection_fault(error.__cause__)), sent=sent) from None
         except library.APIStatusError as error:
-            raise _error(int(error.status_code), error.body, error.response, clean) from None
+            # Not error.body, which lacks what stands beside the key "error".
+            body = read_json(error.response.content, any_kind=True)
+            raise error_of(int(error.status_code), body, clean, error.response.headers, error.response.text) from None
         # The last two are raised for headers and bodies that no server should send.
         except (library.OpenAIError, ValueError, LookupError) as error:
             reason = clean(f"unusable answer ({type(error).__name__}: {error})")
             raise FaultError(reason, overload=False, unusable=True) from None
 
 
-def read_json(content: bytes | str) -> dict[str, Any] | str:
+def read_json(content: bytes | str, *, any_kind: bool = False) -> Any:
     """Return the JSON object in a body, or a description of the body if it is none.
 
-    NaN is read as null, because some servers write it for a missing number.
+    NaN and the infinities are read as null, because some servers write them for a missing number.
+
+    Args:
+        content: The body.
+        any_kind: True to return any JSON value, and None for a body that is not JSON.
     """
     try:
         data = json.loads(content, parse_constant=lambda _: None, parse_int=_integer)
     except ValueError:
-        return "not JSON"
+        return None if any_kind else "not JSON"
     except RecursionError:
-        return "JSON that is nested too deep to read"
-    return data if isinstance(data, dict) else "no JSON object"
+        return None if any_kind else "JSON that is nested too deep to read"
+    return data if any_kind or isinstance(data, dict) else "no JSON object"
 
 
 def _integer(digits: str) -> int | float:
@@ -417,41 +316,31 @@ def _connection_fault(cause: BaseException | None) -> str:
     return f"connection lost ({type(cause).__name__}: {cause})"
 
 
-class ErrorText(NamedTuple):
-    """An error as an endpoint describes it."""
-
-    message: str
-    code: str
-    parameter: str
-
-
-def error_text(body: object, otherwise: str = "") -> ErrorText:
-    """Read the error in a body: an object or plain text, with or without the key "error"."""
-    inner = body.get("error", body) if isinstance(body, Mapping) else body
-    fields: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {"message": inner}
-    return ErrorText(
-        str(fields.get("message") or fields.get("detail") or otherwise or "no reason given"),
-        str(fields.get("code") or fields.get("type") or ""),
-        str(fields.get("param") or ""),
-    )
-
-
-def _error(
-    status: int, body: object, response: httpx2.Response, clean: Callable[[str], str]
+def error_of(
+    status: int, body: object, clean: Callable[[str], str], headers: Mapping[str, str], otherwise: str = ""
 ) -> FaultError | RejectedError:
-    """Return the exception for a status of 300 or above, or for an error with status 200."""
+    """Return the exception for an error of the endpoint.
+
+    Args:
+        status: HTTP status; 200 for an error inside an answer.
+        body: The error, in whatever form.
+        clean: Function that takes secrets out of a text.
+        headers: Headers of the answer, which may ask to wait.
+        otherwise: Text of a body without a message.
+    """
+    error = error_text(body, otherwise)
     if 300 <= status < 400:
-        where = response.headers.get("location", "nowhere")
-        return RejectedError(status, clean(f"HTTP {status}: the endpoint redirects to {where}"))
-    message, code, parameter = error_text(body, response.text)
-    reason = clean(f"HTTP {status}{' with an error' if status == 200 else ''}: {message}")
-    # Such routers give the status of the server behind them as the code.
-    if status == 200 and re.fullmatch("[45][0-9][0-9]", code):
-        status = int(code)
-    if (status == 200 or status in _RETRIED) and code not in _NO_CREDIT:
-        retry_after = _retry_after(response.headers)
-        return FaultError(reason, status=status, retry_after=retry_after, overload=status not in (200, 409))
-    return RejectedError(status, reason, code, parameter)
+        error = error._replace(message=f"the endpoint redirects to {headers.get('location', 'nowhere')}")
+    reason = clean(f"HTTP {status}{' with an error' if status == 200 else ''}: {error.message}")
+    # Routers state the status of the server behind them inside the error.
+    known = error.status if status == 200 and error.status is not None else status
+    means = meaning_of_error(known, error)
+    if means in ("limited", "passing"):
+        overload = means == "limited" or status not in (200, 409)
+        waits = _retry_after(headers)
+        return FaultError(reason, status=429 if means == "limited" else known, retry_after=waits, overload=overload)
+    words = f"{error.message} {error.codes} {error.parameter}".lower()
+    return RejectedError(known, reason, means, words)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

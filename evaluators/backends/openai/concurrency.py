@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,9 +17,11 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
+from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response
 from evaluators.backends.openai.client import Client, Connection, FaultError, RejectedError
 from evaluators.backends.openai.costs import Ledger
+from evaluators.backends.openai.generation import TEST, is_cut_thinking
 from evaluators.backends.openai.methods import Methods, failed, rejected
 from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
 from evaluators.backends.openai.protocol import AnswerError
@@ -29,6 +31,8 @@ _TICK_SECONDS = 0.2
 _GATHER_SECONDS = 0.01
 """Seconds after a response in which further ones are gathered and stored with it; a kill meanwhile loses them."""
 _RESPONSES_PER_EVENT = 256
+_MOST_LESSONS = 8
+"""Number of times that one request is sent in other ways after refusals from which something was learnt."""
 _T = TypeVar("_T")
 
 
@@ -166,20 +170,50 @@ class ConcurrentRun:
             await arrived.stored.wait()
 
     async def _answer(self, caller: Caller, request: Request) -> Response:
-        form = self.methods.generation.form
-        while True:
-            kind = form.kind
+        generation, methods = self.methods.generation, self.methods
+        dialect = generation.dialect
+        # Exact scoring sends what was tried before the run, and nothing that could be left out.
+        may_learn = isinstance(request, GenerateRequest) or methods.api == "chat"
+        for lesson in range(_MOST_LESSONS):
+            replies: list[Mapping[str, Any]] = []
             try:
-                calls = self.methods.calls(request)
-                return self.methods.response(request, [await caller.call(call) for call in calls])
+                calls = methods.calls(request)
+                while len(replies) < len(calls):
+                    replies.append(await caller.call(calls[len(replies)]))
             except AnswerError as error:
                 return failed(str(error))
             except FaultError as fault:
                 return failed(fault.reason)
             except RejectedError as error:
-                has_form = isinstance(request, GenerateRequest) and request.json_schema is not None
-                if not has_form or not form.falls_back(kind, error):
-                    return rejected(error)
+                if may_learn and lesson + 1 < _MOST_LESSONS and dialect.learn(error, calls[len(replies)].body):
+                    continue
+                if error.remedy is not None:
+                    await self._check_others(caller, error)
+                return rejected(error)
+            response = methods.response(request, replies)
+            if not (isinstance(request, GenerateRequest) and is_cut_thinking(response) and dialect.grant_thinking()):
+                break
+        return response
+
+    async def _check_others(self, caller: Caller, error: RejectedError) -> None:
+        """Check that an error concerns one request alone, by another one that was answered before.
+
+        Providers send 403 for a prompt that they decline, or 404 where no server may answer it. A run that ended there
+        would end at the same item for ever.
+
+        Raises:
+            RunError: the other request ends like this one.
+        """
+        try:
+            for call in self.methods.generation.calls(TEST):
+                await caller.call(call)
+        except RejectedError as other:
+            if other.remedy is not None:
+                raise RunError(
+                    f"{error.reason}; {error.remedy}. Answers are kept: run the same command again after that"
+                ) from None
+        except FaultError as fault:
+            raise RunError(f"{error.reason}, and then {fault.reason}. Answers are kept: run again later") from None
 
 
 def _next_arrivals(outbox: _Outbox) -> tuple[list[_Arrived], bool]:

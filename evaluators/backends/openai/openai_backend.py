@@ -7,18 +7,22 @@ identity, because the methods return different values.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from typing_extensions import override
 
+from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import check_readable
 from biasboard.ground.progress import note
 from evaluators.backend import (
     Backend,
@@ -32,15 +36,18 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions, as_arguments
+from evaluators.backends.openai.address import parse_address
 from evaluators.backends.openai.batch_api import BatchLimits, BatchRun
-from evaluators.backends.openai.client import Connection, parse_address
+from evaluators.backends.openai.client import Connection, read_json
 from evaluators.backends.openai.concurrency import ConcurrentRun
 from evaluators.backends.openai.costs import Ledger, Price, most_prompt_tokens, read_price
-from evaluators.backends.openai.methods import Generation, Methods
+from evaluators.backends.openai.dialect import Dialect
+from evaluators.backends.openai.generation import Generation
+from evaluators.backends.openai.methods import Methods
 from evaluators.backends.openai.pacing import Patience
-from evaluators.backends.openai.probe import Probe
+from evaluators.backends.openai.probe import Probe, Wishes
 from evaluators.backends.openai.protocol import AnswerError, Call
-from evaluators.backends.openai.scoring import FirstToken, scoring_methods
+from evaluators.backends.openai.scoring import FirstTokens, scoring_methods
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
 from schemas.documents.result import Model
 
@@ -57,7 +64,14 @@ _OPTIONS = (
     "max_cost",
     "batch",
     "end_logprobs",
+    "header",
+    "extra_body",
+    "system_prompt",
+    "thinking_tokens",
+    "reasoning_effort",
 )
+_OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n", "max_tokens", "max_completion_tokens"})
+_MOST_BYTES_OF_PROMPT = 2**20
 _CONCURRENCY = 64
 _TIMEOUT = 120.0
 # Providers report the dated snapshot behind a name; servers report a file name or a tag.
@@ -73,6 +87,7 @@ class OpenAIBackend(Backend):
     connection: Connection
     tokenizer: ModelTokenizer | None
     price: Price | None
+    wishes: Wishes
     patience: Patience = field(default_factory=Patience)
     batch_limits: BatchLimits = field(default_factory=BatchLimits)
     state_path: Path | None = None
@@ -101,7 +116,8 @@ class OpenAIBackend(Backend):
         return methods
 
     def _probe(self, api: str | None) -> Methods:
-        return Probe(self.connection, self.model_name, self.tokenizer, self._end_id, self._ledger).run(api)
+        probe = Probe(self.connection, self.model_name, self.tokenizer, self._end_id, self._ledger, self.wishes)
+        return probe.run(api)
 
     @property
     def _end_id(self) -> int | None:
@@ -129,6 +145,8 @@ class OpenAIBackend(Backend):
             "tokenizer": self._tokenizer_name,
             "chat_template": template,
             "end_logprobs": "true" if options.end_logprobs else None,
+            # Absent where an endpoint takes all as it is sent, so that the identities of such models stay as they were.
+            **self._conditions,
         }
         return Model(
             id=check_model_id(options.name or self.model_name),
@@ -139,7 +157,21 @@ class OpenAIBackend(Backend):
             chat_template_sha256=template,
             endpoint="api",
             identity_sha256=model_identity(identity),
+            conditions=self._conditions or None,
         )
+
+    @cached_property
+    def _conditions(self) -> dict[str, str]:
+        """What the answers depend on beside the model and the prompt, as it was when the endpoint was probed."""
+        wishes = self.wishes
+        chosen = {
+            "reasoning_effort": wishes.effort,
+            "extra_body": _as_json(wishes.extra) if wishes.extra else None,
+            "system_prompt": (
+                None if wishes.system_prompt is None else hashlib.sha256(wishes.system_prompt.encode()).hexdigest()
+            ),
+        }
+        return {name: value for name, value in chosen.items() if value is not None} | self.probed.conditions
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -149,7 +181,7 @@ class OpenAIBackend(Backend):
     @property
     def scores_first_token_only(self) -> bool:
         """True if options are scored by the alternatives for the first token of an answer; probes on first access."""
-        return isinstance(self.probed.choice, FirstToken)
+        return isinstance(self.probed.choice, FirstTokens)
 
     @property
     def _tokenizer_name(self) -> str | None:
@@ -170,8 +202,15 @@ class OpenAIBackend(Backend):
             "chat": options.chat,
             "end-logprobs": options.end_logprobs,
             "batch": options.batch,
+            "extra-body": None
+            if not self.wishes.extra
+            else f"'{strict_json.canonical(dict(self.wishes.extra)).decode()}'",
+            "system-prompt": None if options.system_prompt is None else options.system_prompt.name,
+            "thinking-tokens": options.thinking_tokens,
+            "reasoning-effort": options.reasoning_effort,
         }
-        return as_arguments(arguments)
+        headers = (f"--header {header.partition('=')[0]}=$VALUE" for header in options.header or ())
+        return (*as_arguments(arguments), *headers)
 
     @property
     @override
@@ -183,9 +222,6 @@ class OpenAIBackend(Backend):
             settings["models_that_answered"] = ", ".join(sorted(names))
         if self._ledger.fingerprints:
             settings["system_fingerprints"] = ", ".join(sorted(self._ledger.fingerprints))
-        form = self.probed.generation.form
-        if form.is_used:
-            settings["json_schema"] = form.kind
         settings["concurrency"] = str(self.connection.concurrency)
         return Runtime(
             packages=self._packages,
@@ -302,8 +338,15 @@ class OpenAIBackend(Backend):
             apis = ["completions", "chat"] if self._api is None else ["completions"]
         methods = []
         for api in apis:
-            generation = Generation(model=self.model_name, api=api, tokenizer=self.tokenizer)
-            scoring = scoring_methods(api, self.model_name, self.tokenizer, end_id=self._end_id)
+            generation = Generation(
+                model=self.model_name,
+                api=api,
+                tokenizer=self.tokenizer,
+                extra=self.wishes.extra,
+                system_prompt=self.wishes.system_prompt,
+                dialect=Dialect(thinking_tokens=self.wishes.thinking_tokens or 0),
+            )
+            scoring = scoring_methods(generation, end_id=self._end_id)
             # The best one, for completions with many prompts per call and with one.
             methods += [Methods(method, generation) for method in scoring[: 1 if api == "chat" else 2]]
         return methods
@@ -354,6 +397,8 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
     check_model_id(options.name or model)
     if options.api not in (None, "chat", "completions"):
         raise ConfigError(f"--api {options.api} does not exist; have: chat, completions")
+    if options.system_prompt is not None and options.api == "completions":
+        raise ConfigError("--system-prompt is the first message of a chat; take --api chat, or leave it out")
     if options.chat and options.api == "completions" and options.tokenizer is None:
         raise ConfigError("--chat through completions needs --tokenizer, whose template is used; or take --api chat")
     if options.end_logprobs and (options.tokenizer is None or options.api == "chat"):
@@ -361,7 +406,9 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
     if options.max_cost is not None and options.prices is None:
         raise ConfigError("--max-cost needs --prices FILE, with what the model's tokens cost")
     address = parse_address(
-        options.base_url or os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY", "").strip()
+        options.base_url or os.environ.get("OPENAI_BASE_URL"),
+        os.environ.get("OPENAI_API_KEY", "").strip(),
+        options.header or (),
     )
     # With the chat API, the endpoint applies its own template.
     tokenizer = (
@@ -375,4 +422,38 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
         connection=Connection(address, options.timeout or _TIMEOUT, options.concurrency or _CONCURRENCY),
         tokenizer=tokenizer,
         price=read_price(options.prices, model) if options.prices else None,
+        wishes=Wishes(
+            extra=_extra_body(options.extra_body),
+            system_prompt=None if options.system_prompt is None else _system_prompt(options.system_prompt),
+            thinking_tokens=options.thinking_tokens,
+            effort=options.reasoning_effort,
+        ),
     )
+
+
+def _as_json(fields: Mapping[str, Any]) -> str:
+    return strict_json.canonical(dict(fields)).decode()
+
+
+def _extra_body(text: str | None) -> Mapping[str, Any]:
+    if text is None:
+        return {}
+    fields: dict[str, Any] | str = read_json(text)
+    if isinstance(fields, str):
+        raise ConfigError(f"--extra-body is {fields}; write an object such as '{{\"top_k\": 1}}'")
+    if taken := sorted(fields.keys() & _OWN_FIELDS):
+        raise ConfigError(
+            f"--extra-body sets {', '.join(taken)}, which the prompt or another option does; leave it out"
+        )
+    return fields
+
+
+def _system_prompt(path: Path) -> str:
+    try:
+        check_readable(path, most=_MOST_BYTES_OF_PROMPT)
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--system-prompt {path}: cannot be read as text ({error}); name a text file") from error
+    if not text:
+        raise ConfigError(f"--system-prompt {path} is empty; write the prompt into it, or leave the option out")
+    return text

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.progress import note
-from evaluators.backend import ChoiceRequest, GenerateRequest
+from evaluators.backend import ChoiceRequest, Response
 from evaluators.backends.openai.client import Client, Connection, FaultError, RejectedError
 from evaluators.backends.openai.concurrency import run_in_thread
 from evaluators.backends.openai.costs import Ledger
-from evaluators.backends.openai.methods import VLLM_SAMPLING, Generation, Methods
+from evaluators.backends.openai.dialect import Dialect
+from evaluators.backends.openai.generation import TEST, VLLM_SAMPLING, Generation, thinks
+from evaluators.backends.openai.methods import Methods
 from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
-from evaluators.backends.openai.protocol import MAX_TOKENS, AnswerError, Call, RefusalError, count, total_usage
+from evaluators.backends.openai.protocol import AnswerError, Call, RefusalError, count, total_usage
 from evaluators.backends.openai.scoring import (
     EchoText,
-    FirstToken,
+    FirstTokens,
     OtherTokensError,
     ScoringMethod,
     echoes,
@@ -33,8 +36,19 @@ from evaluators.models.tokenizer import ModelTokenizer
 
 # The options differ in their first token and are short in all vocabularies; one has two words, so that their trie has
 # two prompts.
-_CHOICE = ChoiceRequest(prompt="The clock on the wall showed", options=(" a b", " c"), outcomes=("b", "c"))
-_TEXT = GenerateRequest(prompt=_CHOICE.prompt, max_tokens=16, temperature=1.0)
+_CHOICE = ChoiceRequest(prompt=TEST.prompt, options=(" a b", " c"), outcomes=("b", "c"))
+_MOST_LESSONS = 16
+"""Number of refusals after which a method is given up, whatever may be learnt from them."""
+_OFF = ("off", "none")
+_WAYS_OFF: Sequence[Mapping[str, Any]] = (
+    {"reasoning_effort": "none"},  # OpenAI, Gemini, Ollama
+    {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},  # vLLM, SGLang: Qwen and DeepSeek
+    {"thinking": {"type": "disabled"}},  # Anthropic, DeepSeek, Z.ai
+    {"enable_thinking": False},  # DashScope
+    {"reasoning": {"enabled": False}},  # OpenRouter
+    {"think": False},  # Ollama
+)
+"""Parameters by which endpoints switch thinking off."""
 # Impatient: a feature that fails three times is missing, and an endpoint that is down fails at the first call.
 _PATIENCE = Patience(
     n_tries=3, n_timeouts=1, retries_unusable=False, call_seconds=0.0, outage_seconds=30.0, longest_pause=1.0
@@ -51,6 +65,18 @@ _Listing = Mapping[str, Mapping[str, Any]]
 """Fields that describe each model of an endpoint, by its name."""
 
 
+class Wishes(NamedTuple):
+    """What the user wants of every call."""
+
+    extra: Mapping[str, Any]
+    """Further fields of its body."""
+    system_prompt: str | None
+    thinking_tokens: int | None
+    """Tokens to think with; None for as many as the model needs as a rule, if it thinks at all."""
+    effort: str | None
+    """Effort of thinking, or ``off``; None for the endpoint's own."""
+
+
 @dataclass
 class Probe:
     """A few small calls that find out what an endpoint supports."""
@@ -63,7 +89,10 @@ class Probe:
     end_id: int | None
     """Id of the end token, if it is scored after options; otherwise None."""
     ledger: Ledger
+    wishes: Wishes
     _reasons: dict[str, str] = field(default_factory=dict)
+    _missing: set[str] = field(default_factory=set)
+    """Names of the methods whose route is not there."""
     _listing: _Listing | None = None
     _has_replied: bool = False
 
@@ -91,15 +120,13 @@ class Probe:
         async with Client(self.connection) as client:
             self._caller = Caller(client, pacer, self.ledger)
             await self._read_models(client)
-            methods: Methods | None = None
-            if api != "chat":
-                methods = await self._scoring("completions")
+            methods = None if api == "chat" else await self._scoring(self._generation("completions"))
             # Completions come first, because they can score whole options; chat returns at most 20 alternatives for
             # the first token.
             if methods is None and api != "completions":
-                methods = await self._scoring("chat") or await self._texts_alone("chat")
+                methods = await self._texts("chat")
             if methods is None and api != "chat":
-                methods = await self._texts_alone("completions")
+                methods = await self._texts("completions")
             if methods is None:
                 raise ConfigError(await self._failure(client))
             return methods
@@ -132,19 +159,24 @@ class Probe:
 
     def _generation(self, api: str) -> Generation:
         entry = (self._listing or {}).get(self.model, {})
+        is_vllm = entry.get("owned_by") == "vllm"
         return Generation(
             model=self.model,
             api=api,
             tokenizer=self.tokenizer,
             context_tokens=count(entry.get("max_model_len")) or None,
-            extra=VLLM_SAMPLING if entry.get("owned_by") == "vllm" else {},
+            extra={**(VLLM_SAMPLING if is_vllm else {}), **self.wishes.extra},
+            system_prompt=self.wishes.system_prompt if api == "chat" else None,
+            dialect=Dialect(
+                thinking_tokens=self.wishes.thinking_tokens or 0,
+                has_chosen_budget=self.wishes.thinking_tokens is not None,
+            ),
         )
 
-    async def _scoring(self, api: str) -> Methods | None:
+    async def _scoring(self, generation: Generation) -> Methods | None:
         """Return the methods of an API with the best one that scores options; None if none does."""
-        generation = self._generation(api)
         useless = set()
-        for method in scoring_methods(api, self.model, self.tokenizer, generation.context_tokens, self.end_id):
+        for method in scoring_methods(generation, self.end_id):
             # A parameter that was ignored will be ignored in other spellings of the call too, but perhaps not with one
             # prompt per call.
             if (method.name, method.lists) in useless:
@@ -155,7 +187,7 @@ class Probe:
                 # It may exceed a short context. Whether the prompts of the run fit is checked when it is planned.
                 self._reasons[method.name] = f"no test call: {error}"
                 continue
-            replies = await self._replies(method.name, calls)
+            replies = await self._replies(method.name, partial(method.calls, _CHOICE), generation.dialect)
             if replies is None:
                 continue
             try:
@@ -170,43 +202,73 @@ class Probe:
                 self._check_length(method, calls, replies)
                 self._reasons.pop(method.name, None)
                 generation = replace(generation, gives_logprobs=True)
-                if isinstance(method, FirstToken):
-                    generation = replace(generation, max_tokens=method.max_tokens)
-                return self._methods(method, await self._with_sampling(generation) or generation)
+                if generation.api == "completions":
+                    await self._trial(generation)
+                return self._methods(method, generation)
             useless.add((method.name, method.lists))
         return None
 
-    async def _texts_alone(self, api: str) -> Methods | None:
-        """Return the methods of an API that only generates text; None if it does not."""
-        for name in MAX_TOKENS:
-            generation = await self._with_sampling(replace(self._generation(api), max_tokens=name))
-            if generation is not None:
-                return self._methods(None, generation)
-        return None
+    async def _texts(self, api: str) -> Methods | None:
+        """Return the methods of an API that generates text, with log-probabilities of letters where it gives them."""
+        generation = self._generation(api)
+        answer = await self._trial(generation)
+        if answer is None:
+            return None
+        if self.wishes.effort is not None:
+            generation, answer = await self._with_effort(generation, self.wishes.effort)
+        does_think = answer.status == "answered" and thinks(answer)
+        if does_think:
+            self._reasons["first_token"] = "the model thinks before it answers, so that its first token is no option"
+            generation.dialect.grant_thinking()
+        scoring = await self._scoring(generation) if api == "chat" and not does_think else None
+        return scoring or self._methods(None, generation)
+
+    async def _with_effort(self, generation: Generation, effort: str) -> tuple[Generation, Response]:
+        """Set the effort of thinking in the first way that the endpoint takes, or switch thinking off.
+
+        Raises:
+            ConfigError: there is no such way.
+        """
+        is_off = effort in _OFF
+        for way in _WAYS_OFF if is_off else _ways_to_think(effort):
+            tried = replace(generation, extra={**generation.extra, **way})
+            answer = await self._trial(tried)
+            # A server may ignore what it does not know.
+            if answer is not None and not (is_off and thinks(answer)):
+                return tried, answer
+        why = self._reasons.get("chat", "it goes on thinking")
+        raise ConfigError(
+            f"{self._where}: --reasoning-effort {effort} has no effect here ({why}); leave it out, or give what this "
+            "endpoint wants with --extra-body"
+        )
 
     def _methods(self, choice: ScoringMethod | None, generation: Generation) -> Methods:
-        return Methods(choice, generation, {name: why for name, why in self._reasons.items() if name != "generation"})
+        reasons = {name: why for name, why in self._reasons.items() if name not in ("chat", "completions")}
+        return Methods(choice, generation, reasons)
 
-    async def _with_sampling(self, generation: Generation) -> Generation | None:
-        """Leave out the sampling parameters that the endpoint refuses; return None if it generates no text."""
-        while await self._replies("generation", generation.calls(_TEXT)) is None:
-            optional = {"seed", "top_p", *generation.extra} - generation.left_out
-            refused = {name for name in optional if name in self._reasons["generation"]}
-            if not refused:
-                return None
-            generation = replace(
-                generation,
-                left_out=generation.left_out | (refused - generation.extra.keys()),
-                extra={name: value for name, value in generation.extra.items() if name not in refused},
-            )
-        return generation
+    async def _trial(self, generation: Generation) -> Response | None:
+        """Ask for a text, and return the answer; None if the endpoint gives no text."""
+        replies = await self._replies(generation.api, lambda: generation.calls(TEST), generation.dialect)
+        return None if replies is None else Methods(None, generation).response(TEST, replies)
 
-    async def _replies(self, name: str, calls: list[Call]) -> list[Mapping[str, Any]] | None:
-        """Return the replies to the calls of a method; if a call fails, record the reason and return None."""
-        replies = []
-        for call in calls:
+    async def _replies(
+        self, name: str, calls: Callable[[], Sequence[Call]], dialect: Dialect
+    ) -> list[Mapping[str, Any]] | None:
+        """Return the replies to the calls of a method; if a call fails, record the reason and return None.
+
+        Args:
+            name: Name of the method.
+            calls: Function that returns the calls; they are made anew after each refusal that teaches something.
+            dialect: What the endpoint accepts.
+        """
+        replies: list[Mapping[str, Any]] = []
+        for _ in range(_MOST_LESSONS):
+            wanted = calls()
             try:
-                replies.append(await self._caller.call(call))
+                while len(replies) < len(wanted):
+                    replies.append(await self._caller.call(wanted[len(replies)]))
+                    self._has_replied = True
+                return replies
             except FaultError as fault:
                 # Other test calls would time out or fail the same way.
                 if fault.timed_out or (fault.status is None and not fault.unusable and not self._has_replied):
@@ -216,14 +278,17 @@ class Probe:
                 self._reasons[name] = fault.reason
                 return None
             except RejectedError as error:
-                # A missing route (404) says nothing about the other routes.
-                if error.remedy is not None and error.status != 404:
+                # A missing route says nothing about the other routes.
+                is_route = error.status in (404, 405)
+                if error.remedy is not None and not is_route:
                     raise ConfigError(f"{self._where}: {error.reason}; {error.remedy}") from None
                 self._has_replied = True
                 self._reasons[name] = error.reason
-                return None
-            self._has_replied = True
-        return replies
+                if is_route:
+                    self._missing.add(name)
+                if not dialect.learn(error, wanted[len(replies)].body):
+                    return None
+        return None
 
     def _explain_echo(self, error: OtherTokensError) -> None:
         """Raise a ConfigError if the endpoint does echo, but with an added BOS or with other tokens."""
@@ -241,7 +306,7 @@ class Probe:
     @staticmethod
     def _check_length(method: ScoringMethod, calls: list[Call], replies: list[Mapping[str, Any]]) -> None:
         """Raise a ConfigError if the endpoint counts more prompt tokens than were sent or echoed."""
-        if isinstance(method, FirstToken):
+        if isinstance(method, FirstTokens):
             return  # The chat template adds some.
         if isinstance(method, EchoText):
             n_sent = sum(len(echoed.tokens) for echoed in method.echoed(_CHOICE, replies))
@@ -256,8 +321,12 @@ class Probe:
             )
 
     async def _failure(self, client: Client) -> str:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in self._reasons.items())
+        # The answer of a route that is there says more than that another one is missing.
+        telling = {name: why for name, why in self._reasons.items() if name not in self._missing} or self._reasons
+        reasons = "; ".join(f"{name}: {why}" for name, why in telling.items())
         listing = self._listing
+        if self.connection.address.is_azure and "api-version" not in self.connection.address.query:
+            return f"{self._where} ({reasons}): Azure may want a version; add ?api-version=VERSION to --base-url"
         if listing is None:
             likely = await _likely_address(client, self._where)
             if likely is not None:
@@ -266,13 +335,18 @@ class Probe:
             like = difflib.get_close_matches(self.model, listing, n=_MOST_LISTED, cutoff=0.0)
             more = len(listing) - len(like)
             return (
-                f"{self._where} does not answer for model '{self.model}': {next(iter(self._reasons.values()))}; the "
+                f"{self._where} does not answer for model '{self.model}': {next(iter(telling.values()))}; the "
                 f"endpoint has: {', '.join(like)}{f' and {more} more' if more else ''}; name one of them with --model"
             )
         return (
             f"{self._where} does not answer for model '{self.model}' ({reasons}); check --model and --base-url, and "
             "that the server runs"
         )
+
+
+def _ways_to_think(effort: str) -> Sequence[Mapping[str, Any]]:
+    """Return the parameters by which endpoints set how much a model thinks; the last is OpenRouter's."""
+    return {"reasoning_effort": effort}, {"reasoning": {"effort": effort}}
 
 
 async def _read_listing(client: Client, base: str = "") -> _Listing:

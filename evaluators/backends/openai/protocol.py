@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from evaluators.backends.openai.meanings import meaning_of_ending
 from evaluators.models.tokenizer import ModelTokenizer
 
 # Servers write this for a probability of zero, since JSON has no infinity.
@@ -17,8 +19,6 @@ _MOST_COUNT = 2**31 - 1
 """Largest number that is accepted as a count: larger ones come from broken servers and would break sums and prices."""
 COMPLETIONS = "/completions"
 CHAT = "/chat/completions"
-MAX_TOKENS = ("max_tokens", "max_completion_tokens")
-"""Names of the parameter for the largest number of tokens to generate: newer models of OpenAI refuse the first."""
 _CHAT_FRAME = 7
 """Number of tokens that OpenAI's chat format adds around a single message."""
 
@@ -147,6 +147,67 @@ def logprob(value: object, *, what: str) -> float:
     return -math.inf if value <= _ZERO else min(0.0, float(value))
 
 
+class FirstToken(NamedTuple):
+    """A token that an answer may begin with."""
+
+    text: str
+    logprob: float | None
+    """Its log-probability in nats; None if the endpoint does not say."""
+
+
+def first_tokens(choice: Mapping[str, Any]) -> list[FirstToken]:
+    """Return the most probable first tokens of an answer in a chat, and the chosen one, without those of probability 0.
+
+    Two tokens may have the same text: a vocabulary may hold it with and without its space, and some servers leave the
+    space out.
+
+    Raises:
+        AnswerError: the choice holds no such tokens.
+    """
+    first = first_logprobs(choice, "content")
+    listed = first.get("top_logprobs")
+    entries = [entry for entry in (listed if isinstance(listed, list) else ()) if _is_token(entry)]
+    if not entries:
+        raise AnswerError("the answer holds no top_logprobs")
+    if _is_token(first) and _text_of(first) not in map(_text_of, entries):
+        entries.append(first)
+    tokens = [FirstToken(_text_of(entry), _known(entry.get("logprob"))) for entry in entries]
+    # More than all of the probability: the same token was listed twice.
+    if sum(math.exp(value) for _, value in tokens if value is not None) > 1 + _ROUNDING:
+        tokens = list(dict.fromkeys(tokens))
+    return [token for token in tokens if token.logprob != -math.inf]
+
+
+def _is_token(entry: object) -> bool:
+    return isinstance(entry, Mapping) and isinstance(entry.get("token"), str)
+
+
+def _known(value: object) -> float | None:
+    """Return a log-probability; None if it is none, such as null or "-Infinity" for what a server masked."""
+    try:
+        return logprob(value, what="a token")
+    except AnswerError:
+        return None
+
+
+_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
+
+
+def _text_of(entry: Mapping[str, Any]) -> str:
+    """Return the text of a token, which may be written as bytes or as a number with its bytes beside it."""
+    token, given = str(entry["token"]), entry.get("bytes")
+    spelled = bytes(given) if isinstance(given, list) and all(_is_byte(one) for one in given) else b""
+    if token.startswith("bytes:"):
+        spelled = token.removeprefix("bytes:").encode("latin-1", "ignore").decode("unicode_escape").encode("latin-1")
+    elif token_id(token) is None:
+        return _BYTE.sub(lambda byte: chr(int(byte[1], 16)), token) if _BYTE.fullmatch(token) else token
+    return spelled.decode(errors="replace") if spelled else token
+
+
+def _is_byte(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 256
+
+
 def first_logprobs(choice: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     """Return the first entry, that of the first generated token, of a list in a choice's log-probabilities.
 
@@ -194,15 +255,33 @@ def token_id(token: str) -> int | None:
     return int(number) if prefix == "" and number.isdecimal() and len(number) <= _LONGEST_ID else None
 
 
+def only_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the choice of a reply to a single prompt.
+
+    Raises:
+        AnswerError: there is none, or more than one.
+        RefusalError: the endpoint declined to answer.
+    """
+    if data.get("choices") == []:
+        # Gemini answers a blocked prompt like this; whatever else loses a choice says so by an error.
+        raise RefusalError("the endpoint gave no choice, as where a filter blocks the prompt", "content_filter")
+    (choice,) = choices(data, 1)
+    check_refusal(choice)
+    return choice
+
+
 def check_refusal(choice: Mapping[str, Any]) -> None:
     """Check that the endpoint did not decline to answer.
 
     Raises:
         RefusalError: the endpoint declined.
     """
-    message = choice.get("message")
-    refusal = message.get("refusal") if isinstance(message, Mapping) else None
-    if isinstance(refusal, str) and refusal:
-        raise RefusalError(refusal, None)
-    if choice.get("finish_reason") == "content_filter":
-        raise RefusalError("content filter", "content_filter")
+    message, ending = choice.get("message"), choice.get("finish_reason")
+    message = message if isinstance(message, Mapping) else {}
+    content = message.get("content")
+    parts = [part for part in (content if isinstance(content, list) else ()) if isinstance(part, Mapping)]
+    for refusal in (message.get("refusal"), *(part.get("refusal") for part in parts)):
+        if isinstance(refusal, str) and refusal:
+            raise RefusalError(refusal, ending if isinstance(ending, str) and ending != "stop" else None)
+    if isinstance(ending, str) and meaning_of_ending(ending) == "refused":
+        raise RefusalError(f"the answer ended with finish_reason '{shown(ending)}'", "content_filter")

@@ -14,7 +14,8 @@ The context "The nurse called" with the options " the engineer" and " the nurse"
 * ``echo``: completions that return the tokens of context and option with their log-probabilities. Without a tokenizer
   it is ``echo_text``, which relies on the endpoint's own tokens.
 * ``first_token``: chat with ``top_logprobs``. Options are scored by the first token of the answer and must differ in
-  it. An option gets an upper bound if its first token is not returned, or if it has further tokens.
+  it. Every returned token that reads as the option counts, with its space or without. An option gets an upper bound
+  if its first token is not returned, or if it has further tokens.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from evaluators.backend import ChoiceRequest, Response
+from evaluators.backend import ChoiceRequest, GenerateRequest, Response
+from evaluators.backends.openai.generation import Generation
 from evaluators.backends.openai.protocol import (
-    CHAT,
     COMPLETIONS,
-    MAX_TOKENS,
     AnswerError,
     Call,
     EchoedTokens,
-    chat_tokens,
     check_refusal,
     choices,
     echo,
     first_logprobs,
+    first_tokens,
     logprob,
+    only_choice,
     token_id,
     total_usage,
 )
@@ -52,7 +53,8 @@ _TOP_LOGPROBS = (20, 5)
 """Numbers of alternatives to ask chat for: OpenAI gives at most 20, and some servers 5."""
 # Added to the remaining probability, which has no logarithm if the alternatives hold all of it.
 _ROUNDING = 1e-6
-_SPACES = " ▁"
+_SPACES = " ▁ĠĊ\n\r\t"
+"""Spaces around a token, also as vocabularies write them."""
 
 
 class OtherTokensError(AnswerError):
@@ -272,16 +274,13 @@ def n_echoed(tokens: Sequence[str], text: str) -> int:
 
 
 @dataclass(frozen=True)
-class FirstToken:
+class FirstTokens:
     """The scoring of options by chat with ``top_logprobs``."""
 
-    model: str
-    tokenizer: ModelTokenizer | None
-    """Tokenizer that counts the tokens of a prompt; None if the user named none."""
+    generation: Generation
+    """The way in which the endpoint is asked for a text, of which one token is wanted here."""
     top: int = _TOP_LOGPROBS[0]
     """Number of alternatives to ask for."""
-    max_tokens: str = MAX_TOKENS[0]
-    """Name of the endpoint's parameter for the largest number of tokens to generate."""
     name: ClassVar = "first_token"
     needs: ClassVar = "top_logprobs"
     lists: ClassVar = False
@@ -294,65 +293,50 @@ class FirstToken:
                 raise AnswerError(f"option '{request.options[position]}' is empty")
             if option in options[:position]:
                 raise AnswerError(f"option '{option}' is there twice")
-        body = {
-            "model": self.model,
-            "messages": [{"role": "user", "content": request.prompt}],
-            "temperature": 1.0,
-            "logprobs": True,
-            "top_logprobs": self.top,
-            self.max_tokens: 1,
-        }
-        return [Call(CHAT, body, chat_tokens(self.tokenizer, request.prompt))]
+        (call,) = self.generation.calls(GenerateRequest(prompt=request.prompt, max_tokens=1, temperature=1.0))
+        return [call._replace(body={**call.body, "logprobs": True, "top_logprobs": self.top})]
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
-        """Read the log-probability of each option's first token, or an upper bound on it."""
-        (choice,) = choices(replies[0], 1)
-        check_refusal(choice)
-        alternatives = _first_tokens(choice)
+        """Read the log-probability of each option: that of all first tokens that read as it, or an upper bound."""
+        tokens = first_tokens(only_choice(replies[0]))
+        known = [value for _, value in tokens if value is not None]
+        if not known:
+            raise AnswerError("the answer holds no log-probability of a token")
         # A token that was not returned is no more probable than the least probable that was, or than what is left.
-        rest = max(0.0, 1.0 - sum(map(math.exp, alternatives.values()))) + _ROUNDING
-        unseen = min(min(alternatives.values()), math.log(rest))
+        rest = max(0.0, 1.0 - sum(map(math.exp, known))) + _ROUNDING
+        unseen = min(min(known), math.log(rest))
         options = [option.lstrip() for option in request.options]
-        values, bounds = [], []
+        values: list[float | None] = []
+        bounds: list[bool] = []
         for option in options:
-            token = _token_of(option, alternatives)
-            if token is None:
-                values.append(unseen)
-                bounds.append(True)
-                continue
-            bare = token if option.startswith(token) else token.lstrip(_SPACES)
-            sharing = [other for other in options if other.startswith(bare)]
-            if len(sharing) > 1:
-                raise AnswerError(f"options {', '.join(sharing)} begin with the same token; use letters as options")
-            values.append(alternatives[token])
-            bounds.append(bare != option)
+            # A model may write an option with or without a space before it: each way is a part of its probability.
+            whole = [value for text, value in tokens if text.strip(_SPACES) == option]
+            begun = [] if whole else [token for token in tokens if _begins(token.text, option)]
+            for text in {token.text.strip(_SPACES) for token in begun}:
+                sharing = [other for other in options if other.startswith(text)]
+                if len(sharing) > 1:
+                    raise AnswerError(f"options {', '.join(sharing)} begin with the same token; use letters as options")
+            found = whole or [token.logprob for token in begun]
+            stated = [value for value in found if value is not None]
+            # Unknown, and not unseen: it is among the returned tokens, however probable.
+            is_unknown = bool(found) and not stated
+            values.append(None if is_unknown else _log_sum(stated) if stated else unseen)
+            bounds.append(not whole)
         counts = tuple(None if bound else 1 for bound in bounds)
         return _scored(values, counts, None, replies, tuple(bounds))
 
 
-def _first_tokens(choice: Mapping[str, Any]) -> dict[str, float]:
-    """Return the alternatives for the first token of a choice, with their log-probabilities."""
-    first = first_logprobs(choice, "content")
-    listed = first.get("top_logprobs")
-    alternatives: dict[str, float] = {}
-    for entry in (first, *(listed if isinstance(listed, list) else [])):
-        if isinstance(entry, Mapping) and isinstance(entry.get("token"), str):
-            value = logprob(entry.get("logprob"), what=f"'{entry['token']}'")
-            if value > -math.inf:
-                alternatives[entry["token"]] = max(value, alternatives.get(entry["token"], -math.inf))
-    if not alternatives or not isinstance(listed, list) or not listed:
-        raise AnswerError("the answer holds no top_logprobs")
-    return alternatives
+def _begins(token: str, option: str) -> bool:
+    return bool(text := token.strip(_SPACES)) and option.startswith(text)
 
 
-def _token_of(option: str, tokens: Mapping[str, float]) -> str | None:
-    """Return the longest token that an option begins with, exactly or else without the token's leading space."""
-    exact = [token for token in tokens if token and option.startswith(token)]
-    spaced = [token for token in tokens if token.lstrip(_SPACES) and option.startswith(token.lstrip(_SPACES))]
-    return max(exact or spaced, key=len, default=None)
+def _log_sum(logprobs: Sequence[float]) -> float:
+    """Return the log-probability of any of several tokens; rounding may not lift it above 0."""
+    largest = max(logprobs)
+    return min(0.0, largest + math.log(math.fsum(math.exp(value - largest) for value in logprobs)))
 
 
-ScoringMethod: TypeAlias = OptionTrie | EchoIds | EchoText | FirstToken
+ScoringMethod: TypeAlias = OptionTrie | EchoIds | EchoText | FirstTokens
 """A method: ``calls`` returns the calls for a request, and ``read`` parses the replies, in the same order.
 
 Both raise an ``AnswerError`` if the request cannot be asked or a reply lacks what it needs. ``needs`` is the parameter
@@ -360,20 +344,16 @@ that the endpoint must support.
 """
 
 
-def scoring_methods(
-    api: str, model: str, tokenizer: ModelTokenizer | None, context_tokens: int | None = None, end_id: int | None = None
-) -> list[ScoringMethod]:
+def scoring_methods(generation: Generation, end_id: int | None = None) -> list[ScoringMethod]:
     """Return the methods that an endpoint may support through an API, best first.
 
     Args:
-        api: ``chat`` or ``completions``.
-        model: Id of the model at the endpoint.
-        tokenizer: Tokenizer of the model; None if the user named none.
-        context_tokens: Largest number of tokens that the model takes; None if unknown.
+        generation: The API, the model with its tokenizer and context, and how it is asked for text.
         end_id: Id of the end token to score after each option; None to skip it.
     """
-    if api == "chat":
-        return [FirstToken(model, tokenizer, top, name) for name in MAX_TOKENS for top in _TOP_LOGPROBS]
+    model, tokenizer, context_tokens = generation.model, generation.tokenizer, generation.context_tokens
+    if generation.api == "chat":
+        return [FirstTokens(generation, top) for top in _TOP_LOGPROBS]
     if tokenizer is None:
         return [EchoText(model, lists) for lists in (True, False)]
     return [
@@ -391,7 +371,7 @@ def _sum(echoed: EchoedTokens, start: int, end: int) -> float:
 
 
 def _scored(
-    values: Sequence[float],
+    values: Sequence[float | None],
     counts: tuple[int | None, ...],
     n_moved: int | None,
     replies: Sequence[Mapping[str, Any]],

@@ -129,7 +129,7 @@ class BaselineAnswers:
         """Answer each kind of record once."""
         offers = self._offers(number, part, baseline.facts | baseline.optional_facts)
         answered = [[asked.answered(baseline.answer(asked.request)) for asked in of_kind] for of_kind in offers.asked]
-        reads = [self.task.read_with(exchanges, self.normalisation, self.prompt.id) for exchanges in answered]
+        reads = [self.task.reading(exchanges, self.normalisation, self.prompt.id) for exchanges in answered]
         codes = offers.codes.tolist()
         exchanges_of_all = chain.from_iterable(answered[code] for code in codes)
         return _replaced(part, [reads[code] for code in codes], list(exchanges_of_all))
@@ -172,7 +172,7 @@ class BaselineAnswers:
                 exchange_of(request, answers[one.sha256], show_prompt=one.fields["prompt"] is not None, chat=False)
                 for one, request in zip(of_record, requests, strict=False)
             ]
-            read = self.task.read_with((*record.exchanges, *exchanges), self.normalisation, self.prompt.id)
+            read = self.task.reading((*record.exchanges, *exchanges), self.normalisation, self.prompt.id)
             made.append(
                 replace(
                     record,
@@ -200,7 +200,7 @@ class BaselineAnswers:
         answers = baseline.answers(dict(self._requests(number, part, rows))) if together is None else together
         of_records = self._asked(number, part, rows)
         answered = [[asked.answered(answers[asked.sha256]) for asked in of_record] for of_record in of_records]
-        reads = [self.task.read_with(exchanges, self.normalisation, self.prompt.id) for exchanges in answered]
+        reads = [self.task.reading(exchanges, self.normalisation, self.prompt.id) for exchanges in answered]
         records = RecordColumns(part.table.slice(rows.start, len(rows)))
         return _replaced(records, reads, list(chain.from_iterable(answered)))
 

@@ -11,6 +11,7 @@ from biasboard.ground.errors import RunError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.task import Prompt
+from evaluators.thinking import split_thinking
 from schemas.documents.record import Exchange, Record
 from schemas.files.record_columns import RecordColumns
 
@@ -38,10 +39,10 @@ def records_of(
     show = plan.selection.manifest.redistributable
     for (split, item), facts, asked, answers in zip(part.items, part.facts, requests, responses, strict=True):
         exchanges = tuple(
-            exchange_of(request, answer, show_prompt=show, chat=chat)
+            exchange_of(request, answer, show_prompt=show, chat=chat, is_continued=plan.prompt.follow_up is not None)
             for request, answer in zip(asked, answers, strict=True)
         )
-        read = task.read_with(exchanges, plan.normalisation, plan.prompt.id)
+        read = task.reading(exchanges, plan.normalisation, plan.prompt.id)
         yield Record(
             item_id=item.item_id,
             config=part.config,
@@ -80,8 +81,21 @@ def whole(response: Response) -> Response:
     return replace(response, **broken) if broken else response  # type: ignore[arg-type]
 
 
-def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat: bool) -> Exchange:
-    """Return a request and its response as the exchange that a record stores."""
+def exchange_of(
+    request: Request, response: Response, *, show_prompt: bool, chat: bool, is_continued: bool = False
+) -> Exchange:
+    """Return a request and its response as the exchange that a record stores.
+
+    Args:
+        request: The request.
+        response: The response, of whose text only the answer is kept: what the model thought stays in the store.
+        show_prompt: True if the licence of the dataset allows to show the prompt.
+        chat: True if options were scored behind a chat template.
+        is_continued: True if options are scored after the text, which is then kept as the model reads it again.
+    """
+    text = response.text
+    if text is not None and not is_continued:
+        text = split_thinking(text).answer
     choice = request if isinstance(request, ChoiceRequest) else None
     options = () if choice is None else choice.options
     strips = chat and choice is not None and not choice.n_begun
@@ -99,7 +113,7 @@ def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat
         option_byte_counts=tuple(len((option.lstrip() if strips else option).encode()) for option in options),
         option_is_bound=response.option_is_bound,
         n_moved_tokens=response.n_moved_tokens,
-        text=response.text,
+        text=text,
         finish_reason=response.finish_reason,
         sample=request.sample if isinstance(request, GenerateRequest) else None,
         n_prompt_tokens=response.n_prompt_tokens,

@@ -54,7 +54,7 @@ def reread(records: Sequence[Record], signature: Signature) -> Sequence[Record]:
     task = load_task(signature.task)
     changed = []
     for record in records:
-        read = task.read_with(record.exchanges, signature.normalisation, signature.prompt)
+        read = task.reading(record.exchanges, signature.normalisation, signature.prompt)
         changed.append(replace(record, status=read.status, reason=read.reason, reading=read.reading))
     return changed
 

@@ -108,8 +108,11 @@ def early_look(
             if len(sound) < len(answers):
                 continue
             pairs = zip(requests, sound, strict=True)
-            exchanges = [exchange_of(request, answer, show_prompt=False, chat=chat) for request, answer in pairs]
-            reads.append(plan.task.read_with(exchanges, plan.normalisation, plan.prompt.id))
+            exchanges = [
+                exchange_of(request, answer, show_prompt=False, chat=chat, is_continued=plan.prompt.n_rounds > 1)
+                for request, answer in pairs
+            ]
+            reads.append(plan.task.reading(exchanges, plan.normalisation, plan.prompt.id))
             example = shown(item.item_id, exchanges, plan.task.facts(item).target, reads[-1].reason)
             if len(reads) == _N_LOOKED_AT:
                 break
@@ -155,7 +158,7 @@ class Refusals(NamedTuple):
             several = np.flatnonzero((n_of_items > 1) & is_text)
             for row, record in zip(several.tolist(), records.rows(several), strict=True):
                 alone = (
-                    task.read_with((exchange,), signature.normalisation, signature.prompt)
+                    task.reading((exchange,), signature.normalisation, signature.prompt)
                     for exchange in record.exchanges
                 )
                 refused[row] = sum(read.status == "refused" for read in alone)

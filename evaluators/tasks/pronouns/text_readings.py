@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.errors import DataError
-from evaluators.task import Read, quoted, unanswered
+from evaluators.task import Read, is_cut_before_answer, quoted, unanswered
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_families
 from evaluators.tasks.refusals import is_refusal
 from schemas.documents.record import Exchange, ExchangeStatus, Reading, Record, RecordStatus
@@ -62,7 +62,7 @@ def read_texts(
 
 
 def _answer(exchange: Exchange, read: Callable[[Exchange], str], unless: Callable[[str], bool]) -> str:
-    if exchange.status != "answered":
+    if exchange.status != "answered" or is_cut_before_answer(exchange):
         return REFUSED if exchange.status == "refused" else FAILED
     reading = read(exchange)
     return REFUSED if is_refusal(exchange.text or "") and not unless(reading) else reading

@@ -1,0 +1,198 @@
+"""How texts are generated at one endpoint, and how what a model thinks is kept apart from what it answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluators.backend import GenerateRequest, Response
+from evaluators.backends.openai.dialect import Dialect
+from evaluators.backends.openai.protocol import (
+    CHAT,
+    COMPLETIONS,
+    AnswerError,
+    Call,
+    chat_tokens,
+    logprob,
+    only_choice,
+    shown,
+    total_usage,
+)
+from evaluators.models.tokenizer import ModelTokenizer
+from evaluators.thinking import split_thinking
+
+# Switched off explicitly, because vLLM's server otherwise applies the model's generation config.
+VLLM_SAMPLING: Mapping[str, Any] = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+TEST = GenerateRequest(prompt="The clock on the wall showed", max_tokens=16, temperature=0.0, stop=("\nQuestion:",))
+"""A harmless request with all that the requests of tasks set, which shows what an endpoint takes."""
+_CUT = frozenset({"length", "max_tokens", "model_length", "max_output_tokens", "token_limit"})
+"""Reasons by which providers say that an answer reached the limit on tokens."""
+_THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking", "thinking_content")
+_THINKING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking", "reasoning_content"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generation:
+    """The way in which one endpoint is asked to generate text."""
+
+    model: str
+    api: str
+    """``chat`` or ``completions``."""
+    tokenizer: ModelTokenizer | None
+    """Tokenizer of completion prompts, which also counts the tokens of chat; if None, the endpoint tokenises."""
+    context_tokens: int | None = None
+    """Largest number of tokens in prompt and answer together; None if unknown."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further parameters to send, such as sampling parameters that override the server's own defaults."""
+    system_prompt: str | None = None
+    gives_logprobs: bool = False
+    """True if the log-probabilities of generated tokens can be asked for: the endpoint has returned some."""
+    dialect: Dialect = field(default_factory=Dialect)
+
+    def calls(self, request: GenerateRequest) -> list[Call]:
+        """Return the one call that asks for the text.
+
+        Raises:
+            AnswerError: the request cannot be asked.
+        """
+        dialect = self.dialect
+        n_tokens = max(request.max_tokens + dialect.thinking_tokens, dialect.least_tokens)
+        n_tokens = n_tokens if dialect.most_tokens is None else min(n_tokens, dialect.most_tokens)
+        body: dict[str, Any] = {
+            "model": self.model,
+            dialect.max_tokens: n_tokens,
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "seed": request.sampling_seed,
+            **self.extra,
+            **dialect.form_parameters(request.json_schema),
+        }
+        # Some endpoints refuse an empty list. A text at which answers end may occur in what a model thinks before.
+        if request.stop and not dialect.thinking_tokens:
+            body["stop"] = list(request.stop)
+        if request.with_logprob and self.gives_logprobs:
+            # In chat a switch, else the number of alternatives; with 1, every server returns the chosen token too.
+            body["logprobs"] = True if self.api == "chat" else 1
+        if dialect.streams:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        for name in dialect.left_out - {dialect.max_tokens}:
+            body.pop(name, None)
+        if self.api == "chat":
+            body["messages"] = self.messages(request.prompt)
+            return [Call(CHAT, body, chat_tokens(self.tokenizer, request.prompt), n_tokens)]
+        prompt = request.prompt if self.tokenizer is None else self.tokenizer.context_ids(request.prompt)
+        n_prompt = None if isinstance(prompt, str) else len(prompt)
+        if not prompt:
+            raise AnswerError("the prompt is empty, and the tokenizer puts nothing before it")
+        if self.context_tokens is not None and n_prompt is not None and n_prompt >= self.context_tokens:
+            raise AnswerError(
+                f"the prompt takes {n_prompt} tokens, the model {self.context_tokens}; nothing is left for an answer"
+            )
+        return [Call(COMPLETIONS, {**body, "prompt": prompt}, n_prompt, n_tokens)]
+
+    def messages(self, prompt: str) -> list[Mapping[str, str]]:
+        """Return the messages of a chat: the prompt, after the system prompt if there is one."""
+        if self.system_prompt is None:
+            return [{"role": "user", "content": prompt}]
+        if self.dialect.system_role is None:
+            return [{"role": "user", "content": f"{self.system_prompt}\n\n{prompt}"}]
+        return [
+            {"role": self.dialect.system_role, "content": self.system_prompt},
+            {"role": "user", "content": prompt},
+        ]
+
+    def read(self, request: GenerateRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
+        """Read the generated text and the token counts from the reply.
+
+        Raises:
+            AnswerError: the reply holds no text.
+            RefusalError: the endpoint declined to answer.
+        """
+        choice = only_choice(replies[0])
+        ending = choice.get("finish_reason")
+        ending = ending if isinstance(ending, str) else None
+        text, thinking = _texts(choice) if self.api == "chat" else (choice.get("text"), None)
+        if not isinstance(text, str):
+            # Hidden thinking leaves nothing but the reason why it ended.
+            if thinking is None and (ending or "").lower() not in _CUT:
+                raise AnswerError(f"the answer holds no text (finish_reason {shown(choice.get('finish_reason'))})")
+            text = ""
+        # Not every server that takes a text to stop at does so.
+        whole = text
+        text, ending = _cut(whole, request.stop, ending)
+        wants_logprob = request.with_logprob and text == whole
+        n_prompt, n_completion = total_usage(replies)
+        return Response(
+            status="answered",
+            text=text,
+            thinking=thinking,
+            finish_reason="length" if (ending or "").lower() in _CUT else ending,
+            n_prompt_tokens=n_prompt,
+            n_completion_tokens=n_completion,
+            text_logprob=_text_logprob(choice.get("logprobs")) if wants_logprob else None,
+        )
+
+
+def is_cut_thinking(response: Response) -> bool:
+    """Return True if an answer was cut before the model said anything, as in the middle of thinking."""
+    return response.finish_reason == "length" and not split_thinking(response.text or "").answer
+
+
+def thinks(response: Response) -> bool:
+    """Return True if an answer shows that the model thinks before it answers."""
+    is_shown = response.thinking is not None or split_thinking(response.text or "").thinking is not None
+    return is_shown or is_cut_thinking(response)
+
+
+def _texts(choice: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return what a message answers and what it thinks; None for what it does not hold."""
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        return None, None
+    content = message.get("content")
+    thoughts = [message.get(name) for name in _THINKING_FIELDS]
+    if isinstance(content, list):
+        parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
+        is_thought = [part.get("type") in _THINKING_PARTS for part in parts]
+        thoughts += [part for part, thought in zip(parts, is_thought, strict=True) if thought]
+        said = [part for part, thought in zip(parts, is_thought, strict=True) if not thought]
+        content = "".join(map(_said, said)) if said else None
+    thinking = "\n".join(filter(None, map(_said, thoughts)))
+    return content if isinstance(content, str) else None, thinking or None
+
+
+def _said(part: object) -> str:
+    """Return the text of a part of a message, which may hold parts itself."""
+    if isinstance(part, list):
+        return "".join(map(_said, part))
+    if not isinstance(part, Mapping):
+        return part if isinstance(part, str) else ""
+    return next((_said(part[name]) for name in ("text", "thinking", "reasoning", "content") if part.get(name)), "")
+
+
+def _cut(text: str, stop: Sequence[str], ending: str | None) -> tuple[str, str | None]:
+    """Cut an answer where it should have stopped, as a server does that takes the parameter ``stop``."""
+    start = text.rfind(split_thinking(text).answer)
+    places = [place for one in stop if (place := text.find(one, start)) >= 0]
+    return (text[: min(places)], "stop") if places else (text, ending)
+
+
+def _text_logprob(returned: object) -> float | None:
+    """Return the sum of the log-probabilities of a text's tokens; None if one is missing or none.
+
+    Chat returns a list of tokens as ``content``, completions return numbers as ``token_logprobs``.
+    """
+    if not isinstance(returned, Mapping):
+        return None
+    tokens, listed = returned.get("content"), returned.get("token_logprobs")
+    if isinstance(tokens, list):
+        listed = [token.get("logprob") if isinstance(token, Mapping) else None for token in tokens]
+    if not isinstance(listed, list) or not listed:
+        return None
+    try:
+        return math.fsum(logprob(value, what="a token") for value in listed)
+    except AnswerError:
+        # A sum of the others would look like that of a likelier text.
+        return None

@@ -1,0 +1,145 @@
+"""Decides what an error of an endpoint, or an odd ending of an answer, means, by the rows of ``meanings.toml``.
+
+Providers report the same event in many ways: a filter, for instance, by status 400, 403 or 200, by a code, by a
+sentence, by the reason why a choice ended, or by leaving every choice out. All that is known of it stands in one file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from biasboard.ground.toml_files import packaged_toml
+
+Meaning: TypeAlias = Literal["refused", "limited", "passing", "credit", "key", "absent", "failed"]
+"""``meanings.toml`` says what each stands for; *failed* is what no row says."""
+_STATUS = re.compile("[1-5][0-9][0-9]")
+_MESSAGES = ("message", "detail", "msg", "error_msg", "status_msg", "error")
+_CODES = ("code", "type", "status", "error_code", "status_code", "provider_code")
+
+
+class ErrorText(NamedTuple):
+    """An error as an endpoint describes it, in whatever form."""
+
+    message: str
+    codes: str
+    """Codes, types and statuses, separated by spaces; empty if it has none."""
+    parameter: str
+    """Name of the parameter that it is about; empty if it names none."""
+    status: int | None
+    """HTTP status that it states itself; None if it states none."""
+
+
+class _Row(NamedTuple):
+    means: Meaning
+    status: frozenset[int]
+    code: re.Pattern[str] | None
+    message: re.Pattern[str] | None
+    finish_reason: re.Pattern[str] | None
+
+
+@cache
+def _rows() -> tuple[_Row, ...]:
+    def pattern(row: Mapping[str, Any], name: str) -> re.Pattern[str] | None:
+        return re.compile(row[name], re.IGNORECASE) if name in row else None
+
+    rows = packaged_toml(__package__ or "", "meanings.toml")["row"]
+    names = ("code", "message", "finish_reason")
+    return tuple(
+        _Row(row["means"], frozenset(row.get("status", ())), *(pattern(row, name) for name in names)) for row in rows
+    )
+
+
+def meaning_of_error(status: int, error: ErrorText) -> Meaning:
+    """Return the meaning of an error.
+
+    >>> meaning_of_error(400, ErrorText("Content Exists Risk", "invalid_request_error", "", None))
+    'refused'
+    """
+    for row in _rows():
+        fits = row.finish_reason is None and (not row.status or status in row.status)
+        fits = fits and (row.code is None or row.code.search(error.codes) is not None)
+        if fits and (row.message is None or row.message.search(error.message) is not None):
+            return row.means
+    return "failed"
+
+
+@cache
+def meaning_of_ending(finish_reason: str) -> Meaning | None:
+    """Return the meaning of the reason why a choice ended; None if it may end an answer.
+
+    >>> meaning_of_ending("PROHIBITED_CONTENT"), meaning_of_ending("stop")
+    ('refused', None)
+    """
+    for row in _rows():
+        if row.finish_reason is not None and row.finish_reason.fullmatch(finish_reason):
+            return row.means
+    return None
+
+
+def error_text(body: object, otherwise: str = "") -> ErrorText:
+    """Read an error: an object, a list of them or plain text, with or without the key "error"."""
+    if isinstance(body, list) and body:
+        return error_text(body[0], otherwise)
+    fields = _fields(body)
+    # LiteLLM and OpenRouter quote the provider's own words; Azure has its reason in an inner error.
+    metadata = _mapping(fields.get("metadata"))
+    quoted = metadata.get("raw")
+    codes = [*(fields.get(name) for name in _CODES), _mapping(fields.get("innererror")).get("code")]
+    codes += ["moderation"] if "flagged_input" in metadata else [metadata.get("error_type")]
+    # Azure sends status 400 with a completion that its filter ended, and no error.
+    codes += [_mapping(choice).get("finish_reason") for choice in _list(fields.get("choices"))]
+    said = next((text for name in _MESSAGES if (text := _sentence(fields.get(name)))), "")
+    parameter = fields.get("param")
+    # FastAPI names the place of a wrong parameter: ["body", "seed"].
+    for detail in _list(fields.get("detail"))[:1]:
+        parameter = parameter or next(reversed(_list(_mapping(detail).get("loc"))), None)
+    words = [str(code) for code in codes if isinstance(code, str | int) and not isinstance(code, bool)]
+    stated = next((int(word) for word in words if _STATUS.fullmatch(word)), None)
+    message = f"{said}: {quoted}" if isinstance(quoted, str) and quoted and quoted not in said else said
+    return ErrorText(message or otherwise or "no reason given", " ".join(words), str(parameter or ""), stated)
+
+
+def _fields(body: object) -> Mapping[str, Any]:
+    """Return the fields of an error, those outside of the key "error" too."""
+    if not isinstance(body, Mapping):
+        return {"message": body}
+    inner = body.get("error")
+    return {**body, **inner} if isinstance(inner, Mapping) else {**body, **({"message": inner} if inner else {})}
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _sentence(value: object) -> str:
+    """Return a description of an error as text; a list of them as its first."""
+    if isinstance(value, list) and value:
+        first = value[0]
+        return _sentence(_mapping(first).get("msg") or first)
+    return "" if value is None or isinstance(value, bool) else str(value)
+
+
+def error_inside(data: Mapping[str, Any]) -> object | None:
+    """Return the error that an answer with status 200 holds, wherever it stands; None if it holds none."""
+    base = data.get("base_resp")  # MiniMax's.
+    if data.get("error") or data.get("object") == "error" or data.get("error_code"):
+        return data
+    if isinstance(base, Mapping) and base.get("status_code"):
+        return base
+    for choice in _list(data.get("choices")):
+        if not isinstance(choice, Mapping):
+            continue
+        for holder in (choice, _mapping(choice.get("message"))):
+            if holder.get("error"):
+                return {"error": holder["error"]}
+        ending = choice.get("finish_reason")
+        if isinstance(ending, str) and meaning_of_ending(ending) == "passing":
+            return {"message": f"the answer ended with finish_reason '{ending}'"}
+    return None

@@ -1,0 +1,79 @@
+"""Tells what a model thinks from what it answers, in texts that hold both.
+
+Models of 2025 and 2026 think aloud before they answer. Some endpoints return the thinking by itself; others, and all
+local models, return one text in which marks separate both. Everything that reads a text tells them apart here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_PAIRS = (
+    *((f"<{name}>", f"</{name}>") for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
+    ("[THINK]", "[/THINK]"),  # Magistral
+    ("◁think▷", "◁/think▷"),  # Kimi
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
+)
+"""Marks that begin and end thinking. Where the prompt itself ends with the first, the text has only the second."""
+_OPEN = re.compile("|".join(re.escape(begin) for begin, _ in _PAIRS), re.IGNORECASE)
+_CLOSE = re.compile("|".join(re.escape(end) for _, end in _PAIRS), re.IGNORECASE)
+# gpt-oss writes its answer into the channel "final", and before it into others; decoded without special tokens, the
+# names of the channels are left.
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]*<\|message\|>")
+_BARE_CHANNEL = re.compile(r"\Aanalysis(?P<thinking>.*)assistant(?:<\|channel\|>)?final", re.DOTALL)
+_END_OF_MESSAGE = re.compile(r"<\|(?:end|return|start)\|>")
+
+
+class Thought(NamedTuple):
+    """A text of a model, taken apart."""
+
+    thinking: str | None
+    """What it thought; None if the text shows no thinking."""
+    answer: str
+    """What it answered; empty if the text ends in the middle of thinking."""
+
+
+def split_thinking(text: str) -> Thought:
+    r"""Separate what a model thought from what it answered.
+
+    >>> split_thinking("<think>The cook, so B.</think>\nB")
+    Thought(thinking='The cook, so B.', answer='\nB')
+    >>> split_thinking("The cook, so B.</think>B").answer
+    'B'
+    >>> split_thinking("<think>The cook")
+    Thought(thinking='The cook', answer='')
+    >>> split_thinking("B")
+    Thought(thinking=None, answer='B')
+    """
+    # Most texts hold no mark at all, and there may be many of them.
+    if not any(sign in text for sign in "<[◁") and not text.startswith("analysis"):
+        return Thought(None, text)
+    if (bare := _BARE_CHANNEL.match(text)) is not None:
+        return Thought(bare["thinking"], text[bare.end() :])
+    if channels := list(_CHANNEL.finditer(text)):
+        last = channels[-1]
+        if last[1] != "final":
+            return Thought(text, "")
+        return Thought(text[: last.start()], _END_OF_MESSAGE.split(text[last.end() :])[0])
+    # The last end: a model may think again after it began to answer.
+    end = next(reversed([*_CLOSE.finditer(text)]), None)
+    before, after = ("", text) if end is None else (text[: end.start()], text[end.end() :])
+    begin = _OPEN.search(after)
+    if end is None and begin is None:
+        return Thought(None, text)
+    thinking = _OPEN.sub("", before, count=1)
+    if begin is not None:
+        thinking, after = thinking + after[begin.end() :], after[: begin.start()]
+    return Thought(thinking, after)
+
+
+def opens_thinking(prompt: str) -> bool:
+    r"""Return True if a prompt ends in the middle of thinking, so that an answer cannot begin where it ends.
+
+    >>> opens_thinking("<|user|>Who?<|assistant|><think>\\n"), opens_thinking("<think>\\n\\n</think>\\n\\n")
+    (True, False)
+    """
+    begin = next(reversed([*_OPEN.finditer(prompt)]), None)
+    return begin is not None and _CLOSE.search(prompt, begin.end()) is None
