@@ -26,6 +26,46 @@ _MERGED = (
 )
 MAX_BOUND_SHARE = 0.01
 """Largest total probability of options with only an upper bound, and so the largest error of the distribution."""
+LEAST_SHARE = 0.01
+"""Smallest probability that letters must have together as the first token of an answer for it to be read.
+
+A model that reads the question puts its probability on the letters that it offers. SmolLM2-135M, the weakest on the
+board that does, gives them .055 at least and .38 in the median of 25,280 questions; a model that opens ``<think>``
+gives them about .0001. What is left to compare is then noise, in which two letters look alike, as in an ideal model.
+TinyStories-656K writes a letter with two tokens, so that its share is unknown; it gives whole letters .0023 at most.
+"""
+
+
+def first_token_share(exchange: Exchange) -> float | None:
+    """Return the probability that all options of an exchange have together as the first token of an answer.
+
+    It is known from the log-probabilities where each option is one token, and is None otherwise. Upper bounds on some
+    of them make it one.
+    """
+    counts, bounds = exchange.option_token_counts, exchange.option_is_bound or (False,) * len(exchange.options)
+    is_first = all(count == 1 or bound for count, bound in zip(counts, bounds, strict=False))
+    logprobs = exchange.option_logprobs
+    if not is_first or not logprobs or None in logprobs:
+        return None
+    return float(np.exp(np.logaddexp.reduce(np.array(logprobs, dtype=np.float64))))
+
+
+def why_elsewhere(exchange: Exchange) -> str | None:
+    """Return why an answered choice among letters is no answer to them; None if it is one.
+
+    Only letters are judged: other options are continuations among many that say the same.
+    """
+    share = first_token_share(exchange) if all(map(_is_letter, exchange.options)) else None
+    if share is None or share >= LEAST_SHARE:
+        return None
+    return (
+        f"the letters have {share:.2g} of the first token's probability together, and less than {LEAST_SHARE:g} is no "
+        "answer: the model begins with something else, such as thinking"
+    )
+
+
+def _is_letter(option: str | None) -> bool:
+    return option is not None and len(option.strip()) == 1
 
 
 def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> list[float] | str:
@@ -139,6 +179,8 @@ def option_probabilities_of(
     """
     # Keep in step with option_probabilities().
     scores, is_certain = _numbers(exchanges["option_logprobs"], k)
+    n_tokens, _ = _numbers(exchanges["option_token_counts"], k)
+    is_certain &= ~_are_elsewhere(exchanges["options"], scores, is_certain & (n_tokens == 1).all(axis=1))
     is_certain &= exchanges["status"].coded.is_one_of("answered") & exchanges["kind"].coded.is_one_of("choice")
     is_certain &= exchanges["option_is_bound"].lists.lengths == 0
     if normalisation in ("sum_with_end", "token_mean_with_end"):
@@ -161,6 +203,19 @@ def option_probabilities_of(
     odds = np.exp(scores - best[:, None])
     total = odds.sum(axis=1, keepdims=True)
     return OptionProbabilities(np.divide(odds, total, out=np.zeros_like(odds), where=total > 0), is_certain)
+
+
+def _are_elsewhere(options: Column, logprobs: FloatArray, is_first: BoolArray) -> BoolArray:
+    """Return the mask of the exchanges with one-token options for which :func:`why_elsewhere` has a reason."""
+    lists = options.lists
+    codes, texts = lists.values.coded.codes, lists.values.coded.texts
+    is_letter = np.array([*map(_is_letter, texts), False])[codes]
+    # Options that are no letters are counted up to each exchange.
+    n_others = np.concatenate(([0], np.cumsum(~is_letter)))[lists.offsets]
+    are_letters = np.diff(n_others) == 0
+    share = np.exp(np.logaddexp.reduce(np.where(is_first[:, None], logprobs, 0.0), axis=1))
+    mask: BoolArray = is_first & are_letters & (share < LEAST_SHARE)
+    return mask
 
 
 def are_certain_choices(records: RecordColumns, normalisation: Normalisation) -> BoolArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
-from evaluators.statistics.option_scores import option_probabilities
+from evaluators.statistics.option_scores import option_probabilities, why_elsewhere
 from evaluators.task import Prompt, Read, quoted, unanswered
 from evaluators.tasks.answer_lines import AnswerReading
 from schemas.documents.record import Exchange, Reading
@@ -85,6 +85,8 @@ def read_orders(
                 share = stated if outcome == answer.outcome else (1 - stated) / (len(outcomes) - 1)
                 total[outcome] += share / len(exchanges)
             continue
+        if (elsewhere := why_elsewhere(exchange)) is not None:
+            return Read(status="unparsed", reading=None, reason=elsewhere)
         probabilities = option_probabilities(exchange, normalisation)
         if isinstance(probabilities, str):
             return Read(status="failed", reading=None, reason=probabilities)

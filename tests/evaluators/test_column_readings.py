@@ -28,12 +28,14 @@ NORMALISATIONS: tuple[Normalisation, ...] = get_args(Normalisation)
 def answer(request: Request, rng: np.random.Generator) -> Response:
     assert isinstance(request, ChoiceRequest)
     n = len(request.options)
-    logprobs = rng.normal(-8, 3, n).clip(max=-0.01).tolist()
+    logprobs = rng.normal(-8, 3, n)
     if rng.random() < 0.1:
         logprobs[0] = -math.inf
+    # Of a token that is no letter there is a half at most, so that letters of one token are read.
+    logprobs -= np.logaddexp.reduce(logprobs) + rng.uniform(0.01, 0.69)
     return Response(
         status="answered",
-        option_logprobs=tuple(logprobs),
+        option_logprobs=tuple(logprobs.tolist()),
         option_end_logprobs=tuple(rng.normal(-3, 1, n).clip(max=0).tolist()),
         option_token_counts=tuple(rng.integers(1, 5, n).tolist()),
         n_moved_tokens=0,
@@ -111,6 +113,29 @@ def test_a_changed_record_is_not_certain(prompt_id: str, name: str) -> None:
         mask = TASK.certain_readings(RecordColumns.of(several), "sum")
         assert not mask[place]
         assert mask.sum() == len(records) - 1
+
+
+@pytest.mark.parametrize("n_tokens", [1, 2])
+@pytest.mark.parametrize("share", [0.0099, 0.0101])
+def test_letters_that_have_hardly_any_of_the_first_token_are_no_answer(share: float, n_tokens: int) -> None:
+    def low(exchange: Exchange) -> Exchange:
+        logprobs = tuple(math.log(share) + math.log(part) for part in (0.75, 0.25))
+        return replace(exchange, option_logprobs=logprobs, option_token_counts=(n_tokens,) * 2)
+
+    record = made_records("mcq2-v1", "sum")[0]
+    exchanges = (record.exchanges[0], low(record.exchanges[1]))
+    read = TASK.reading(exchanges, "sum", "mcq2-v1")
+    is_answer = share > 0.01 or n_tokens > 1
+    assert read.status == ("scored" if is_answer else "unparsed")
+    assert is_answer or "0.0099 of the first token's probability" in str(read.reason)
+    stored = replace(record, exchanges=exchanges, reading=read.reading or record.reading)
+    assert TASK.certain_readings(RecordColumns.of([stored]), "sum").tolist() == [is_answer]
+
+
+def test_words_may_have_any_share_of_the_first_token() -> None:
+    record = made_records("intrinsic-v1", "sum")[0]
+    low = replace(record.exchanges[0], option_logprobs=(-20.0, -21.0), option_token_counts=(1, 1))
+    assert TASK.reading((low,), "sum", "intrinsic-v1").status == "scored"
 
 
 def test_records_of_several_forms_are_read_one_by_one() -> None:
