@@ -19,11 +19,11 @@ _PAIRS = (
 """Marks that begin and end thinking. Where the prompt itself ends with the first, the text has only the second."""
 _OPEN = re.compile("|".join(re.escape(begin) for begin, _ in _PAIRS), re.IGNORECASE)
 _CLOSE = re.compile("|".join(re.escape(end) for _, end in _PAIRS), re.IGNORECASE)
-# gpt-oss writes its answer into the channel "final", and before it into others; decoded without special tokens, the
-# names of the channels are left.
+# gpt-oss writes its answer into the channel "final", or into none, and what it thinks into others before. Decoded
+# without special tokens, the names of role and channel are left.
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]*<\|message\|>")
-_BARE_CHANNEL = re.compile(r"\Aanalysis(?P<thinking>.*)assistant(?:<\|channel\|>)?final", re.DOTALL)
-_END_OF_MESSAGE = re.compile(r"<\|(?:end|return|start)\|>")
+_BARE_FINAL = "assistantfinal"
+_END_OF_MESSAGE = re.compile(r"<\|(?:end|return)\|>(?:<\|start\|>\w+)?")
 
 
 class Thought(NamedTuple):
@@ -48,15 +48,19 @@ def split_thinking(text: str) -> Thought:
     Thought(thinking=None, answer='B')
     """
     # Most texts hold no mark at all, and there may be many of them.
-    if not any(sign in text for sign in "<[◁") and not text.startswith("analysis"):
+    if not any(sign in text for sign in "<[◁") and _BARE_FINAL not in text:
         return Thought(None, text)
-    if (bare := _BARE_CHANNEL.match(text)) is not None:
-        return Thought(bare["thinking"], text[bare.end() :])
     if channels := list(_CHANNEL.finditer(text)):
         last = channels[-1]
-        if last[1] != "final":
-            return Thought(text, "")
-        return Thought(text[: last.start()], _END_OF_MESSAGE.split(text[last.end() :])[0])
+        message, *after = _END_OF_MESSAGE.split(text[last.end() :], maxsplit=1)
+        return (
+            Thought(text[: last.start()] + message, "".join(after))
+            if last[1] != "final"
+            else Thought(text[: last.start()], message)
+        )
+    if _BARE_FINAL in text:
+        thinking, _, answer = text.rpartition(_BARE_FINAL)
+        return Thought(thinking.removeprefix("analysis"), answer)
     # The last end: a model may think again after it began to answer.
     end = next(reversed([*_CLOSE.finditer(text)]), None)
     before, after = ("", text) if end is None else (text[: end.start()], text[end.end() :])

@@ -198,3 +198,16 @@ def test_a_bound_is_read_where_it_can_hardly_matter_and_nowhere_else() -> None:
     mean = option_probabilities(low, "token_mean")
     assert isinstance(mean, str)
     assert "bounds" in mean
+
+
+@pytest.mark.parametrize("best", [-100.0, -3_000.0])
+def test_options_far_below_the_best_one_do_not_tie(best: float) -> None:
+    logprobs = (best, best - 800.0, best - 900.0, best - 800.5, best - 10_000.0, -inf)
+    six = {"options": tuple("abcdef"), "outcomes": tuple("abcdef"), "option_token_counts": (2,) * 6}
+    probabilities = option_probabilities(exchange(logprobs, **six), "sum")
+    assert isinstance(probabilities, list)
+    assert sorted(range(6), key=lambda place: -probabilities[place]) == [0, 1, 3, 2, 4, 5]
+    assert len({*probabilities}) == 6
+    assert probabilities[0] == 1.0
+    assert 0 < max(probabilities[1:]) < 1e-299
+    assert probabilities[5] == 0.0

@@ -111,6 +111,29 @@ def test_the_stereotype_rate_is_that_of_crows_pairs() -> None:
     assert measured([record((0.2, 0.1, 0.7), answer=None)])["stereotype_rate", None].value == 1
 
 
+def test_whole_texts_are_compared_by_their_log_probabilities_however_far_apart() -> None:
+    def read(number: int) -> Record:
+        # The unrelated text is 800 nats more probable than both others, of which the stereotype is the likelier one in
+        # 2 of 30: their probabilities relative to it are 0.
+        sides = (-900.0, -901.0) if number < 2 else (-950.0, -940.0)
+        whole = replace(
+            examples.exchange(),
+            options=("pro", "anti", "unrelated"),
+            outcomes=("pro", "anti", "unrelated"),
+            option_logprobs=(*sides, -100.0),
+            option_end_logprobs=(None,) * 3,
+            option_token_counts=(20, 21, 22),
+            option_byte_counts=(80, 81, 82),
+        )
+        found = TASK.reading((whole,), "sum", "whole-v1")
+        return replace(record((0.3, 0.3, 0.4), answer=None, cluster=str(number)), reading=found.reading)
+
+    found = measured([read(number) for number in range(30)])
+    assert found["stereotype_rate", None].value == pytest.approx(2 / 30)
+    assert found["stereoset_ss", None].value == pytest.approx(2 / 30)
+    assert found["stereoset_lms", None].value == 0
+
+
 def test_all_measures_agree_with_plain_loops() -> None:
     rng = random.Random(4)
     records = []

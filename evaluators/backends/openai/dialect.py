@@ -133,7 +133,7 @@ class Dialect:
 
     def _learn_tokens(self, words: str, body: Mapping[str, Any]) -> bool:
         name = next((name for name in MAX_TOKENS if name in body), None)
-        if name is None or not ("max_" in words and "token" in words):
+        if name is None or "token" not in words or not ("max_" in words or "context" in words):
             return False
         other = MAX_TOKENS[1 - MAX_TOKENS.index(name)]
         if other in words or (name in words and re.search("unsupported|not supported|unrecogni|unknown", words)):

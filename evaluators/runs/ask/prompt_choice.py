@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Backend
+from evaluators.backend import Backend, ChoiceRequest
 from evaluators.runs.ask.context_limit import Ruler, Shortfall, shortfall
 from evaluators.runs.plan.plan import Plan, why_no_message, with_examples
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
@@ -72,13 +72,12 @@ def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | No
         return f"needs {' and '.join(missing)}" + (f" ({reasons})" if reasons else "")
     if (why := why_no_message(prompt, backend)) is not None:
         return f"{why}, and the model is sent messages of a chat"
-    has_whole_options = any("{" in option for option in prompt.options)
-    if prompt.requires == "option_logprobs" and has_whole_options and backend.scores_first_token_only:
-        return "needs log-probabilities of whole options, and the endpoint gives those of first tokens"
     try:
         plan = replace(plan, selection=with_examples(plan.selection, plan.task, prompt)[0]).for_backend(backend)
     except ConfigError as error:
         return f"cannot be asked: {error}"
+    if prompt.requires == "option_logprobs" and backend.scores_first_token_only and _has_whole_options(plan):
+        return "needs log-probabilities of whole options, and the endpoint gives those of first tokens"
     if backend.context_tokens is None:
         return None
     ruler = Ruler(backend, backend.context_tokens)
@@ -86,3 +85,14 @@ def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | No
     if total.exceeds(max_failure_rate):
         return f"needs up to {total.longest:,} tokens, and the model's context has {ruler.room:,}"
     return None
+
+
+def _has_whole_options(plan: Plan) -> bool:
+    """Return True if some options are more than a letter, so that their first tokens may be the same."""
+    requests = (request for part in plan.parts for of_item in part.requests for request in of_item)
+    return any(
+        len(option.strip()) > 1
+        for request in requests
+        if isinstance(request, ChoiceRequest)
+        for option in request.options
+    )

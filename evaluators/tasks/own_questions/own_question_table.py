@@ -116,6 +116,7 @@ def _chosen(record: Record, exchange: Exchange, number: int) -> FloatArray:
     assert record.reading is not None
     if record.reading.answers:
         return np.array([float(outcome == record.reading.answers[number]) for outcome in exchange.outcomes])
-    values = np.exp(np.array([-np.inf if value is None else value for value in exchange.option_logprobs]))
-    share: FloatArray = predicted_share(values[None])[0]
+    logprobs = np.array([-np.inf if value is None else value for value in exchange.option_logprobs])
+    # To the best one, since the exponentials of whole texts are all 0.
+    share: FloatArray = predicted_share(np.exp(logprobs - logprobs.max())[None])[0]
     return share
