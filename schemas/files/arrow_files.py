@@ -227,8 +227,9 @@ def read_single_values(path: Path, file: pq.ParquetFile) -> pa.Table:
     _check_rows(path, file)
     names = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
     batches = _read_batches(path, file, range(file.metadata.num_row_groups), names)
-    schema = pa.schema([file.schema_arrow.field(name) for name in names], metadata=file.schema_arrow.metadata)
-    return pa.Table.from_batches([batch.select(names) for batch in batches], schema=schema)
+    if not batches:
+        return pa.table({name: pa.nulls(0) for name in names})
+    return pa.Table.from_batches(batches).replace_schema_metadata(file.schema_arrow.metadata)
 
 
 def _check_rows(path: Path, file: pq.ParquetFile) -> None:
@@ -301,11 +302,22 @@ def _read_batches(
     batches = []
     at_a_time = _check_size(path, file, groups)
     for batch in file.iter_batches(at_a_time, row_groups=list(groups), columns=list(names)):
-        n_bytes += batch.nbytes
+        n_bytes += sum(map(_decoded_size, batch.columns))
         if n_bytes > MOST_BYTES:
             raise too_large(path)
         batches.append(batch)
     return batches
+
+
+def _decoded_size(column: pa.Array) -> int:
+    """Return the size of a column in memory, where each row that names a text of a dictionary has one of its own."""
+    texts = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    if not (pa.types.is_dictionary(column.type) and column.type.value_type in texts):
+        return int(column.nbytes)
+    # Imported here because no file of ours has such columns.
+    import pyarrow.compute as pc
+
+    return int(pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0)
 
 
 def check_texts(path: Path, table: pa.Table) -> None:
