@@ -308,40 +308,58 @@ def test_imported_answers_are_reported_and_never_ranked(dataset: Path, tmp_path:
     assert str(why_unranked(entry)).startswith("replayed: its answers come from an earlier run or a file")
 
 
-def test_an_answer_may_be_repeated_and_ids_keep_their_zeros(embedded_own: Path, tmp_path: Path) -> None:
-    questions = asked(embedded_own, [], "whole-v1")
+@pytest.mark.slow
+def test_an_answer_may_be_repeated_and_ids_keep_their_zeros(embedded: Path, tmp_path: Path) -> None:
+    questions = asked(embedded / "own-mine", [], "whole-v1")
     assert [*questions] == ["001#0", "1#0", "2#0"]
     rows = [
         {"item_id": key.removesuffix("#0"), "probability_1": "0.5", "probability_2": "1", "probability_3": "0"}
         for key in questions
     ]
     (tmp_path / "t.csv").write_bytes(as_csv([*rows, rows[0]]))
-    import_answers(embedded_own, tmp_path / "t.csv", tmp_path / "runs", "--prompt", "whole-v1")
+    import_answers(embedded / "own-mine", tmp_path / "t.csv", tmp_path / "runs", "--prompt", "whole-v1")
     for record in only_run(tmp_path / "runs").records:
         assert record.exchanges[0].option_logprobs == (math.log(0.5), 0.0, -math.inf)
         assert record.reading is not None
         assert record.reading.probabilities == pytest.approx((1 / 3, 2 / 3, 0))
 
 
-@pytest.fixture(scope="module")
-def embedded_own(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "mine.csv").write_text(OWN, encoding="utf-8")
-    more = ["--input", folder / "mine.csv", "--licence", "CC-BY-4.0", "--out", folder / "own-mine"]
-    run("-m", "builders.own_questions", *more, status=0)
-    return folder / "own-mine"
-
-
-def test_an_option_whose_words_no_text_is_read_as_is_named_by_them(embedded_own: Path, tmp_path: Path) -> None:
-    questions = asked(embedded_own, [], "letters-generate-v1")
+@pytest.mark.slow
+def test_an_option_whose_words_no_text_is_read_as_is_named_by_them(embedded: Path, tmp_path: Path) -> None:
+    questions = asked(embedded / "own-mine", [], "letters-generate-v1")
     named = ("The clerk", "The baker or the cook")
     rows = [
         {"id": key, "option": next(outcome for outcome in request.outcomes if outcome in named).lower()}
         for key, request in questions.items()
     ]
     (tmp_path / "t.csv").write_bytes(as_csv(rows))
-    import_answers(embedded_own, tmp_path / "t.csv", tmp_path / "runs", "--prompt", "letters-generate-v1")
+    import_answers(embedded / "own-mine", tmp_path / "t.csv", tmp_path / "runs", "--prompt", "letters-generate-v1")
     for record in only_run(tmp_path / "runs").records:
         assert record.reading is not None
         assert set(record.reading.answers) <= {*named}
         assert max(record.reading.probabilities) == 1
+
+
+@pytest.mark.slow
+def test_an_option_that_is_the_letter_of_another_is_ambiguous(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("id,question,a,b\n1,Which grade?,B,A\n", encoding="utf-8")
+    made = tmp_path / "made"
+    run("-m", "builders.own_questions", "--input", tmp_path / "mine.csv", "--out", made, status=0)
+    (tmp_path / "t.csv").write_text("id,option\n1#0,A\n", encoding="utf-8")
+    options = ["--input", tmp_path / "t.csv", "--dataset", made, "--model", "lab/x", "--note", "me"]
+    done = evaluators("import", "answers", *options, "--prompt", "letters-generate-v1", "--out", tmp_path / "runs")
+    assert done.exit_code == 1
+    assert (
+        "t.csv:2: the option 'A' is not read as one of B | A; give its letter or its words, or what was" in done.output
+    )
+
+
+@pytest.mark.slow
+def test_a_prompt_without_options_takes_none(embedded: Path, tmp_path: Path) -> None:
+    asking = ["--config", "assignment", "--prompt", "sampled-v1"]
+    key = next(iter(asked(embedded / "gifi", asking[:2], "sampled-v1")))
+    (tmp_path / "t.csv").write_text(f"id,option\n{key},he\n", encoding="utf-8")
+    options = ["--input", tmp_path / "t.csv", "--dataset", embedded / "gifi", "--model", "lab/x", "--note", "me"]
+    done = evaluators("import", "answers", *options, *asking, "--out", tmp_path / "runs")
+    assert done.exit_code == 1
+    assert "t.csv:2: the option 'he' is not read as any option" in done.output

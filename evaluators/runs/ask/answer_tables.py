@@ -32,12 +32,7 @@ _GIVE = "give a file of answers; biasboard questions csv writes one to fill in"
 _PLAIN = ("id", "prompt", "options", "option", "text", "status")
 _SCORE = re.compile(r"(logprob|probability)_[1-9]\d{0,3}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|-inf", re.ASCII | re.IGNORECASE)
-_STATUSES: Mapping[str, ExchangeStatus] = {
-    "answered": "answered",
-    "truncated": "answered",
-    "refused": "refused",
-    "failed": "failed",
-}
+_STATUSES = ("answered", "truncated", "refused", "failed")
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MOST_NAMED = 4
 _MOST_SHOWN = 60
@@ -243,7 +238,8 @@ def _response(row: Mapping[str, str], request: Request, questions: _Questions, w
         if kinds not in ([], ["text"]):
             raise DataError(f"{where}: has the status {status} and is answered with {kinds[0]}; keep one of them")
         text = row.get("text") if isinstance(request, GenerateRequest) else None
-        return Response(status=_STATUSES[status], text=text, error=f"{status}, as the file says")
+        known: ExchangeStatus = "refused" if status == "refused" else "failed"
+        return Response(status=known, text=text, error=f"{status}, as the file says")
     if not kinds and not status:
         return None
     if isinstance(request, ChoiceRequest):
@@ -295,7 +291,8 @@ def _naming(option: str, request: GenerateRequest, plan: Plan, where: str) -> st
             return None
         return reading.outcomes[reading.probabilities.index(1)]
 
-    named = read(option)
+    # A text without options may be read as one of other outcomes.
+    named = read(option) if request.outcomes else None
     own = next((outcome for outcome in request.outcomes if outcome.casefold() == option.casefold()), None)
     if named is not None and own in (None, named):
         return option
