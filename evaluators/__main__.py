@@ -36,7 +36,7 @@ COMMANDS = {
     ),
     "export": LazyCommand(
         "evaluators.commands.export:export_command",
-        "Write the questions of a dataset as tasks of another evaluation harness, whose log import reads.",
+        "Write the questions of a dataset for another harness or as tables, whose log or answers import reads.",
     ),
     "list": LazyCommand(
         "evaluators.commands.listing:list_command",

@@ -183,6 +183,8 @@ class HarnessLog:
     doubt: str | None = None
     """Sign that the log was altered after the harness wrote it, which no single answer shows; None if there is none. A
     wrong answer is reported by itself."""
+    missing: str = "the log has no answer to it"
+    """Reason of the records of questions that are not answered."""
     remarks: Sequence[str] = ()
     """Sentences about how the harness asks, for whoever imports the log."""
 

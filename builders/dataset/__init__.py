@@ -1,7 +1,6 @@
 """What all builders need: reading inputs, and writing the files of a dataset with its descriptions.
 
 A builder reads files with *inputs* and hands a draft to *output*, which writes the folder: parquet files, manifest,
-rejects, README.md (*card*) and croissant.json (*croissant*). *own_csv* reads the files of users, whose rows
-*csv_records* and *table_records* split. *licences* says which licences allow sharing copies, *protected* recognises
-texts that a licence forbids to share.
+rejects, README.md (*card*) and croissant.json (*croissant*). *own_csv* reads the files of users. *licences* says which
+licences allow sharing copies, *protected* recognises texts that a licence forbids to share.
 """

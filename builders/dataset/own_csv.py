@@ -6,19 +6,18 @@ A file is CSV, JSON Lines or Parquet, which its content tells.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import invisible_sign, listed, printable
-from builders.dataset.csv_records import CsvRecord, fault_of, records_of, wrong_bytes_of
 from builders.dataset.inputs import read_file
 from builders.dataset.licences import OPEN_LICENCES, UNKNOWN
 from builders.dataset.output import Rule
-from builders.dataset.table_records import PARQUET, are_json_lines, json_records, parquet_records
 from schemas.documents.dataset import Reject, Source
+from schemas.files.csv_records import CsvRecord, fault_of
+from schemas.files.user_tables import SAVE_AS, SEPARATORS, user_table
 
 BROKEN_ROW = Rule(name="broken_row", description="can be read: as many fields as the header, and UTF-8")
 
@@ -35,12 +34,6 @@ class Form(NamedTuple):
     """Noun in the plural for what a file holds, such as ``sentences``."""
 
 
-_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
-_EXCEL_SEPARATOR = re.compile(r"\ufeff?\"?sep=([,;\t])\"?\r?\n")
-"""First line by which a spreadsheet names the separator."""
-_QUOTED = re.compile(r'"[^"]*"')
-_WIDE = (b"\xff\xfe", b"\xfe\xff")
-_SAVE = "save it as CSV UTF-8"
 _QUOTE = "put quotation marks around a value that holds the separator"
 _COMPLETE = "write a separator for each empty value too"
 _MOST_SHOWN = 12
@@ -149,22 +142,10 @@ def _mapping(form: Form, text: str) -> tuple[str, str]:
 
 def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]]) -> Table:
     name = path.name
-    wrong_bytes: Mapping[int, str] = {}
-    records: Iterable[CsvRecord]
-    if raw.startswith(PARQUET):
-        try:
-            names, records = parquet_records(raw)
-        except DataError as error:
-            raise DataError(f"--input {path}: {error}") from error
-        written = "Parquet"
-    elif are_json_lines(raw):
-        (names, records), written = json_records(raw), "JSON Lines"
-    else:
-        names, records, separator = _csv(path, raw)
-        written, wrong_bytes = f"separated by {_SEPARATORS[separator]}s", wrong_bytes_of(raw)
-    heads = [" ".join(field.split()) for field in names]
+    table = user_table(path, raw)
+    heads = [" ".join(field.split()) for field in table.heads]
     headings = _headings(form, heads, mapped, path)
-    rows, rejects = _rows(records, heads, headings, name, wrong_bytes)
+    rows, rejects = _rows(table.records, heads, headings, name, table.wrong_bytes)
     if not rows and not rejects:
         raise DataError(f"--input {path}: has a header and no rows; add a row for each of your {form.what}")
     return Table(
@@ -173,38 +154,8 @@ def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]])
         headings=headings,
         rows=tuple(rows),
         rejects=tuple(rejects),
-        told=_told(name, written, heads, headings, len(rows) + len(rejects)),
+        told=_told(name, table.form, heads, headings, len(rows) + len(rejects)),
     )
-
-
-def _csv(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRecord], str]:
-    """Return the headings of a CSV file, the records after them, and the separator."""
-    if raw.startswith(_WIDE):
-        raise DataError(f"--input {path}: is UTF-16; {_SAVE}")
-    if raw.startswith(b"PK\x03\x04"):
-        raise DataError(f"--input {path}: is a spreadsheet or an archive, no CSV file; {_SAVE}")
-    text = raw.decode("utf-8", errors="replace")
-    separator, has_line = _separator(text)
-    records = records_of(text, separator)
-    header = None
-    for _ in range(1 + has_line):
-        header = next(records, None)
-    if header is None or header.fault or not any(field.strip() for field in header.fields):
-        fault = f"its first line {header.fault}" if header and header.fault else "is empty"
-        raise DataError(f"--input {path}: {fault}; give a CSV file whose first line names the columns")
-    return header.fields, records, separator
-
-
-def _separator(text: str) -> tuple[str, bool]:
-    """Return the separator, and whether a first line names it: that one, or the one most frequent in the header.
-
-    ``csv.Sniffer`` also looks at the values, in which a sentence has more commas than there are columns.
-    """
-    named = _EXCEL_SEPARATOR.match(text)
-    if named is not None:
-        return named[1], True
-    header = _QUOTED.sub("", next((line for line in text.splitlines() if line.strip()), ""))
-    return max(_SEPARATORS, key=header.count), False
 
 
 def _headings(form: Form, heads: Sequence[str], mapped: Sequence[tuple[str, str]], path: Path) -> dict[str, str]:
@@ -223,7 +174,7 @@ def _headings(form: Form, heads: Sequence[str], mapped: Sequence[tuple[str, str]
             found[column] = head
     shown = listed([f"'{printable(head, most=40)}'" for head in heads if head], most=_MOST_SHOWN) or "none at all"
     if len(heads) == 1:
-        shown += f" alone (values are separated by {listed([f'{name}s' for name in _SEPARATORS.values()], most=3)})"
+        shown += f" alone (values are separated by {listed([f'{name}s' for name in SEPARATORS.values()], most=3)})"
     for columns, phrase in form.needed:
         if not found.keys() & {*columns}:
             one = "it" if len(columns) == 1 else "one"
@@ -255,7 +206,7 @@ def _rows(
             fields.pop()
         fault = record.fault or fault_of(record._replace(fields=fields), len(heads), wrong_bytes)
         if fault is not None and not record.fault:
-            fault += f"; {_QUOTE if len(fields) > len(heads) else _COMPLETE if len(fields) < len(heads) else _SAVE}"
+            fault += f"; {_QUOTE if len(fields) > len(heads) else _COMPLETE if len(fields) < len(heads) else SAVE_AS}"
         values = dict(zip(heads, fields, strict=False))
         of_columns, invisible = plain_values({column: values.get(head, "") for column, head in headings.items()})
         fault = fault or invisible

@@ -25,8 +25,8 @@ from biasboard.ground.plain_text import printable
 from biasboard.ground.strict_json import JsonValue, loads
 from builders.dataset.output import Rule
 from builders.dataset.own_csv import Row, Table, letters_of, plain_values, read_inputs
-from builders.dataset.table_records import json_lines
 from schemas.documents.dataset import Reject
+from schemas.files.user_tables import json_lines
 
 UNLIKE_PUBLISHED = Rule(name="unlike_published", description="has the fields and values of the published file")
 NO_TARGET = Rule(name="no_target", description="has one person, and no more, of a group that a stereotype is about")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from builders.dataset.csv_records import fault_of, records_of, wrong_bytes_of
 from builders.synthbias.checks.catalogue import REFUSED, Reading, finding_of, sentences_to_build
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
+from schemas.files.csv_records import fault_of, records_of, wrong_bytes_of
 from schemas.lexicon import gender_of_pronoun
 
 COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")

@@ -13,11 +13,12 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing_folder
-from biasboard.ground.options import Only, with_options
+from biasboard.ground.options import with_options
 from biasboard.ground.progress import working
 from evaluators.commands.plans_from_options import plans_of
-from evaluators.commands.shared_options import DATASET_HELP, ItemChoice
+from evaluators.commands.shared_options import DATASET_HELP, OF_ITEMS, ItemChoice
 from evaluators.harness import Harness, load_harness
+from evaluators.runs.ask.answer_tables import write_table
 from evaluators.runs.plan.exported_questions import Borders, exported_task
 from evaluators.runs.plan.plan import Plan, check_askable
 from evaluators.task import Prompt
@@ -25,8 +26,8 @@ from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import dataset_at, read_manifest
 from schemas.printed import with_format
 
-# The normalisation is chosen when the log is imported.
-_CHOSEN = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
+CSV = "csv"
+"""Form of a table that anybody can fill in, in place of a harness that asks."""
 _TOKENIZER = typer.Option(
     help="Folder or Hub id of the model's tokenizer, for a harness that scores options: where it merges context and "
     "option, their border is moved to the front, so that the harness scores what run would."
@@ -37,14 +38,17 @@ _TOKENIZER = typer.Option(
 @with_format()
 @with_options
 def export_command(
-    harness: Annotated[str, typer.Argument(help="Harness that will ask the questions: lm-eval or inspect-ai.")],
+    harness: Annotated[
+        str,
+        typer.Argument(help="Harness that will ask the questions, lm-eval or inspect-ai; or csv, to ask in any way."),
+    ],
     dataset: Annotated[Path, typer.Argument(help=DATASET_HELP)],
     out: Annotated[Path, typer.Option(help="Folder to write, which must not exist or be empty.")],
-    choice: Annotated[ItemChoice, _CHOSEN],
+    choice: Annotated[ItemChoice, OF_ITEMS],
     tokenizer: Annotated[str | None, _TOKENIZER] = None,
 ) -> None:
-    """Write the questions of a dataset as tasks of another evaluation harness, whose log import reads."""
-    other = load_harness(harness)
+    """Write the questions of a dataset for another harness or as tables, whose log or answers import reads."""
+    other = None if harness == CSV else load_harness(harness)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"--out {out} exists already; name another folder, or remove it")
     folder_of_items = dataset_at(dataset)
@@ -53,14 +57,20 @@ def export_command(
     with working("reading the items"):
         plans = plans_of(choice)
     for plan in plans:
-        _check_prompt(other, plan)
-    other.check_tokenizer(tokenizer)
-    borders = None if tokenizer is None else _borders(other, tokenizer)
+        check_prompt(other, plan)
+    if other is not None:
+        other.check_tokenizer(tokenizer)
+    elif tokenizer is not None:
+        raise ConfigError(f"--tokenizer: {CSV} leaves every text as it is; leave it out")
+    borders = None if other is None or tokenizer is None else _borders(other, tokenizer)
     with working("writing the questions"):
         exported = (exported_task(plan, borders) for plan in plans)
         tasks = list({task.name: task for task in exported}.values())
     with replacing_folder(out) as folder:
-        other.write(tasks, folder)
+        if other is None:
+            columns = [write_table(task, folder) for task in tasks]
+        else:
+            other.write(tasks, folder)
     for written in tasks:
         signature = written.exported.signature
         n_moved = sum(question.shown is not question.request for question in written.questions)
@@ -69,13 +79,24 @@ def export_command(
         if written.n_left_out:
             print(f"left out: {written.n_left_out} questions in which the tokenizer leaves no border")
     print(_licence(manifest, out))
+    data = shlex.quote(str(dataset))
+    if other is None:
+        for written, of_answers in zip(tasks, columns, strict=True):
+            file, words = shlex.quote(str(out / f"{written.name}.csv")), choice.words(written.exported.signature)
+            print(f"next: fill in {file}: {of_answers}")
+            print(f"then: biasboard import answers --input {file} --model NAME --note WHO --dataset {data} {words}")
+        return
     print(f"next: {other.usage(tasks, out)}")
     of_model = "" if tokenizer is None else f" --tokenizer {shlex.quote(tokenizer)}"
-    print(f"then: biasboard import {harness} --input OUT --model NAME{of_model} --dataset {shlex.quote(str(dataset))}")
+    print(f"then: biasboard import {harness} --input OUT --model NAME{of_model} --dataset {data}")
 
 
-def _check_prompt(harness: Harness, plan: Plan) -> None:
-    """Check that a harness can ask with the prompt of a plan."""
+def check_prompt(harness: Harness | None, plan: Plan) -> None:
+    """Check that a harness can ask with the prompt of a plan, or a table; None for a table.
+
+    Raises:
+        ConfigError: it cannot.
+    """
     check_askable(plan.prompt)
     obstacle = _obstacle(harness, plan.prompt)
     if obstacle is None:
@@ -86,13 +107,15 @@ def _check_prompt(harness: Harness, plan: Plan) -> None:
         if prompt.requires != "import" and _obstacle(harness, prompt) is None
     ]
     way = f"take --prompt {' or '.join(others)}, or ask with run" if others else "ask with run"
-    raise ConfigError(f"{harness.name} cannot ask with prompt '{plan.prompt.id}', which {obstacle}; {way}")
+    raise ConfigError(
+        f"{CSV if harness is None else harness.name} cannot ask with prompt '{plan.prompt.id}', which {obstacle}; {way}"
+    )
 
 
-def _obstacle(harness: Harness, prompt: Prompt) -> str | None:
+def _obstacle(harness: Harness | None, prompt: Prompt) -> str | None:
     if prompt.follow_up is not None:
         return "scores options after the model's own answers, which no file of questions can hold"
-    return harness.obstacle(prompt)
+    return None if harness is None else harness.obstacle(prompt)
 
 
 def _borders(harness: Harness, name: str) -> Borders:

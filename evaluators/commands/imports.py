@@ -1,15 +1,16 @@
 """The command ``python -m evaluators import``: turns answers that were given elsewhere into records and results.
 
-They come from files that a benchmark published, or from the logs of another harness that asked our questions.
+They come from files that a benchmark published, from the logs of another harness that asked our questions, or from a
+table that anybody filled in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -17,20 +18,25 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.options import option, with_options
+from biasboard.ground.plain_text import invisible_sign, listed
 from biasboard.ground.progress import progress, steps, working
 from evaluators.backend import GenerateRequest, Runtime, check_model_id
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
-from evaluators.commands.plans_from_options import scorers_of
+from evaluators.commands.export import check_prompt
+from evaluators.commands.plans_from_options import plans_of, scorers_of
 from evaluators.commands.printed_results import print_next, report, runs_document
 from evaluators.commands.shared_options import (
     DATASET_HELP,
     MAX_FAILURES_HELP,
     NORMALISATION_HELP,
+    OF_ITEMS,
+    ItemChoice,
     normalisation_named,
     opened_scorers,
 )
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, load_harness
 from evaluators.kinds import harness_names
+from evaluators.runs.ask.answer_tables import read_answers
 from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.plan.exported_questions import plan_again
@@ -41,7 +47,7 @@ from evaluators.scorer import SCORER_HELP, with_scorers
 from evaluators.task import task_for
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Record
-from schemas.documents.result import CORRUPTED, Normalisation, Result
+from schemas.documents.result import CORRUPTED, Result
 from schemas.folders.dataset_folder import MANIFEST, dataset_at, read_manifest
 from schemas.outputs.documents import FinishedRuns
 from schemas.printed import with_format
@@ -50,12 +56,21 @@ if TYPE_CHECKING:
     from evaluators.models.tokenizer import ModelTokenizer
 
 
+ANSWERS = "answers"
+"""What is imported from a table: answers from anywhere."""
+_LONGEST_NOTE = 200
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportChoice:
     """The options of the command ``import``: the answers, the items they belong to, and how they are read."""
 
-    input: Path = option("Folder with the files of answers, or the log of a harness.", default=...)
-    model: str = option("Name of the model in the names of the files; for a harness, model id in results.", default=...)
+    input: Path = option(
+        "Folder with the files of answers, the log of a harness, or a table of answers: CSV, JSON Lines or Parquet.",
+        default=...,
+    )
+    model: str = option("Name of the model in the names of the files; otherwise model id in results.", default=...)
+    note: str | None = option("Where the answers of a table come from, in a few words that results show.")
     dataset: Path | None = option(f"{DATASET_HELP} The one that was asked; by default where it is built.")
     name: str | None = option("Model id in results; by default the name in the file names, or --model.")
     out: Path = option("Folder of all runs.", default=Path("out/runs"))
@@ -77,17 +92,36 @@ class ImportChoice:
 @with_options
 def import_command(
     source: Annotated[
-        str, typer.Argument(help="Benchmark that published the answers, or harness that asked exported questions.")
+        str,
+        typer.Argument(
+            help="Benchmark that published the answers, harness that asked exported questions, or answers for a table."
+        ),
     ],
     choice: ImportChoice,
+    items: Annotated[ItemChoice, OF_ITEMS],
 ) -> FinishedRuns:
     """Turn answers that were given elsewhere into records and results, one run for each config."""
+    if source == ANSWERS:
+        _refuse_options(("tokenizer", choice.tokenizer), why="nobody counts the tokens of options in a table")
+        return _document(import_answers(choice, items))
+    if items != ItemChoice() or choice.note is not None:
+        raise ConfigError(
+            f"--note and options of items such as --config: only for biasboard import {ANSWERS}; leave them out"
+        )
     if source in harness_names():
         return _document(import_logs(load_harness(source), choice))
-    for flag, value in (("tokenizer", choice.tokenizer), ("normalisation", choice.normalisation)):
-        if value is not None:
-            raise ConfigError(f"--{flag}: published texts have no use for it; leave it out")
+    _refuse_options(
+        ("tokenizer", choice.tokenizer),
+        ("normalisation", choice.normalisation),
+        why="published texts have no use for it",
+    )
     return _document(import_published(source, choice))
+
+
+def _refuse_options(*options: tuple[str, str | None], why: str) -> None:
+    for flag, value in options:
+        if value is not None:
+            raise ConfigError(f"--{flag}: {why}; leave it out")
 
 
 def _document(runs: Sequence[Finished]) -> FinishedRuns:
@@ -141,7 +175,7 @@ def import_published(source: str, choice: ImportChoice) -> list[Finished]:
 def _importer(source: str) -> AnswerImporter:
     importers = {benchmark.name: benchmark.importer for benchmark in benchmarks() if benchmark.importer is not None}
     if source not in importers:
-        have = ", ".join((*importers, *harness_names()))
+        have = ", ".join((*importers, *harness_names(), ANSWERS))
         raise ConfigError(f"no published answers of '{source}' can be imported; have: {have}")
     return importers[source]
 
@@ -193,12 +227,69 @@ def import_logs(harness: Harness, choice: ImportChoice) -> list[Finished]:
     with steps() as step:
         for number, log in enumerate(logs):
             step("matching answers", number, len(logs))
-            matched.append(_matched(log, choice, normalisation, _counter(harness, log, tokenizer)))
+            dataset = dataset_at(choice.dataset or Path("out/datasets") / log.exported.signature.dataset)
+            plan = plan_again(log.exported, dataset, read_manifest(dataset), normalisation)
+            matched.append(_matched(log, plan, choice, _counter(harness, log, tokenizer)))
     for name in left_out:
         print(f"left out: {name}, whose task biasboard did not export")
-    scorers = scorers_of([plan for plan, *_ in matched], choice.scorers)
+    return _written(matched, choice, lambda plan: _command(harness.name, choice, plan), tokenizer)
+
+
+def import_answers(choice: ImportChoice, items: ItemChoice) -> list[Finished]:
+    """Turn a table of answers into records and a result.
+
+    Args:
+        choice: The table, the dataset, and where the answers come from.
+        items: The questions that are answered: of one config or suite, with one prompt.
+
+    Raises:
+        ConfigError: an option is missing or cannot be used, or the prompt asks for another kind of answer.
+        DataError: the table cannot be read, or a row is no answer to a question. Nothing was written.
+    """
+    check_model_id(choice.model_id)
+    note = " ".join((choice.note or "").split())
+    if not note or invisible_sign(note) or len(note) > _LONGEST_NOTE:
+        raise ConfigError(
+            f"--note: say where the answers come from, in at most {_LONGEST_NOTE} characters that results show; for "
+            "example 'three annotators, March 2026'"
+        )
+    if choice.dataset is None:
+        raise ConfigError("--dataset: a table does not say which questions it answers; name the folder of the dataset")
+    plans = plans_of(replace(items, datasets=(choice.dataset,), normalisation=choice.normalisation))
+    if len(plans) > 1:
+        asked = listed([f"--config {plan.selection.config} --prompt {plan.prompt.id}" for plan in plans], most=4)
+        raise ConfigError(f"--input {choice.input}: a table answers one config with one prompt; name one of {asked}")
+    (plan,) = plans
+    check_prompt(None, plan)
+    with working(f"reading {choice.input}"):
+        log = read_answers(choice.input, plan, note)
+    remedy = (
+        "give each question an answer or a status (biasboard questions csv writes them all), or allow more failures"
+    )
+    matched = _matched(log, plan, choice, None, remedy=remedy)
+    words = f" --note NOTE {items.words(plan.signature)}"
+    return _written([matched], choice, lambda plan: _command(ANSWERS, choice, plan) + words)
+
+
+class _Matched(NamedTuple):
+    """A log, the plan of its questions, the records of its parts, and the number of questions without an answer."""
+
+    log: HarnessLog
+    plan: Plan
+    parts: list[list[Record]]
+    n_missing: int
+
+
+def _written(
+    matched: Sequence[_Matched],
+    choice: ImportChoice,
+    command: Callable[[Plan], str],
+    tokenizer: ModelTokenizer | None = None,
+) -> list[Finished]:
+    """Write the records and results of logs, and report them."""
+    scorers = scorers_of([one.plan for one in matched], choice.scorers)
     runs = []
-    for log, (plan, parts, n_missing) in zip(logs, matched, strict=True):
+    for log, plan, parts, n_missing in matched:
         runtime = log.runtime
         if tokenizer is not None:
             runtime = replace(runtime, settings={**runtime.settings, "tokenizer_sha256": tokenizer.sha256})
@@ -209,7 +300,7 @@ def import_logs(harness: Harness, choice: ImportChoice) -> list[Finished]:
             parts,
             runtime,
             root=choice.out,
-            command=_command(harness, choice, plan),
+            command=command(plan),
             scorers=scorers,
             keep_scores=not choice.scorers,
         )
@@ -238,31 +329,33 @@ def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None
 
 
 def _matched(
-    log: HarnessLog, choice: ImportChoice, normalisation: Normalisation | None, count: CountOptionTokens | None
-) -> tuple[Plan, list[list[Record]], int]:
-    """Return the plan of a log, the records of its parts, and the number of questions that it does not answer."""
-    dataset = dataset_at(choice.dataset or Path("out/datasets") / log.exported.signature.dataset)
-    plan = plan_again(log.exported, dataset, read_manifest(dataset), normalisation)
+    log: HarnessLog, plan: Plan, choice: ImportChoice, count: CountOptionTokens | None, *, remedy: str | None = None
+) -> _Matched:
+    """Return the records of a log, which may not have failed more often than the user allows."""
     parts, n_missing = match_log(log, plan, count)
     records = [record for part in parts for record in part]
     failed = [record for record in records if record.status == "failed"]
     if len(failed) > choice.max_failure_rate * len(records):
-        if n_missing:
-            remedy = "ask all questions, without a limit in the harness, or export fewer with --limit"
-        elif count is not None and log.exported.tokenizer_sha256 is None:
-            remedy = "export again, which moves such borders for the tokenizer, and ask again"
-        elif any(isinstance(answer.asked, GenerateRequest) for answer in log.answers):
-            remedy = "look into the log, and ask again those questions that failed"
-        else:
-            remedy = "ask again with another model, or take another normalisation"
         raise DataError(
             f"{log.name}: {len(failed)} of {len(records)} items failed, more than --max-failure-rate "
-            f"{choice.max_failure_rate:g} allows: {failed[-1].reason}; {remedy}; nothing was written"
+            f"{choice.max_failure_rate:g} allows: {failed[-1].reason}; "
+            f"{remedy or _remedy(log, n_missing, count)}; nothing was written"
         )
-    return plan, parts, n_missing
+    return _Matched(log, plan, parts, n_missing)
 
 
-def _command(harness: Harness, choice: ImportChoice, plan: Plan) -> str:
+def _remedy(log: HarnessLog, n_missing: int, count: CountOptionTokens | None) -> str:
+    """Return what to do about a log of a harness in which too many items failed."""
+    if n_missing:
+        return "ask all questions, without a limit in the harness, or export fewer with --limit"
+    if count is not None and log.exported.tokenizer_sha256 is None:
+        return "export again, which moves such borders for the tokenizer, and ask again"
+    if any(isinstance(answer.asked, GenerateRequest) for answer in log.answers):
+        return "look into the log, and ask again those questions that failed"
+    return "ask again with another model, or take another normalisation"
+
+
+def _command(source: str, choice: ImportChoice, plan: Plan) -> str:
     """Return the command that reproduces an import, without paths of this machine."""
     tokenizer = choice.tokenizer
     if tokenizer is not None:
@@ -278,4 +371,4 @@ def _command(harness: Harness, choice: ImportChoice, plan: Plan) -> str:
     )
     options = " ".join(f"--{name} {value}" for name, value in parts if value is not None)
     scorers = choice.scorers if plan.task.reads_scores else None
-    return with_scorers(f"import {harness.name} {options}", scorers or ())
+    return with_scorers(f"import {source} {options}", scorers or ())

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import cast, get_args
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.options import option
+from biasboard.ground.options import Only, option
 from evaluators.backend_options import MODEL_PANEL
 from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
 from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers
-from schemas.documents.result import Normalisation
+from schemas.documents.result import Normalisation, Signature
 
 DATASET_HELP = "Folder of a built dataset, or one of the Hub: ORG/NAME or ORG/NAME@REVISION."
 CACHE_VARIABLE = "BIASBOARD_CACHE"
@@ -65,6 +65,22 @@ class ItemChoice:
         panel=_ASKING,
     )
     normalisation: str | None = option(NORMALISATION_HELP, panel=_ASKING)
+
+    def words(self, signature: Signature) -> str:
+        """Return the options that choose the same items again, with the config and the prompt of a signature."""
+        pairs: Sequence[tuple[str, object]] = (
+            ("config", signature.config),
+            *(("part", part) for part in self.parts),
+            *(("split", split) for split in self.splits),
+            ("limit", self.limit),
+            ("task", self.task),
+            ("prompt", signature.prompt),
+        )
+        return " ".join(f"--{name} {value}" for name, value in pairs if value is not None)
+
+
+OF_ITEMS = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
+"""The options of :class:`ItemChoice` that choose what is asked, and not how answers are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from biasboard.ground.columns import FloatArray
+from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
 from evaluators.models.parity import tolerance_for
 from evaluators.runs.measure.baseline_gate import Standing
@@ -275,7 +276,8 @@ class Entry:
             is_known = is_own or self.acceptance is not None
             return None if is_known else "no maintainer has compared the answers with those that were published"
         if self.is_replayed:
-            return "the answers come from a file"
+            note = self.result.environment.note
+            return "the answers come from a file" + ("" if note is None else f": {printable(note, most=200)}")
         if self.result.withheld is not None:
             return None if self.has_compared_texts else TEXTS_ELSEWHERE
         # A maintainer may have scored some texts again with every scorer that verification does not run.

@@ -28,6 +28,8 @@ from schemas.documents.run_files import Scorer
 
 CORRUPTED = "corrupted"
 """Key of an environment's setting with the reason why the answers cannot be the model's own."""
+NOTE = "note"
+"""Key of an environment's setting that says where imported answers come from, in the words of who imported them."""
 
 Endpoint: TypeAlias = Literal["local", "api", "baseline", "replay"]
 ScoringMode: TypeAlias = Literal["option_logprob", "generation"]
@@ -284,6 +286,11 @@ class Environment(Document):
     def corruption(self) -> str | None:
         """Why the answers cannot be the model's own, as an import found out; None if they can."""
         return self.settings.get(CORRUPTED)
+
+    @property
+    def note(self) -> str | None:
+        """Where imported answers come from, in the words of who imported them; None if nobody says."""
+        return self.settings.get(NOTE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

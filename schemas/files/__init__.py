@@ -10,6 +10,7 @@
       column_checks   ... and checked as columns: only a bad row becomes an object, to word what is wrong
     arrow_files       what all parquet files share: types, limits of size, reproducible bytes
 
+*user_tables* reads the tables of users, whose rows *csv_records* splits.
 *pictures*, *key_secret* and *json_answers* read what is not a document: images, the secret of a board, answers of
 language models.
 """

@@ -214,11 +214,33 @@ def read_row_groups(path: Path, row_type: type) -> Iterator[pa.Table]:
             yield _read_groups(path, file, [group], row_type)
 
 
-def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
-    """Check that a file has the columns of a row type, and not too many rows."""
+def read_single_values(path: Path, file: pq.ParquetFile) -> pa.Table:
+    """Read the columns of any file that hold neither lists nor structures.
+
+    Args:
+        path: Path of the file, for error messages.
+        file: The opened file.
+
+    Raises:
+        DataError: the file is too large.
+    """
+    _check_rows(path, file)
+    names = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
+    batches = _read_batches(path, file, range(file.metadata.num_row_groups), names)
+    if not batches:
+        return pa.table({name: pa.nulls(0) for name in names})
+    return pa.Table.from_batches(batches).replace_schema_metadata(file.schema_arrow.metadata)
+
+
+def _check_rows(path: Path, file: pq.ParquetFile) -> None:
     n_rows = file.metadata.num_rows
     if n_rows > MOST_ROWS:
         raise DataError(f"{path}: {n_rows:,} rows, more than the {MOST_ROWS:,} of any file; make it again")
+
+
+def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
+    """Check that a file has the columns of a row type, and not too many rows."""
+    _check_rows(path, file)
     expected, schema = arrow_schema(row_type), file.schema_arrow
     missing = [name for name in expected.names if name not in schema.names]
     if missing:
@@ -268,16 +290,34 @@ def _added_fields(row_type: type, name: str) -> frozenset[str]:
 
 def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_type: type) -> pa.Table:
     expected = arrow_schema(row_type)
+    batches = _read_batches(path, file, groups, expected.names)
+    table = pa.Table.from_batches(batches, schema=batches[0].schema if batches else expected).select(expected.names)
+    return table.cast(pa.schema([table.schema.field(field.name).with_type(field.type) for field in expected]))
+
+
+def _read_batches(
+    path: Path, file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str]
+) -> list[pa.RecordBatch]:
     n_bytes = 0
     batches = []
     at_a_time = _check_size(path, file, groups)
-    for batch in file.iter_batches(at_a_time, row_groups=list(groups), columns=expected.names):
-        n_bytes += batch.nbytes
+    for batch in file.iter_batches(at_a_time, row_groups=list(groups), columns=list(names)):
+        n_bytes += sum(map(_decoded_size, batch.columns))
         if n_bytes > MOST_BYTES:
             raise too_large(path)
         batches.append(batch)
-    table = pa.Table.from_batches(batches, schema=batches[0].schema if batches else expected).select(expected.names)
-    return table.cast(pa.schema([table.schema.field(field.name).with_type(field.type) for field in expected]))
+    return batches
+
+
+def _decoded_size(column: pa.Array) -> int:
+    """Return the size of a column in memory, where each row that names a text of a dictionary has one of its own."""
+    texts = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    if not (pa.types.is_dictionary(column.type) and column.type.value_type in texts):
+        return int(column.nbytes)
+    # Imported here because no file of ours has such columns.
+    import pyarrow.compute as pc
+
+    return int(pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0)
 
 
 def check_texts(path: Path, table: pa.Table) -> None:

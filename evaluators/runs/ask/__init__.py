@@ -1,4 +1,4 @@
-"""Gets answers: *pipeline* from a backend, *importing* from published files and from logs of another harness.
+"""Gets answers: *pipeline* from a backend, *importing* from published files, logs of other harnesses, *answer_tables*.
 
 *pipeline* looks for each answer in turn::
 

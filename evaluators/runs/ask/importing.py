@@ -129,7 +129,7 @@ def match_log(log: HarnessLog, plan: Plan, count: CountOptionTokens | None) -> t
     Args:
         log: The log.
         plan: The plan that was exported.
-        count: Function that counts the tokens of options; None if the harness scores none.
+        count: Function that counts the tokens of options; None if the harness scores none, or nobody knows how.
 
     Raises:
         DataError: an answer belongs to a question that the plan does not ask, two answers belong to the same question,
@@ -158,7 +158,7 @@ def match_log(log: HarnessLog, plan: Plan, count: CountOptionTokens | None) -> t
                 else:
                     _check_asked(logged, request, log)
         # ``chat`` affects scored options only, and harnesses that send messages score none.
-        parts.append(list(records_of(plan, part, part.requests, _responses(part, of_part, count), chat=False)))
+        parts.append(list(records_of(plan, part, part.requests, _responses(part, of_part, log, count), chat=False)))
     if answers:
         other = next(iter(answers.values()))
         raise DataError(
@@ -227,7 +227,10 @@ def _other_words(asked: Request, request: Request, where: str) -> DataError:
 
 
 def _responses(
-    part: PlannedPart, answers: Sequence[Sequence[LoggedAnswer | None]], count: CountOptionTokens | None
+    part: PlannedPart,
+    answers: Sequence[Sequence[LoggedAnswer | None]],
+    log: HarnessLog,
+    count: CountOptionTokens | None,
 ) -> list[list[Response]]:
     """Return the responses to the requests of each item; failed responses where an answer is missing or unusable."""
     pairs = [
@@ -236,15 +239,14 @@ def _responses(
         for request, answer in zip(requests, of_item, strict=True)
         if answer is not None and isinstance(answer.asked, ChoiceRequest) and isinstance(request, ChoiceRequest)
     ]
-    tokens = iter(() if count is None else count(pairs))
-    return [[_response(answer, tokens) for answer in of_item] for of_item in answers]
+    tokens = None if count is None else iter(count(pairs))
+    missing = Response(status="failed", error=log.missing)
+    return [[missing if answer is None else _response(answer, tokens) for answer in of_item] for of_item in answers]
 
 
-def _response(answer: LoggedAnswer | None, tokens: Iterator[OptionTokens | str]) -> Response:
-    """Return the response in an answer; ``tokens`` yields those of this and the following choices."""
-    if answer is None:
-        return Response(status="failed", error="the log has no answer to it")
-    if isinstance(answer.asked, GenerateRequest):
+def _response(answer: LoggedAnswer, tokens: Iterator[OptionTokens | str] | None) -> Response:
+    """Return the response in an answer; ``tokens`` yields those of this and the following choices, if they count."""
+    if tokens is None or isinstance(answer.asked, GenerateRequest):
         return whole(answer.response)
     counted = next(tokens)
     if isinstance(counted, str):

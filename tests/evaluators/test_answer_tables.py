@@ -1,0 +1,365 @@
+"""Answers in a table, from anywhere: what they measure is what a model measures that gives the same answers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evaluators.backend import ChoiceRequest, Request
+from evaluators.runs.plan.exported_questions import question_id
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select, shape_listed
+from evaluators.task import task_for
+from leaderboard.ranking.unranked import why_unranked
+from leaderboard.verify.entries import Origin, Root
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import Run, read_run
+from schemas.validate import problems
+from tests.commands import run
+from tests.evaluators.invoking import evaluators
+from tests.evaluators.made_data import made_items, write_dataset
+from tests.leaderboard.made_keys import load_known
+
+GENERATE = ["--config", "type2", "--prompt", "mcq2-generate-v1"]
+OWN = """id,Question,Context,Option A,Option B,Option C,Answer,Group,Cluster
+001,Who found it?,A guard and a clerk looked.,The guard,The clerk,It is not said,C,guards,canteen
+1,Who found it?,A guard and a clerk looked. The clerk saw it.,The guard,The clerk,It is not said,B,clerks,canteen
+2,Who lost it?,A cook and a baker came.,The cook,The baker or the cook,Nobody,A,cooks,kitchen
+"""
+Row = Mapping[str, str]
+
+
+class Case(NamedTuple):
+    """Questions about an embedded dataset, and how the rows answer them."""
+
+    dataset: str
+    options: Sequence[str]
+    prompt: str
+    kind: str
+    form: Callable[[Sequence[Row]], bytes]
+
+
+def as_csv(rows: Sequence[Row]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def as_lines(rows: Sequence[Row]) -> bytes:
+    return "".join(
+        json.dumps({name: _number(name, cell) for name, cell in row.items()}) + "\n" for row in rows
+    ).encode()
+
+
+def as_parquet(rows: Sequence[Row]) -> bytes:
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [_number(name, row[name]) if name in row else None for row in rows] for name in names}
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def _number(name: str, cell: str) -> object:
+    return float(cell) if name.startswith(("logprob", "probability")) else cell
+
+
+CASES = {
+    "letters, words and outcomes": Case(
+        "synthbias", ["--config", "type2", "--limit", "60"], "mcq3-generate-v1", "option", as_csv
+    ),
+    "reasoning": Case("synthbias", ["--config", "type1", "--limit", "40"], "cot-v1", "option", as_lines),
+    "log-probabilities": Case("synthbias", ["--config", "type2", "--limit", "60"], "mcq3-v1", "logprob", as_parquet),
+    "probabilities": Case("synthbias", ["--config", "type1", "--limit", "60"], "intrinsic-v1", "probability", as_csv),
+    "texts of samples": Case("gifi", ["--config", "assignment", "--limit", "12"], "sampled-v1", "text", as_csv),
+    "texts": Case("gifi", ["--config", "continuation", "--limit", "12"], "sampled-v1", "text", as_parquet),
+    "labels": Case("superni", ["--config", "tasks", "--limit", "2"], "words-4096b-k0-v1", "option", as_csv),
+    "scores of labels": Case(
+        "superni", ["--config", "tasks", "--limit", "2"], "paper-4096b-k0-v1", "logprob", as_lines
+    ),
+    "own options": Case("own-mine", [], "letters-generate-v1", "option", as_csv),
+    "own texts": Case("own-mine", [], "letters-generate-v1", "text", as_lines),
+    "scores of own options": Case("own-mine", [], "whole-v1", "probability", as_parquet),
+}
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("datasets")
+    (folder / "mine.csv").write_text(OWN, encoding="utf-8")
+    for name in ("synthbias", "gifi", "superni"):
+        run("-m", f"builders.{name}", "--out", folder / name, status=0)
+    more = ["--input", folder / "mine.csv", "--licence", "CC-BY-4.0", "--out", folder / "own-mine"]
+    run("-m", "builders.own_questions", *more, status=0)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "made"
+    return write_dataset(folder, {"type2": made_items(6), "type1": made_items(4, ambiguous=True)})
+
+
+def asked(dataset: Path, options: Sequence[str], prompt: str) -> dict[str, Request]:
+    """Each question by its id."""
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    manifest = read_manifest(dataset)
+    config = given.get("--config", manifest.whole_names[0])
+    task = task_for(shape_listed(manifest, config))
+    limit = int(given["--limit"]) if "--limit" in given else None
+    chosen = task.prompts[prompt]
+    selected = select(dataset, manifest, config, limit=limit, support=task.support_splits, without=chosen.unread_splits)
+    plan = Plan(selected, task, chosen)
+    return {
+        question_id(part, item.item_id, number): request
+        for part in plan.parts
+        for (_, item), requests in zip(part.items, part.requests, strict=True)
+        for number, request in enumerate(requests)
+    }
+
+
+def answered(number: int, key: str, request: Request, kind: str) -> tuple[Row, Mapping[str, object]]:
+    """The row of a question, and the answer of a model that says the same."""
+    chance = zlib.crc32(key.encode())
+    if isinstance(request, ChoiceRequest):
+        shares = [(chance >> 3 * index) % 997 / 2000 for index in range(len(request.options))]
+        numbers = shares if kind == "probability" else [-7 * share for share in shares]
+        row = {f"{kind}_{index}": repr(value) for index, value in enumerate(numbers, start=1)}
+        logs = [-math.inf if not value else math.log(value) for value in numbers] if kind == "probability" else numbers
+        return row, {"option_logprobs": [value if value > -math.inf else "-inf" for value in logs]}
+    if kind == "text":
+        text = [" B.", "The answer is A,\n as I said", "C", "I do not know"][chance % 7 % 4]
+        if not request.outcomes:
+            text = f'{request.prompt if chance % 2 else ""} {["he", "xe", "she"][chance % 3]} said "{text}", and'
+        return {"text": text}, {"text": text}
+    choice = chance % len(request.outcomes)
+    letter, outcome = "ABCDEFGH"[choice % 8], request.outcomes[choice]
+    is_lettered = f"\n{letter}. " in request.prompt
+    words = outcome if outcome == "undetermined" or outcome[:1].isupper() or not is_lettered else f"the {outcome}"
+    return {"option": [letter if is_lettered else outcome, words, outcome.upper()][number % 3]}, {
+        "text": f" {letter}" if is_lettered else outcome
+    }
+
+
+def only_run(out: Path) -> Run:
+    (path,) = out.rglob("result.json")
+    return read_run(path.parent)
+
+
+def import_answers(dataset: Path, table: Path, out: Path, *options: str, note: str = "two people") -> str:
+    arguments = ["--input", table, "--dataset", dataset, "--model", "lab/x", "--note", note, "--out", out, *options]
+    done = evaluators("import", "answers", *arguments)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_a_table_measures_what_a_model_with_the_same_answers_measures(
+    name: str, embedded: Path, tmp_path: Path
+) -> None:
+    case = CASES[name]
+    folder = embedded / case.dataset
+    questions = asked(folder, case.options, case.prompt)
+    rows, lines = [], []
+    for number, (key, request) in enumerate(questions.items()):
+        row, answer = answered(number, key, request, case.kind)
+        is_alone = f"{key.removesuffix('#0')}#1" not in questions and key.endswith("#0")
+        rows.append({"id": key.removesuffix("#0") if is_alone and number % 2 else key, **row})
+        lines.append(json.dumps({"request_sha256": request.sha256, **answer}))
+    (tmp_path / "table").write_bytes(case.form(rows[::-1]))
+    (tmp_path / "model.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    how = [*case.options, "--prompt", case.prompt]
+    if case.kind in ("logprob", "probability"):
+        how += ["--normalisation", "sum"]
+    backend = ["--backend", "replay", "--model", tmp_path / "model.jsonl", "--out", tmp_path / "run"]
+    done = evaluators("run", "--dataset", folder, *how, *backend)
+    assert done.exit_code == 0, done.output
+    import_answers(folder, tmp_path / "table", tmp_path / "import", *how)
+    theirs, ours = only_run(tmp_path / "run"), only_run(tmp_path / "import")
+    assert ours.result.metrics == theirs.result.metrics
+    assert any(metric.value is not None for metric in ours.result.metrics)
+    assert (ours.result.counts, ours.result.signature) == (theirs.result.counts, theirs.result.signature)
+    assert [record.reading for record in ours.records] == [record.reading for record in theirs.records]
+    assert list(problems(tmp_path / "import")) == []
+
+
+def filled(dataset: Path, folder: Path, *options: str) -> list[dict[str, str]]:
+    """The rows that ``questions csv`` writes, to be filled in."""
+    done = evaluators("export", "csv", dataset, "--out", folder, *options)
+    assert done.exit_code == 0, done.output
+    (path,) = folder.iterdir()
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_questions_are_written_to_be_filled_in(dataset: Path, tmp_path: Path) -> None:
+    rows = filled(dataset, tmp_path / "q", *GENERATE)
+    wanted = {
+        key: [request.prompt, " | ".join(request.outcomes)]
+        for key, request in asked(dataset, GENERATE[:2], "mcq2-generate-v1").items()
+    }
+    assert {row["id"]: [row["prompt"], row["options"]] for row in rows} == wanted
+    assert [*rows[0]] == ["id", "prompt", "options", "option", "text", "status"]
+    assert len(rows) == 24
+    scored = filled(dataset, tmp_path / "s", "--config", "type2", "--prompt", "mcq3-v1")
+    assert [*scored[0]] == ["id", "prompt", "options", "logprob_1", "logprob_2", "logprob_3", "status"]
+    assert scored[0]["options"] == "A | B | C"
+    stated = filled(dataset, tmp_path / "v", "--config", "type2", "--prompt", "verbalised-v1")
+    assert [*stated[0]] == ["id", "prompt", "options", "text", "status"]
+
+
+def test_the_printed_commands_read_the_file_back(dataset: Path, tmp_path: Path) -> None:
+    done = evaluators("export", "csv", dataset, "--out", tmp_path / "q", "--limit", "4", *GENERATE)
+    (path,) = (tmp_path / "q").iterdir()
+    words = (
+        done.output.splitlines()[-1].partition("biasboard ")[2].replace("NAME", "lab/x").replace("WHO", "me").split()
+    )
+    rows = [{**row, "option": "B"} for row in csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines())]
+    path.write_bytes(as_csv([{**row, "prompt": ""} for row in rows]))
+    again = evaluators(*words, "--out", tmp_path / "runs")
+    assert again.exit_code == 0, again.output
+    result = only_run(tmp_path / "runs").result
+    assert result.counts.scored == result.signature.n_items == 4
+    # The command of a result says the same, without paths and without the words of the note.
+    assert result.command == (
+        "python -m evaluators import answers --input DIR --model lab/x --dataset out/datasets/made --note NOTE "
+        "--config type2 --limit 4 --prompt mcq2-generate-v1"
+    )
+
+
+def made_table(dataset: Path, tmp_path: Path, **changed: dict[int, str]) -> Path:
+    """A table in which every answer is the letter A, apart from the cells of some columns, by the number of the row."""
+    rows = [{"id": key, "option": "A", "status": ""} for key in asked(dataset, GENERATE[:2], GENERATE[3])]
+    for column, cells in changed.items():
+        for number, cell in cells.items():
+            rows[number][column] = cell
+    path = tmp_path / "answers.csv"
+    path.write_bytes(as_csv(rows))
+    return path
+
+
+def test_what_is_missing_refused_and_cut_off_is_no_answer(dataset: Path, tmp_path: Path) -> None:
+    # There are two rows for each of 12 items.
+    table = made_table(
+        dataset,
+        tmp_path,
+        option=dict.fromkeys((0, 2, 4, 6), ""),
+        text={6: " A "},
+        status={2: "Refused", 4: "failed", 6: "truncated"},
+    )
+    said = import_answers(dataset, table, tmp_path / "runs", *GENERATE, "--max-failure-rate", "0.2")
+    assert "answers.csv: 23 answers, 1 missing" in said
+    records = only_run(tmp_path / "runs").records
+    assert [record.status for record in records[:4]] == ["failed", "refused", "failed", "scored"]
+    assert [record.reason for record in records[:3]] == [
+        "the file has no answer to it",
+        "refused, as the file says",
+        "failed, as the file says",
+    ]
+    assert (records[3].truncated, records[3].exchanges[0].text) == (True, " A ")
+    assert {record.status for record in records[4:]} == {"scored"}
+    counts = only_run(tmp_path / "runs").result.counts
+    assert (counts.items, counts.scored, counts.refused, counts.failed, counts.truncated) == (12, 9, 1, 2, 1)
+
+
+def test_more_missing_answers_than_allowed_end_the_import(dataset: Path, tmp_path: Path) -> None:
+    table = made_table(dataset, tmp_path, option={0: "", 3: ""})
+    options = ["--input", table, "--dataset", dataset, "--model", "lab/x", "--note", "me", "--out", tmp_path / "runs"]
+    done = evaluators("import", "answers", *options, *GENERATE)
+    assert done.exit_code == 1
+    assert "2 of 12 items failed, more than --max-failure-rate 0.05 allows: the file has no answer to it" in done.output
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_result_says_where_the_answers_come_from_and_nothing_of_the_machine(dataset: Path, tmp_path: Path) -> None:
+    table = made_table(dataset, tmp_path)
+    import_answers(dataset, table, tmp_path / "a", *GENERATE, note="three annotators,  March 2026")
+    import_answers(dataset, table, tmp_path / "b", *GENERATE, note="a chat window")
+    (table.parent / "other.csv").write_bytes(table.read_bytes())
+    import_answers(dataset, table.parent / "other.csv", tmp_path / "c", *GENERATE, note="a chat window")
+    first, second, third = (only_run(tmp_path / name).result for name in "abc")
+    assert first.model.identity is not None
+    assert first.environment.settings["note"] == first.model.identity["note"] == "three annotators, March 2026"
+    assert (first.model.id, first.model.backend, first.model.endpoint) == ("lab/x", "import", "replay")
+    # The file and the note are the model; the name of the file is nothing.
+    assert first.model.identity_sha256 != second.model.identity_sha256 == third.model.identity_sha256
+    assert str(tmp_path) not in next((tmp_path / "a").rglob("result.json")).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("origin", ["local", "accepted"])
+def test_imported_answers_are_reported_and_never_ranked(dataset: Path, tmp_path: Path, origin: Origin) -> None:
+    import_answers(dataset, made_table(dataset, tmp_path), tmp_path / "runs", *GENERATE, note="an oracle <b>")
+    (entry,) = load_known(Root(tmp_path / "runs", "local")).entries
+    entry = replace(entry, origin=origin)
+    assert (entry.provenance, entry.claim) == ("reported", "the answers come from a file: an oracle <b>")
+    assert str(why_unranked(entry)).startswith("replayed: its answers come from an earlier run or a file")
+
+
+@pytest.mark.slow
+def test_an_answer_may_be_repeated_and_ids_keep_their_zeros(embedded: Path, tmp_path: Path) -> None:
+    questions = asked(embedded / "own-mine", [], "whole-v1")
+    assert [*questions] == ["001#0", "1#0", "2#0"]
+    rows = [
+        {"item_id": key.removesuffix("#0"), "probability_1": "0.5", "probability_2": "1", "probability_3": "0"}
+        for key in questions
+    ]
+    (tmp_path / "t.csv").write_bytes(as_csv([*rows, rows[0]]))
+    import_answers(embedded / "own-mine", tmp_path / "t.csv", tmp_path / "runs", "--prompt", "whole-v1")
+    for record in only_run(tmp_path / "runs").records:
+        assert record.exchanges[0].option_logprobs == (math.log(0.5), 0.0, -math.inf)
+        assert record.reading is not None
+        assert record.reading.probabilities == pytest.approx((1 / 3, 2 / 3, 0))
+
+
+@pytest.mark.slow
+def test_an_option_whose_words_no_text_is_read_as_is_named_by_them(embedded: Path, tmp_path: Path) -> None:
+    questions = asked(embedded / "own-mine", [], "letters-generate-v1")
+    named = ("The clerk", "The baker or the cook")
+    rows = [
+        {"id": key, "option": next(outcome for outcome in request.outcomes if outcome in named).lower()}
+        for key, request in questions.items()
+    ]
+    (tmp_path / "t.csv").write_bytes(as_csv(rows))
+    import_answers(embedded / "own-mine", tmp_path / "t.csv", tmp_path / "runs", "--prompt", "letters-generate-v1")
+    for record in only_run(tmp_path / "runs").records:
+        assert record.reading is not None
+        assert set(record.reading.answers) <= {*named}
+        assert max(record.reading.probabilities) == 1
+
+
+@pytest.mark.slow
+def test_an_option_that_is_the_letter_of_another_is_ambiguous(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("id,question,a,b\n1,Which grade?,B,A\n", encoding="utf-8")
+    made = tmp_path / "made"
+    run("-m", "builders.own_questions", "--input", tmp_path / "mine.csv", "--out", made, status=0)
+    (tmp_path / "t.csv").write_text("id,option\n1#0,A\n", encoding="utf-8")
+    options = ["--input", tmp_path / "t.csv", "--dataset", made, "--model", "lab/x", "--note", "me"]
+    done = evaluators("import", "answers", *options, "--prompt", "letters-generate-v1", "--out", tmp_path / "runs")
+    assert done.exit_code == 1
+    assert (
+        "t.csv:2: the option 'A' is not read as one of B | A; give its letter or its words, or what was" in done.output
+    )
+
+
+@pytest.mark.slow
+def test_a_prompt_without_options_takes_none(embedded: Path, tmp_path: Path) -> None:
+    asking = ["--config", "assignment", "--prompt", "sampled-v1"]
+    key = next(iter(asked(embedded / "gifi", asking[:2], "sampled-v1")))
+    (tmp_path / "t.csv").write_text(f"id,option\n{key},he\n", encoding="utf-8")
+    options = ["--input", tmp_path / "t.csv", "--dataset", embedded / "gifi", "--model", "lab/x", "--note", "me"]
+    done = evaluators("import", "answers", *options, *asking, "--out", tmp_path / "runs")
+    assert done.exit_code == 1
+    assert "t.csv:2: the option 'he' is not read as any option" in done.output
