@@ -52,25 +52,22 @@ def split_thinking(text: str) -> Thought:
         return Thought(None, text)
     if channels := list(_CHANNEL.finditer(text)):
         last = channels[-1]
-        message, *after = _END_OF_MESSAGE.split(text[last.end() :], maxsplit=1)
-        return (
-            Thought(text[: last.start()] + message, "".join(after))
-            if last[1] != "final"
-            else Thought(text[: last.start()], message)
-        )
+        message, *rest = _END_OF_MESSAGE.split(text[last.end() :], maxsplit=1)
+        before = text[: last.start()]
+        return Thought(before, message) if last[1] == "final" else Thought(before + message, "".join(rest))
     if _BARE_FINAL in text:
         thinking, _, answer = text.rpartition(_BARE_FINAL)
         return Thought(thinking.removeprefix("analysis"), answer)
     # The last end: a model may think again after it began to answer.
     end = next(reversed([*_CLOSE.finditer(text)]), None)
-    before, after = ("", text) if end is None else (text[: end.start()], text[end.end() :])
-    begin = _OPEN.search(after)
+    before, answer = ("", text) if end is None else (text[: end.start()], text[end.end() :])
+    begin = _OPEN.search(answer)
     if end is None and begin is None:
         return Thought(None, text)
     thinking = _OPEN.sub("", before, count=1)
     if begin is not None:
-        thinking, after = thinking + after[begin.end() :], after[: begin.start()]
-    return Thought(thinking, after)
+        thinking, answer = thinking + answer[begin.end() :], answer[: begin.start()]
+    return Thought(thinking, answer)
 
 
 def opens_thinking(prompt: str) -> bool:

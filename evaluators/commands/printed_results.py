@@ -13,7 +13,7 @@ from rich.table import Table
 from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.baseline_gate import why_no_rank
-from evaluators.runs.measure.unread_answers import is_unreadable, notes
+from evaluators.runs.measure.unread_answers import is_unreadable, notes, on_letters
 from schemas.documents.result import Counts, Metric, Result
 from schemas.folders.run_folder import RESULT
 from schemas.outputs.documents import FinishedRun, FinishedRuns
@@ -44,7 +44,7 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
         else:
             print(f"{result.model.id} on {signature.dataset} {signature.config}, prompt {signature.prompt}")
             _print_lines(metrics, counts.scored)
-    print(_counted(counts))
+    print(_counted(counts) + on_letters(folder, result))
     without_value = _without_value(result.metrics if verbose else metrics, metrics)
     for line in (*_incomplete(result), *without_value):
         print(shortened(line))

@@ -222,14 +222,19 @@ def option_probabilities_of(
 
 def _are_elsewhere(options: Column, logprobs: FloatArray, is_first: BoolArray) -> BoolArray:
     """Return the mask of the exchanges with one-token options for which :func:`why_elsewhere` has a reason."""
+    share = np.exp(np.logaddexp.reduce(np.where(is_first[:, None], logprobs, 0.0), axis=1))
+    mask: BoolArray = is_first & _are_letters(options) & (share < LEAST_SHARE)
+    return mask
+
+
+def _are_letters(options: Column) -> BoolArray:
+    """Return the mask of the exchanges whose options are all letters, shape (n_exchanges,)."""
     lists = options.lists
     codes, texts = lists.values.coded.codes, lists.values.coded.texts
     is_letter = np.array([*map(_is_letter, texts), False])[codes]
     # Options that are no letters are counted up to each exchange.
     n_others = np.concatenate(([0], np.cumsum(~is_letter)))[lists.offsets]
-    are_letters = np.diff(n_others) == 0
-    share = np.exp(np.logaddexp.reduce(np.where(is_first[:, None], logprobs, 0.0), axis=1))
-    mask: BoolArray = is_first & are_letters & (share < LEAST_SHARE)
+    mask: BoolArray = np.diff(n_others) == 0
     return mask
 
 
@@ -279,3 +284,29 @@ def _numbers(column: Column, k: int) -> tuple[FloatArray, BoolArray]:
     rows = np.full((len(is_whole), k), np.nan)
     rows[is_whole] = lists.values.numbers[lists.offsets[:-1][is_whole][:, None] + np.arange(k)]
     return rows, is_whole & ~np.isnan(rows).any(axis=1)
+
+
+class FirstTokenShares:
+    """The share of the first token's probability that letters have together, over the choices of many records."""
+
+    def __init__(self) -> None:
+        """Start with no records."""
+        self._shares: list[FloatArray] = []
+
+    def add(self, records: RecordColumns) -> None:
+        """Add the choices among letters of one token each; others have no such share."""
+        exchanges = records.exchanges
+        for k in np.unique(exchanges["options"].lists.lengths).tolist():
+            logprobs, is_whole = _numbers(exchanges["option_logprobs"], k)
+            n_tokens, _ = _numbers(exchanges["option_token_counts"], k)
+            # Each option has a bound where some have one, and is then a first token as well.
+            has_bounds = exchanges["option_is_bound"].lists.lengths > 0
+            is_first = is_whole & ((n_tokens == 1) | has_bounds[:, None]).all(axis=1)
+            is_first &= _are_letters(exchanges["options"]) & (k > 0)
+            self._shares.append(np.exp(np.logaddexp.reduce(logprobs[is_first], axis=1)))
+
+    @property
+    def median(self) -> float | None:
+        """The median share; None if no choice has one."""
+        shares = np.concatenate(self._shares or [np.empty(0)])
+        return float(np.median(shares)) if len(shares) else None

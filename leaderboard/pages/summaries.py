@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from leaderboard.pages.markup import value_text
+from leaderboard.pages.markup import number, value_text
 from leaderboard.pages.tables import Section
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
@@ -46,6 +46,11 @@ def _doubts(entry: Entry) -> Iterator[str]:
     yield f"{counts.scored:,} of {counts.items:,} items were scored ({counts.scored / counts.items:.0%}); {rest}."
     if counts.truncated:
         yield f"{counts.truncated:,} items have an answer that was cut off at the token limit."
+    if (share := entry.first_token_share) is not None:
+        yield (
+            f"The letters of the options have {number(share)} of the probability of an answer's first token "
+            "together (median); the rest is elsewhere."
+        )
     if (reason := entry.result.environment.corruption) is not None:
         yield f"Its answers look corrupted: {reason}."
 

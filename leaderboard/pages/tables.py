@@ -23,7 +23,7 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import index_anchor, model_page, plain, result_page, row_anchor, table_anchor
 from leaderboard.pages.definitions import Definition, define
 from leaderboard.pages.exports import Files
-from leaderboard.pages.markup import metric_number, slug
+from leaderboard.pages.markup import metric_number, number, slug
 from leaderboard.pages.pictures import Picture, index_pictures, results_pictures
 from leaderboard.pages.useless_predictors import Named, best_useless
 from leaderboard.ranking.boards import Board, ResultTable, table_title
@@ -140,7 +140,10 @@ class TableRow(NamedTuple):
         """The numbers of items by what became of their answers, in words."""
         counts = [entry.result.counts for entry in self.entries]
         names = ("scored", "refused", "unparsed", "failed", "truncated")
-        return ", ".join(f"{sum(getattr(one, name) for one in counts):,} {name}" for name in names)
+        words = [f"{sum(getattr(one, name) for one in counts):,} {name}" for name in names]
+        shares = [entry.first_token_share for entry in self.entries if entry.first_token_share is not None]
+        # The lowest, since each config has a median of its own.
+        return ", ".join([*words, *([f"{number(min(shares))} of the first token on letters"] if shares else [])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,12 +352,12 @@ class TableView(Generic[TableT]):
     def best_baselines(self) -> str:
         """The sentence on the useless predictors, with the best value of any of them in the first columns."""
         best = []
-        for number, column in enumerate(self.all_columns):
+        for place, column in enumerate(self.all_columns):
             if not column.is_headline or column.example is None or column.example.ideal is None:
                 continue
             useless = best_useless(
                 load_benchmark(self.benchmark),
-                (Named(row.short_name, metric) for row in self.baselines if (metric := row.cells[number].metric)),
+                (Named(row.short_name, metric) for row in self.baselines if (metric := row.cells[place].metric)),
             )
             if useless is not None:
                 best.append(f"{column.heading} {metric_number(useless.metric)} ({useless.name})")

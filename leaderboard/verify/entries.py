@@ -205,6 +205,9 @@ class Entry:
     """Hash of the model's answers; different models do not give the same one by chance."""
     sketch: Sketch = field(compare=False)
     """What is kept of the answers to find copies that were changed a little."""
+    first_token_share: float | None = None
+    """Median share of the first token's probability that the letters have together, over all choices among letters of
+    one token; None if there are none."""
     acceptance: Acceptance | None = None
     """Decision of a maintainer about exactly this result; None if there is none."""
     double: str | None = None

@@ -21,6 +21,7 @@ from evaluators.runs.measure.measuring import Measurement
 from evaluators.runs.measure.stored_results import measurement_of, stored_references
 from evaluators.scorer import TextScorer, quick_scorers
 from evaluators.statistics.jackknife import METHODS
+from evaluators.statistics.option_scores import FirstTokenShares
 from evaluators.task import load_task
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.verify.baselines import gate_references, remember_rows
@@ -89,6 +90,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     parts = StoredParts(folder, result)
     rescored: tuple[str, ...] = ()
     sketch, tally, examples = SketchMaker(), Tally(), ExampleChoice(signature.task)
+    shares = FirstTokenShares()
 
     def checked() -> Iterator[RecordColumns]:
         """Yield each part once it is checked, and keep what an entry says of it."""
@@ -106,7 +108,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
             items.append(items_sha256(records, with_options=with_options))
             key_check.add(records, None if with_options else items[-1])
             answers.append(answers_sha256(records))
-            for kept in (sketch, tally, examples):
+            for kept in (sketch, tally, examples, shares):
                 kept.add(records)
             if scores.scorers and task.reads_scores:
                 rescored = scored_again(path, quick_scorers(), task.texts(records), scores)
@@ -131,6 +133,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         items_sha256=joined_sha256(items),
         answers_sha256=joined_sha256(answers),
         sketch=sketch.sketch,
+        first_token_share=shares.median,
         earlier=earlier_metrics(result.metrics, computed),
         coverage=tally.coverage,
         rescored=rescored,

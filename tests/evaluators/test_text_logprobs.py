@@ -13,7 +13,7 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from evaluators.backend import GenerateRequest, Response
-from evaluators.backends.openai.methods import Generation
+from evaluators.backends.openai.generation import Generation
 from evaluators.stores.store import response_adapter
 from schemas.documents.base import as_row
 from schemas.documents.record import Record

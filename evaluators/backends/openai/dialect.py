@@ -61,8 +61,8 @@ class Dialect:
     """True if the user chose the number of these tokens."""
     streams: bool = False
     """True if it answers as a stream alone."""
-    system_role: str | None = "system"
-    """Role of a system prompt; None to begin the user's message with it."""
+    has_system_role: bool = True
+    """False to begin the user's message with a system prompt."""
     form: str = _FORMS[0]
     """Strictest form of JSON output that it has not refused: a schema, any JSON object, or none."""
     has_asked_for_form: bool = False
@@ -124,11 +124,9 @@ class Dialect:
         return True
 
     def _learn_role(self, words: str, body: Mapping[str, Any]) -> bool:
-        roles = [message["role"] for message in body.get("messages", ())]
-        if len(roles) < 2 or not ("role" in words or "system" in words or "developer" in words):
+        if len(body.get("messages", ())) < 2 or not ("role" in words or "system" in words):
             return False
-        if self.system_role == roles[0]:
-            self.system_role = "developer" if roles[0] == "system" and "developer" in words else None
+        self.has_system_role = False
         return True
 
     def _learn_tokens(self, words: str, body: Mapping[str, Any]) -> bool:

@@ -96,12 +96,9 @@ class Generation:
         """Return the messages of a chat: the prompt, after the system prompt if there is one."""
         if self.system_prompt is None:
             return [{"role": "user", "content": prompt}]
-        if self.dialect.system_role is None:
+        if not self.dialect.has_system_role:
             return [{"role": "user", "content": f"{self.system_prompt}\n\n{prompt}"}]
-        return [
-            {"role": self.dialect.system_role, "content": self.system_prompt},
-            {"role": "user", "content": prompt},
-        ]
+        return [{"role": "system", "content": self.system_prompt}, {"role": "user", "content": prompt}]
 
     def read(self, request: GenerateRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Read the generated text and the token counts from the reply.

@@ -64,6 +64,7 @@ class Methods:
             "top_logprobs": str(self.top_logprobs or ""),
             "parameters_left_out": ", ".join(sorted(left_out)),
             "streamed": "true" if dialect.streams else "",
+            "system_prompt_in": "" if dialect.has_system_role else "the message of the user",
             "least_tokens": str(dialect.least_tokens) if dialect.least_tokens > 1 else "",
             "most_tokens": str(dialect.most_tokens or ""),
             "json_schema": dialect.form if dialect.has_asked_for_form else "",

@@ -15,6 +15,7 @@ from biasboard.ground.errors import RunError
 from evaluators.backend import Response
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.runs.plan.plan import AskedPart, Plan
+from evaluators.statistics.option_scores import FirstTokenShares
 from evaluators.task import Prompt, load_task, quoted
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Counts, Model, Result
@@ -49,12 +50,15 @@ def shown(item_id: str, exchanges: Sequence[Exchange], target: str | None, reaso
         reason: The reason why the item has no reading. The answer that it quotes is shown, otherwise the first.
     """
     texts = [exchange.text for exchange in exchanges if exchange.text is not None]
-    errors = [exchange.error for exchange in exchanges if exchange.error is not None]
+    without = [exchange for exchange in exchanges if exchange.status != "answered"]
     blamed = [text for text in texts if reason is not None and quoted(text) in reason]
-    if texts and (blamed or reason not in errors):
+    if texts and any(texts) and (blamed or reason not in {exchange.error for exchange in without}):
         answer = f"was answered {one_line((blamed or texts)[0])}"
+    elif without:
+        verb = "was declined" if without[0].status == "refused" else "has failed"
+        answer = f"{verb}: {one_line(without[0].error or 'no reason given')}"
     else:
-        answer = f"was declined: {one_line(reason if reason in errors else ' '.join(errors[:1]))}"
+        answer = f"could not be read: {reason}"
     return f"item '{item_id}' {answer}" + ("" if target is None else f", where {one_line(target)} was expected")
 
 
@@ -190,6 +194,16 @@ def refusal_lines(finished: Iterable[tuple[Path, Result]]) -> list[str]:
         for benchmark, (n_items, items, n_refused, n_answers) in totals.items()
         if n_refused
     ]
+
+
+def on_letters(folder: Path, result: Result) -> str:
+    """Return how much of the probability a model puts on the letters that it is offered; "" if that is unknown."""
+    if result.signature.scoring != "option_logprob" or result.model.endpoint == "baseline":
+        return ""
+    shares = FirstTokenShares()
+    for records in StoredParts(folder, result):
+        shares.add(records)
+    return "" if shares.median is None else f"; {shares.median:.2f} of the first token's probability on the letters"
 
 
 def are_many(n: int, n_items: int) -> bool:
