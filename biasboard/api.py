@@ -34,6 +34,9 @@ class BackendChoices(TypedDict, total=False):
     dtype: str | None
     tokenizer: str | None
     chat: bool | None
+    chat_template_args: str | None
+    system_prompt: Path | None
+    thinking_tokens: int | None
     lora: str | None
     device: str | None
     batch_tokens: int | None
@@ -50,8 +53,6 @@ class BackendChoices(TypedDict, total=False):
     timeout: float | None
     header: tuple[str, ...] | None
     extra_body: str | None
-    system_prompt: Path | None
-    thinking_tokens: int | None
     reasoning_effort: str | None
     prices: Path | None
     max_cost: float | None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable
 from biasboard.ground.options import option
 
 MODEL_PANEL = "Model"
@@ -18,6 +22,7 @@ _CLIP = "Backend clip"
 _VLLM = "Backend vllm"
 _API = "Backend openai"
 _RAY = "Backend ray"
+_MOST_BYTES_OF_PROMPT = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +36,15 @@ class BackendOptions:
         "Hub id or folder of the tokenizer, if the model has none of its own.", panel=MODEL_PANEL
     )
     chat: bool | None = option("Send prompts through the model's chat template.", panel=MODEL_PANEL)
+    chat_template_args: str | None = option(
+        "JSON object of arguments of the chat template, such as '{\"enable_thinking\": false}'.", panel=MODEL_PANEL
+    )
+    system_prompt: Path | None = option("File with a system prompt to send before every message.", panel=MODEL_PANEL)
+    thinking_tokens: int | None = option(
+        "Tokens that the model may think with before its answer; by default 8192 where it is known to think, else 0.",
+        panel=MODEL_PANEL,
+        min=0,
+    )
     lora: str | None = option(
         "LoRA adapter: a folder, or a Hub id as ID or ID@REVISION. Or a folder of finetune, with an adapter for each "
         "config and prompt.",
@@ -61,13 +75,6 @@ class BackendOptions:
     extra_body: str | None = option(
         "JSON object of further fields to send with every request, such as those of one provider.", panel=_API
     )
-    system_prompt: Path | None = option("File with a system prompt to send before every message of a chat.", panel=_API)
-    thinking_tokens: int | None = option(
-        "Tokens that the model may think with before its answer; by default 8192 where it thinks, and 0 where it does "
-        "not.",
-        panel=_API,
-        min=0,
-    )
     reasoning_effort: str | None = option(
         "How much the model thinks: low, medium, high or another word of the endpoint, or off.", panel=_API
     )
@@ -81,6 +88,40 @@ class BackendOptions:
     )
     worker_cpus: float | None = option("CPUs per worker; by default 1.", panel=_RAY, min=0)
     worker_gpus: float | None = option("GPUs that each worker takes; left out, what it needs.", panel=_RAY, min=0)
+
+    @property
+    def template_arguments(self) -> Mapping[str, Any]:
+        """The arguments of the chat template.
+
+        Raises:
+            ConfigError: they are no JSON object.
+        """
+        return json_object("--chat-template-args", self.chat_template_args)
+
+    @property
+    def system_text(self) -> str | None:
+        """The text of the system prompt; None if there is none.
+
+        Raises:
+            ConfigError: the file cannot be read, or is empty.
+        """
+        path = self.system_prompt
+        if path is None:
+            return None
+        try:
+            if path.exists():
+                check_readable(path, most=_MOST_BYTES_OF_PROMPT)
+            text = path.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"--system-prompt {path}: cannot be read as text ({error}); name a text file") from error
+        if not text:
+            raise ConfigError(f"--system-prompt {path} is empty; write the prompt into it, or leave the option out")
+        return text
+
+    @property
+    def system_prompt_sha256(self) -> str | None:
+        """The hash of the system prompt; None if there is none."""
+        return None if self.system_prompt is None else hashlib.sha256((self.system_text or "").encode()).hexdigest()
 
     def refuse_others(self, backend: str, *, but: Sequence[str] = ()) -> None:
         """Refuse options that a backend would ignore.
@@ -101,6 +142,23 @@ class BackendOptions:
         """
         if self.dtype is not None and self.dtype not in DTYPES:
             raise ConfigError(f"--dtype {self.dtype} does not exist; have: {', '.join(DTYPES)}")
+
+
+def json_object(name: str, text: str | None) -> Mapping[str, Any]:
+    """Return the JSON object in the value of an option; an empty one if it is not given.
+
+    Raises:
+        ConfigError: it is no JSON object.
+    """
+    if text is None:
+        return {}
+    try:
+        value = strict_json.loads(text, where=name)
+    except DataError as error:
+        raise ConfigError(f"{error}; write an object such as '{{\"name\": 1}}'") from error
+    if not isinstance(value, dict):
+        raise ConfigError(f"{name} is no JSON object; write one such as '{{\"name\": 1}}'")
+    return value
 
 
 def as_arguments(options: Mapping[str, object]) -> tuple[str, ...]:

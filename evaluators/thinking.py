@@ -7,8 +7,11 @@ local models, return one text in which marks separate both. Everything that read
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
+THINKING_TOKENS = 8192
+"""Tokens that a model may think with beside those of its answer, unless the user chooses another number."""
 _PAIRS = (
     *((f"<{name}>", f"</{name}>") for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
     ("[THINK]", "[/THINK]"),  # Magistral
@@ -68,6 +71,16 @@ def split_thinking(text: str) -> Thought:
     if begin is not None:
         thinking, answer = thinking + answer[begin.end() :], answer[: begin.start()]
     return Thought(thinking, answer)
+
+
+def cut_answer(text: str, stop: Sequence[str]) -> str:
+    r"""Return a text of which the answer ends before the first of some texts; what the model thought may hold them.
+
+    >>> cut_answer("<think>A?\nB?</think>B\nA", ("\n",))
+    '<think>A?\nB?</think>B'
+    """
+    start = text.rfind(split_thinking(text).answer) if stop else 0
+    return text[: min((place for one in stop if (place := text.find(one, start)) >= 0), default=len(text))]
 
 
 def opens_thinking(prompt: str) -> bool:

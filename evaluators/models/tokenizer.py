@@ -18,12 +18,12 @@ import importlib.metadata
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
@@ -31,6 +31,7 @@ from biasboard.ground.hub import hub_obstacle
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, TokenCount
 from evaluators.models.chat_template import check_rendered, check_template, render_error
 from evaluators.models.pretrained import load_pretrained
+from evaluators.thinking import opens_thinking
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -91,6 +92,10 @@ class ModelTokenizer:
 
     pretrained: PreTrainedTokenizerBase
     chat: bool = False
+    template_arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the chat template beside the messages."""
+    system_prompt: str | None = None
+    """First message of every chat; None for none."""
 
     def __post_init__(self) -> None:
         if self.chat and not self._template:
@@ -127,6 +132,11 @@ class ModelTokenizer:
     def chat_template_sha256(self) -> str | None:
         """The hash of the chat template; None if prompts are sent without one."""
         return hashlib.sha256(self._template.encode()).hexdigest() if self.chat and self._template else None
+
+    @cached_property
+    def opens_thinking(self) -> bool:
+        """True if the chat template begins an answer in the middle of thinking."""
+        return self.chat and opens_thinking(self._rendered("Who?"))
 
     @property
     def packages(self) -> dict[str, str]:
@@ -243,13 +253,15 @@ class ModelTokenizer:
     def _rendered(self, prompt: str) -> str:
         if not self.chat:
             return prompt
+        system = [] if self.system_prompt is None else [{"role": "system", "content": self.system_prompt}]
         try:
             text = str(
                 self.pretrained.apply_chat_template(
-                    [{"role": "user", "content": prompt}],
+                    [*system, {"role": "user", "content": prompt}],
                     add_generation_prompt=True,
                     tokenize=False,
                     chat_template=self._template_with_fixed_date,
+                    **self.template_arguments,
                 )
             )
         # A template can raise any exception.
@@ -283,7 +295,13 @@ def unknown_token(texts: Sequence[Sequence[int]], n_tokens: int) -> str | None:
 
 
 def load_tokenizer(
-    name: str, revision: str | None = None, *, chat: bool = False, loader: str = "AutoTokenizer"
+    name: str,
+    revision: str | None = None,
+    *,
+    chat: bool = False,
+    template_arguments: Mapping[str, Any] | None = None,
+    system_prompt: str | None = None,
+    loader: str = "AutoTokenizer",
 ) -> ModelTokenizer:
     """Load a tokenizer from the Hub or from a folder, without its model.
 
@@ -291,18 +309,24 @@ def load_tokenizer(
         name: Hub id, or path of a folder.
         revision: Commit, tag or branch on the Hub; None for its main branch or for a folder.
         chat: True to wrap prompts in its chat template.
+        template_arguments: Arguments of the chat template; None for none.
+        system_prompt: First message of every chat; None for none.
         loader: Class of transformers that loads it.
 
     Raises:
-        ConfigError: the tokenizer cannot be loaded, or ``chat`` is True and it has no chat template.
+        ConfigError: the tokenizer cannot be loaded, ``chat`` is True and it has no chat template, or ``chat`` is False
+            and there is something for a template.
         MissingExtraError: transformers is not installed.
     """
     obstacle = None if Path(name).exists() else hub_obstacle(name, _TOKENIZER_FILES, revision=revision)
     if obstacle is not None:
         raise ConfigError(f"tokenizer '{name}' cannot be loaded: {obstacle}")
     remedy = "check the id, or give a local folder"
+    if not chat and (template_arguments or system_prompt is not None):
+        what = "--system-prompt" if template_arguments is None or not template_arguments else "--chat-template-args"
+        raise ConfigError(f"{what} is for a chat template; add --chat, or leave it out")
     pretrained = load_pretrained(loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy)
-    return ModelTokenizer(pretrained, chat)
+    return ModelTokenizer(pretrained, chat, template_arguments or {}, system_prompt)
 
 
 def local_name(name: str) -> str:

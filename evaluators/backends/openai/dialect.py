@@ -15,11 +15,10 @@ from typing import Any
 
 from biasboard.ground.progress import note
 from evaluators.backends.openai.client import RejectedError
+from evaluators.thinking import THINKING_TOKENS
 
 MAX_TOKENS = ("max_tokens", "max_completion_tokens")
 """Names of the parameter for the largest number of tokens to generate: newer models of OpenAI refuse the first."""
-THINKING_TOKENS = 8192
-"""Tokens that a model may think with beside those of its answer, unless the user chooses another number."""
 _REFUSED = (400, 404, 405, 422, 500, 501)
 """Statuses of refusals that may be about a parameter."""
 _UNFIT = re.compile(

@@ -21,7 +21,7 @@ from evaluators.backends.openai.protocol import (
     total_usage,
 )
 from evaluators.models.tokenizer import ModelTokenizer
-from evaluators.thinking import split_thinking
+from evaluators.thinking import cut_answer, split_thinking
 
 # Switched off explicitly, because vLLM's server otherwise applies the model's generation config.
 VLLM_SAMPLING: Mapping[str, Any] = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
@@ -117,15 +117,14 @@ class Generation:
                 raise AnswerError(f"the answer holds no text (finish_reason {shown(choice.get('finish_reason'))})")
             text = ""
         # Not every server that takes a text to stop at does so.
-        whole = text
-        text, ending = _cut(whole, request.stop, ending)
-        wants_logprob = request.with_logprob and text == whole
+        answer = cut_answer(text, request.stop)
+        is_cut, wants_logprob = answer != text, request.with_logprob and answer == text
         n_prompt, n_completion = total_usage(replies)
         return Response(
             status="answered",
-            text=text,
+            text=answer,
             thinking=thinking,
-            finish_reason="length" if (ending or "").lower() in _CUT else ending,
+            finish_reason="stop" if is_cut else "length" if (ending or "").lower() in _CUT else ending,
             n_prompt_tokens=n_prompt,
             n_completion_tokens=n_completion,
             text_logprob=_text_logprob(choice.get("logprobs")) if wants_logprob else None,
@@ -167,13 +166,6 @@ def _said(part: object) -> str:
     if not isinstance(part, Mapping):
         return part if isinstance(part, str) else ""
     return next((_said(part[name]) for name in ("text", "thinking", "reasoning", "content") if part.get(name)), "")
-
-
-def _cut(text: str, stop: Sequence[str], ending: str | None) -> tuple[str, str | None]:
-    """Cut an answer where it should have stopped, as a server does that takes the parameter ``stop``."""
-    start = text.rfind(split_thinking(text).answer)
-    places = [place for one in stop if (place := text.find(one, start)) >= 0]
-    return (text[: min(places)], "stop") if places else (text, ending)
 
 
 def _text_logprob(returned: object) -> float | None:

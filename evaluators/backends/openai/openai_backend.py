@@ -7,7 +7,6 @@ identity, because the methods return different values.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import re
@@ -22,7 +21,6 @@ from typing_extensions import override
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.files import check_readable
 from biasboard.ground.progress import note
 from evaluators.backend import (
     Backend,
@@ -35,10 +33,10 @@ from evaluators.backend import (
     check_model_id,
     model_identity,
 )
-from evaluators.backend_options import BackendOptions, as_arguments
+from evaluators.backend_options import BackendOptions, as_arguments, json_object
 from evaluators.backends.openai.address import parse_address
 from evaluators.backends.openai.batch_api import BatchLimits, BatchRun
-from evaluators.backends.openai.client import Connection, read_json
+from evaluators.backends.openai.client import Connection
 from evaluators.backends.openai.concurrency import ConcurrentRun
 from evaluators.backends.openai.costs import Ledger, Price, most_prompt_tokens, read_price
 from evaluators.backends.openai.dialect import Dialect
@@ -66,12 +64,12 @@ _OPTIONS = (
     "end_logprobs",
     "header",
     "extra_body",
+    "chat_template_args",
     "system_prompt",
     "thinking_tokens",
     "reasoning_effort",
 )
 _OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n", "max_tokens", "max_completion_tokens"})
-_MOST_BYTES_OF_PROMPT = 2**20
 _CONCURRENCY = 64
 _TIMEOUT = 120.0
 # Providers report the dated snapshot behind a name; servers report a file name or a tag.
@@ -167,9 +165,7 @@ class OpenAIBackend(Backend):
         chosen = {
             "reasoning_effort": wishes.effort,
             "extra_body": _as_json(wishes.extra) if wishes.extra else None,
-            "system_prompt": (
-                None if wishes.system_prompt is None else hashlib.sha256(wishes.system_prompt.encode()).hexdigest()
-            ),
+            "system_prompt": self.options.system_prompt_sha256,
         }
         return {name: value for name, value in chosen.items() if value is not None} | self.probed.conditions
 
@@ -423,8 +419,8 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
         tokenizer=tokenizer,
         price=read_price(options.prices, model) if options.prices else None,
         wishes=Wishes(
-            extra=_extra_body(options.extra_body),
-            system_prompt=None if options.system_prompt is None else _system_prompt(options.system_prompt),
+            extra=_extra_body(options),
+            system_prompt=options.system_text,
             thinking_tokens=options.thinking_tokens,
             effort=options.reasoning_effort,
         ),
@@ -435,25 +431,10 @@ def _as_json(fields: Mapping[str, Any]) -> str:
     return strict_json.canonical(dict(fields)).decode()
 
 
-def _extra_body(text: str | None) -> Mapping[str, Any]:
-    if text is None:
-        return {}
-    fields: dict[str, Any] | str = read_json(text)
-    if isinstance(fields, str):
-        raise ConfigError(f"--extra-body is {fields}; write an object such as '{{\"top_k\": 1}}'")
+def _extra_body(options: BackendOptions) -> Mapping[str, Any]:
+    """Return the fields to send beside our own: the user's, and the arguments of a chat template at the endpoint."""
+    fields = json_object("--extra-body", options.extra_body)
     if taken := sorted(fields.keys() & _OWN_FIELDS):
-        raise ConfigError(
-            f"--extra-body sets {', '.join(taken)}, which the prompt or another option does; leave it out"
-        )
-    return fields
-
-
-def _system_prompt(path: Path) -> str:
-    try:
-        check_readable(path, most=_MOST_BYTES_OF_PROMPT)
-        text = path.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--system-prompt {path}: cannot be read as text ({error}); name a text file") from error
-    if not text:
-        raise ConfigError(f"--system-prompt {path} is empty; write the prompt into it, or leave the option out")
-    return text
+        raise ConfigError(f"--extra-body sets {', '.join(taken)}, as the prompt or another option does; leave it out")
+    arguments = options.template_arguments
+    return {**fields, **({"chat_template_kwargs": dict(arguments)} if arguments else {})}

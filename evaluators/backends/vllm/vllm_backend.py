@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -52,6 +52,14 @@ from evaluators.models.chosen_adapters import chosen_adapters
 from evaluators.models.model_files import find_files, find_model, opening_arguments
 from evaluators.models.option_trie import end_logprobs, option_logprobs, questions
 from evaluators.models.request_blocks import plan_blocks
+from evaluators.models.thinking_aloud import (
+    arguments_of,
+    ask_with_thinking,
+    capabilities_of,
+    conditions_of,
+    obstacles_of,
+    thinking_tokens_of,
+)
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, unknown_token
 from schemas.documents.result import Model
 
@@ -67,6 +75,9 @@ OPTIONS = (
     "gpu_memory",
     "lora",
     "end_logprobs",
+    "chat_template_args",
+    "system_prompt",
+    "thinking_tokens",
 )
 _CHUNK_TEXTS = 4096
 _CHUNK_TEXTS_CPU = 512
@@ -97,6 +108,8 @@ class VllmBackend(Backend):
     tokenizer: ModelTokenizer
     specs: ModelSpecs
     model: Model
+    thinking_tokens: int = 0
+    """Tokens that each text may begin with before its answer."""
     with_end: bool = False
     """True if the end token is scored after every option, at the cost of about one more request per option."""
     arguments: tuple[str, ...] = ()
@@ -111,7 +124,8 @@ class VllmBackend(Backend):
     @property
     def runtime(self) -> Runtime:
         """The device, versions and settings of the engines; only the device before the first request."""
-        return Runtime(device=self.specs.device_name) if self.loaded is None else self.loaded.runtime
+        runtime = Runtime(device=self.specs.device_name) if self.loaded is None else self.loaded.runtime
+        return replace(runtime, obstacles={**runtime.obstacles, **obstacles_of(self.tokenizer)})
 
     def pool(self) -> Pool:
         """Return the engines, and load the model on the first call.
@@ -136,10 +150,11 @@ class VllmBackend(Backend):
         return plan_blocks(requests, self.block_limits)
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Answer the missing requests chunk by chunk; see ``Backend.ask``.
+        """Answer the missing requests chunk by chunk; see ``Backend.ask``."""
+        return ask_with_thinking(self._ask, requests, missing, self.thinking_tokens)
 
-        Texts are tokenised one chunk ahead of the engine.
-        """
+    def _ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        # Texts are tokenised one chunk ahead of the engine.
         chunks = [[index for index in chunk if index in missing] for chunk in self.plan(requests)]
         numbered = [(number, chunk) for number, chunk in enumerate(chunks) if chunk]
         if not numbered:
@@ -295,7 +310,15 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     )
     specs = specs_of(settings)
     environments = environments_of(specs, options)
-    tokenizer = load_tokenizer(tokenizer_files.location, tokenizer_files.commit, chat=bool(options.chat))
+    tokenizer = load_tokenizer(
+        tokenizer_files.location,
+        tokenizer_files.commit,
+        chat=bool(options.chat),
+        template_arguments=options.template_arguments,
+        system_prompt=options.system_text,
+    )
+    thinking_tokens = thinking_tokens_of(options, tokenizer)
+    conditions = conditions_of(options, thinking_tokens)
     chosen.check_base(
         files,
         tokenizer_sha256=None if options.tokenizer is None else tokenizer.sha256,
@@ -312,6 +335,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         "end_logprobs": "true" if options.end_logprobs else None,
         # Absent without adapters, so that the identities of other models stay as they were.
         **({} if chosen.of_contexts is None else {"adapters": chosen.of_contexts.sha256}),
+        **conditions,
     }
     arguments = {
         "tokenizer": None if options.tokenizer is None else tokenizer_files.public_name,
@@ -321,12 +345,15 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         "data-parallel": options.data_parallel,
         "chat": options.chat,
         "end-logprobs": options.end_logprobs,
+        **arguments_of(options),
     }
     return VllmBackend(
         settings=settings,
         environments=environments,
         tokenizer=tokenizer,
         specs=specs,
+        thinking_tokens=thinking_tokens,
+        capabilities=capabilities_of(tokenizer),
         with_end=bool(options.end_logprobs),
         chunk_texts=_CHUNK_TEXTS_CPU if specs.device_type == "cpu" else _CHUNK_TEXTS,
         arguments=opening_arguments(files, options, specs.precision, arguments),
@@ -340,5 +367,6 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
             endpoint="local",
             identity_sha256=model_identity(identity),
             identity=identity,
+            conditions=conditions or None,
         ),
     )
