@@ -59,6 +59,16 @@ def test_a_wait_that_is_too_long_ends_the_run(tokenizer: Tokenizer) -> None:
             Asked().of(backend, made(5))
 
 
+def test_a_limit_that_one_request_alone_meets_is_given_up(tokenizer: Tokenizer) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, Patience(n_limited=4, call_seconds=0.2, longest_pause=0.02), concurrency=4)
+        endpoint.before = lambda received: Fault(429, {}, error("slow down")) if number_in(received) == 3 else None
+        asked = Asked().of(backend, made(20))
+        assert asked.n_attempts == endpoint.n_received
+    assert asked.statuses() == {"answered": 19, "failed": 1}
+    assert "slow down" in str(asked.responses[3].error)
+
+
 @pytest.mark.slow
 def test_an_endpoint_that_stays_silent_ends_the_run(tokenizer: Tokenizer) -> None:
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:

@@ -40,6 +40,8 @@ class Patience:
 
     n_tries: int = 8
     """Number of tries after which one call is given up."""
+    n_limited: int = 30
+    """Number of tries that end at a rate limit, while others are answered, after which one call is given up."""
     n_timeouts: int = 4
     """Number of timed-out tries after which one call is given up."""
     retries_unusable: bool = True
@@ -289,24 +291,26 @@ class Caller:
             RunError: the endpoint has stopped answering, or the limit on costs is reached.
         """
         loop, patience = asyncio.get_running_loop(), self.pacer.patience
-        began, n_answered, n_tries, n_timeouts = loop.time(), self.pacer.n_answered, 0, 0
+        began, n_answered, n_tries, n_timeouts, n_limited = loop.time(), self.pacer.n_answered, 0, 0, 0
         while True:
             try:
                 return await self._attempt(call)
             except FaultError as fault:
-                # A rate limit concerns all calls, so it is no failed try of this one.
-                n_tries += fault.status != 429
-                n_timeouts += fault.timed_out
+                # A rate limit concerns all calls, so it is no failed try of this one, until all others pass it by.
                 others_succeed = self.pacer.n_answered > n_answered
-                is_tried_enough = others_succeed or loop.time() - began >= patience.call_seconds
+                n_tries += fault.status != 429
+                n_limited += fault.status == 429 and others_succeed
+                n_timeouts += fault.timed_out
+                is_late = loop.time() - began >= patience.call_seconds
                 if (
                     n_timeouts >= patience.n_timeouts
                     or (fault.unusable and not patience.retries_unusable)
-                    or (n_tries >= patience.n_tries and is_tried_enough)
+                    or (n_tries >= patience.n_tries and (others_succeed or is_late))
+                    or (n_limited >= patience.n_limited and is_late)
                 ):
-                    if n_tries > 1:
+                    if n_tries + n_limited > 1:
                         last = self.pacer.described(fault.reason)
-                        fault.reason = f"gave up after {n_tries} tries; the last: {last}"
+                        fault.reason = f"gave up after {n_tries + n_limited} tries; the last: {last}"
                     raise
             await asyncio.sleep(self.pacer.pause(n_tries))
 
