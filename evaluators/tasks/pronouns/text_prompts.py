@@ -74,6 +74,8 @@ def generation_prompts(
                     description=f"{_WORDS.get(kind, 'The text alone')}; {sampling.words}"
                     + (f"; {n_samples} samples" if several else "")
                     + ("." if max_tokens == MAX_TOKENS else f"; up to {max_tokens} tokens."),
+                    # As the only message of a chat, a bare text says nothing of what to do with it.
+                    chat=bool(kind),
                     max_tokens=max_tokens,
                     temperature=sampling.temperature,
                     top_p=sampling.top_p,
