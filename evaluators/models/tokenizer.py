@@ -30,6 +30,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.hub import hub_obstacle
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, TokenCount
 from evaluators.models.chat_template import check_rendered, check_template, render_error
+from evaluators.models.model_files import file_of, settings_of
 from evaluators.models.pretrained import load_pretrained
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ class Rows(NamedTuple):
         )
 
 
+_NO_TEMPLATE = "the tokenizer has no chat template; leave out --chat, or name a --tokenizer that has one"
+_TEMPLATES = ("chat_template.jinja", "chat_template.json")
+"""Files that hold a chat template, unless the tokenizer's settings do."""
+_NAMED_TEMPLATES = "additional_chat_templates"
 _REQUESTS_PER_CALL = 1024
 R = TypeVar("R", bound=Request)
 _DATE = datetime(2025, 1, 1)
@@ -94,9 +99,7 @@ class ModelTokenizer:
 
     def __post_init__(self) -> None:
         if self.chat and not self._template:
-            raise ConfigError(
-                "the tokenizer has no chat template; leave out --chat, or name a --tokenizer that has one"
-            )
+            raise ConfigError(_NO_TEMPLATE)
         if self.chat and "strftime_now(" in (self._template_with_fixed_date or ""):
             raise ConfigError(
                 "the chat template reads the clock in a way that cannot be fixed to one date; write a date into it"
@@ -280,6 +283,26 @@ def unknown_token(texts: Sequence[Sequence[int]], n_tokens: int) -> str | None:
     if highest < n_tokens:
         return None
     return f"token {highest} is not among the model's {n_tokens}; name the tokenizer that it was trained with"
+
+
+def check_template_files(name: str, revision: str | None) -> None:
+    """Check that a tokenizer may have a chat template by its files, without the libraries that load it.
+
+    Args:
+        name: Hub id, or path of a folder.
+        revision: Commit, tag or branch on the Hub; None for its main branch or for a folder.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    try:
+        has_one = "chat_template" in (settings_of(name, _TOKENIZER_FILES[0], revision) or {})
+        has_one = has_one or any(file_of(name, file, revision) is not None for file in _TEMPLATES)
+    # Whatever is wrong with these files is reported when the tokenizer is loaded.
+    except Exception:
+        return
+    if not has_one and not (Path(name) / _NAMED_TEMPLATES).is_dir():
+        raise ConfigError(_NO_TEMPLATE)
 
 
 def load_tokenizer(

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.backend_options import BackendOptions
-from evaluators.models.model_files import ModelFiles, find_model
+from evaluators.models.model_files import CONFIG, ModelFiles, find_model, settings_of
 from evaluators.models.pretrained import load_pretrained
 from evaluators.models.process_limits import chosen_threads
-from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
+from evaluators.models.quantised import ENGINE_REMEDY, check_quantisation, quantisation
+from evaluators.models.tokenizer import ModelTokenizer, check_template_files, load_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -57,15 +58,20 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
         MissingExtraError: torch or transformers is not installed.
     """
     options.check_dtype()
+    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
+    named = options.tokenizer or model, None if options.tokenizer else files.commit
+    config = settings_of(model, CONFIG, files.commit) or {}
+    check_quantisation(model, config)
+    if options.chat:
+        check_template_files(*named)
+    # What the files tell is checked before this import, which takes seconds.
     torch = import_torch()
     n_threads = set_threads(torch)
-    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     device = usable_device(torch, options.device)
-    tokenizer = load_tokenizer(
-        options.tokenizer or model, None if options.tokenizer else files.commit, chat=bool(options.chat)
-    )
+    tokenizer = load_tokenizer(*named, chat=bool(options.chat))
     network = load_network(model, files.commit, torch_dtype(torch, options.dtype, device))
     network.to(torch.device(device)).eval()
+    check_special_tokens(network, tokenizer)
     # AutoModelForCausalLM also loads encoders such as BERT, with no more than a warning.
     check_causal(network)
     return Loaded(
@@ -124,7 +130,14 @@ def load_network(
         ConfigError: the model cannot be found or loaded, lacks weights, or is not of the kind.
         MissingExtraError: torch or transformers is not installed.
     """
-    remedy = "check the id, or give a local folder"
+    method = quantisation(settings_of(model, CONFIG, revision) or {})
+    if method is not None:
+        known = import_extra("transformers.quantizers.auto", "hf").AUTO_QUANTIZER_MAPPING
+        # With no more than a warning, transformers takes weights quantised in an unknown way for plain numbers.
+        if not {method, f"{method}_4bit"} & known.keys():
+            fault = f"the weights of model '{model}' are quantised by {method}, which transformers does not know"
+            raise ConfigError(f"{fault}; {ENGINE_REMEDY}")
+    remedy = "check the id, or give a local folder" if method is None else ENGINE_REMEDY
     network, report = load_pretrained(
         loader, model, revision, what=f"model '{model}'", remedy=remedy, dtype=dtype, output_loading_info=True
     )
@@ -137,6 +150,26 @@ def load_network(
         )
     loaded: PreTrainedModel = network
     return loaded
+
+
+def check_special_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> None:
+    """Check that a model has embeddings for the special tokens that stand in every request, or after every option.
+
+    Raises:
+        ConfigError: the id of one lies beyond them.
+    """
+    special = {*tokenizer.pretrained.all_special_ids}
+    used = {token for token in tokenizer.context_ids("a") if token in special} | {tokenizer.end_id}
+    if tokenizer.added_start is not None:
+        used.add(tokenizer.start_id)
+    n_tokens = n_embedded(network)
+    beyond = sorted(token for token in used if token is not None and token >= n_tokens)
+    if beyond:
+        name = tokenizer.pretrained.convert_ids_to_tokens(beyond[0])
+        raise ConfigError(
+            f"the tokenizer's special token '{name}' has the id {beyond[0]}, and the model has embeddings of "
+            f"{n_tokens} tokens; name the tokenizer that it was trained with by --tokenizer"
+        )
 
 
 def check_causal(network: PreTrainedModel) -> None:
