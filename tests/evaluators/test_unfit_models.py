@@ -45,12 +45,14 @@ def test_what_the_files_tell_is_told_without_importing_torch(tiny_llama: Path, t
     (tmp_path / "adapter").mkdir()
     adapter_in(tmp_path / "adapter")
     quantised = copy(tiny_llama, tmp_path / "quantised", quantization_config={"quant_method": "gptq"})
+    encoder = copy(tiny_llama, tmp_path / "encoder", architectures=["RobertaForMaskedLM"])
     told = {
         ("nowhere/at/all", ""): "model folder 'nowhere/at/all' does not exist",
         (str(tiny_llama), "chat"): "the tokenizer has no chat template; leave out --chat",
         (str(pointer), ""): "holds a Git LFS pointer in place of model.safetensors; run git lfs pull in it",
         (str(tmp_path / "adapter"), ""): f"give --model acme/base --lora {tmp_path}/adapter",
         (str(quantised), ""): "are quantised by gptq, for which optimum and gptqmodel must be installed",
+        (str(encoder), ""): "RobertaForMaskedLM is no causal language model",
     }
     program = (
         "import json, sys\n"
