@@ -92,6 +92,8 @@ def _check_prompt(harness: Harness, plan: Plan) -> None:
 def _obstacle(harness: Harness, prompt: Prompt) -> str | None:
     if prompt.follow_up is not None:
         return "scores options after the model's own answers, which no file of questions can hold"
+    if prompt.requires == "pseudo_logprobs":
+        return "is for masked models, which no harness asks"
     return harness.obstacle(prompt)
 
 

@@ -181,10 +181,21 @@ def check_architecture(config: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: it says so.
     """
-    names = config.get("architectures")
-    masked = [name for name in names if str(name).endswith("ForMaskedLM")] if isinstance(names, list) else []
-    if masked and len(masked) == len(names) and not config.get("is_decoder"):
-        raise _not_causal(printable(str(masked[0]), most=100))
+    masked = class_named(config, "ForMaskedLM")
+    if masked is not None and not config.get("is_decoder"):
+        raise _not_causal(masked)
+
+
+def class_named(config: Mapping[str, Any], ending: str) -> str | None:
+    """Return the class of transformers that a configuration names if its name ends so, and None otherwise.
+
+    >>> class_named({"architectures": ["BertForMaskedLM"]}, "ForMaskedLM")
+    'BertForMaskedLM'
+    """
+    match config.get("architectures"):
+        case [str(name)] if name.endswith(ending):
+            return printable(name, most=100)
+    return None
 
 
 def _not_causal(kind: str) -> ConfigError:

@@ -77,12 +77,12 @@ def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | No
         return "needs log-probabilities of whole options, and the endpoint gives those of first tokens"
     try:
         plan = replace(plan, selection=with_examples(plan.selection, plan.task, prompt)[0]).for_backend(backend)
+        if backend.context_tokens is None:
+            return None
+        ruler = Ruler(backend, backend.context_tokens)
+        total = Shortfall.joined([shortfall(part, ruler) for part in plan.parts])
     except ConfigError as error:
         return f"cannot be asked: {error}"
-    if backend.context_tokens is None:
-        return None
-    ruler = Ruler(backend, backend.context_tokens)
-    total = Shortfall.joined([shortfall(part, ruler) for part in plan.parts])
     if total.exceeds(max_failure_rate):
         return f"needs up to {total.longest:,} tokens, and the model's context has {ruler.room:,}"
     return None
