@@ -67,16 +67,30 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
     check_architecture(config)
     if options.chat:
         check_template_files(*named)
+    has_encoder = bool(config.get("is_encoder_decoder"))
+    if has_encoder:
+        check_no_causal_options(options)
     # What the files tell is checked before this import, which takes seconds.
     torch = import_torch()
     n_threads = set_threads(torch)
     device = usable_device(torch, options.device)
     tokenizer = load_tokenizer(*named, chat=bool(options.chat))
-    network = load_network(model, files.commit, torch_dtype(torch, options.dtype, device))
+    dtype = torch_dtype(torch, options.dtype, device)
+    if has_encoder:
+        network = load_network(
+            model, files.commit, dtype, loader="AutoModelForSeq2SeqLM", kind="model of an encoder and a decoder"
+        )
+        if network.config.decoder_start_token_id is None:
+            raise ConfigError(
+                f"model '{model}' names no decoder_start_token_id in {CONFIG}; add the one it was trained with"
+            )
+    else:
+        network = load_network(model, files.commit, dtype)
     network.to(torch.device(device)).eval()
     check_special_tokens(network, tokenizer)
     # AutoModelForCausalLM also loads encoders such as BERT, with no more than a warning.
-    check_causal(network)
+    if not has_encoder:
+        check_causal(network)
     return Loaded(
         files=files,
         network=network,
@@ -173,6 +187,21 @@ def check_special_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) ->
             f"the tokenizer's special token '{name}' has the id {beyond[0]}, and the model has embeddings of "
             f"{n_tokens} tokens; name the tokenizer that it was trained with by --tokenizer"
         )
+
+
+def check_no_causal_options(options: BackendOptions) -> None:
+    """Refuse options that mean nothing for a model of an encoder and a decoder.
+
+    Raises:
+        ConfigError: one is set.
+    """
+    for name, value in {"lora": options.lora, "chat": options.chat, "scoring": options.scoring}.items():
+        if value and value != "plain":
+            given = f"--{name}" if value is True else f"--{name} {value}"
+            raise ConfigError(
+                f"{given}: is for models that continue a text, and this one has an encoder that reads the prompt; "
+                "leave it out"
+            )
 
 
 def check_architecture(config: Mapping[str, Any]) -> None:

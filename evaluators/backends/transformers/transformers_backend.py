@@ -33,6 +33,7 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.encoder_decoder import EncoderDecoder
 from evaluators.backends.transformers.generation import generate, limits_for_texts
 from evaluators.backends.transformers.load import Loaded, context_tokens_of, device_name, load_model
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed
@@ -76,9 +77,13 @@ class TransformersBackend(Backend):
     """Adapters with which the model answers."""
     _option_scorer: OptionScorer = field(init=False, repr=False)
     _slot: AdapterSlot = field(init=False, repr=False)
+    _two_parts: EncoderDecoder | None = field(init=False, repr=False, default=None)
+    """Way to ask a model with an encoder; None for a model that continues texts."""
 
     def __post_init__(self) -> None:
         self._slot = AdapterSlot(self.network)
+        if self.network.config.is_encoder_decoder:
+            self._two_parts = EncoderDecoder(self.network, self.tokenizer, self.batch_tokens, self.model.precision)
         self._option_scorer = OptionScorer(
             self.network,
             self.tokenizer,
@@ -124,6 +129,10 @@ class TransformersBackend(Backend):
         if self.adapters is not None:
             # All requests of a block have the same adapter.
             self._slot.use(self.adapters.folder_of(requests[0].adapter))
+        if self._two_parts is not None:
+            self.settings["option_scoring"] = "plain"
+            yield from self._two_parts.ask(requests, missing)
+            return
         yield from self._option_scorer.ask(requests, missing)
         if any(isinstance(requests[index], GenerateRequest) for index in missing):
             limits = limits_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
@@ -143,6 +152,8 @@ class TransformersBackend(Backend):
 
     @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        if self._two_parts is not None:
+            return self._two_parts.needed_tokens(requests)
         return self.tokenizer.needed_tokens(requests)
 
 
