@@ -17,6 +17,7 @@ from evaluators.backend import Backend, Capability, Events, Request, Runtime, To
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import CONFIG, check_folder, hub_commit, settings_of
 from evaluators.models.pretrained import is_loader
+from evaluators.models.quantised import check_gguf
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.documents.result import Model
 
@@ -60,9 +61,9 @@ def outline_of(backend: str, model: str, options: BackendOptions) -> Outline:
     """
     folder = Path(model)
     if not folder.is_dir():
-        hub_commit(model, options.revision, needed=CONFIG, what="model")
+        hub_commit(model, options.revision, needed=options.gguf_file or CONFIG, what="model")
     else:
-        check_folder(folder, needed=CONFIG, what="model")
+        check_folder(folder, needed=options.gguf_file or CONFIG, what="model")
     config = settings_of(model, CONFIG, options.revision) or {}
     text_config = config.get("text_config") or config
     size = text_config.get("max_position_embeddings") or text_config.get("n_positions")
@@ -86,5 +87,9 @@ def _tokenizer(model: str, options: BackendOptions) -> ModelTokenizer:
     name, revision = options.tokenizer or model, None if options.tokenizer else options.revision
     # AutoTokenizer takes the same class, but importing it imports torch, which takes three seconds.
     wanted = (settings_of(name, _TOKENIZER, revision) or {}).get("tokenizer_class")
+    own_gguf = options.gguf_file if options.tokenizer is None else None
+    if own_gguf is not None:
+        check_gguf()
+        return load_tokenizer(name, revision, chat=bool(options.chat), gguf_file=own_gguf)
     loader = wanted if isinstance(wanted, str) and is_loader(wanted) else "AutoTokenizer"
     return load_tokenizer(name, revision, chat=bool(options.chat), loader=loader)

@@ -52,6 +52,20 @@ def _methods(config: Mapping[str, Any]) -> Iterator[str]:
             yield printable(str(method), most=50)
 
 
+def check_gguf() -> None:
+    """Check that weights in GGUF can be read.
+
+    Raises:
+        MissingExtraError: a library is missing.
+    """
+    for module in ("accelerate", "gguf"):
+        if find_spec(module) is None:
+            raise MissingExtraError(
+                f"weights in GGUF need '{module}', which is not installed; install the extra '{_EXTRA}': "
+                f"pip install 'biasboard[{_EXTRA}]'"
+            )
+
+
 def check_quantisation(model: str, config: Mapping[str, Any]) -> None:
     """Check that the libraries are installed that quantised weights need.
 

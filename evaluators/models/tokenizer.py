@@ -31,7 +31,7 @@ from biasboard.ground.hub import hub_obstacle
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, TokenCount
 from evaluators.models.chat_template import check_rendered, check_template, render_error
 from evaluators.models.model_files import file_of, settings_of
-from evaluators.models.pretrained import load_pretrained
+from evaluators.models.pretrained import in_gguf, load_pretrained
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -306,7 +306,12 @@ def check_template_files(name: str, revision: str | None) -> None:
 
 
 def load_tokenizer(
-    name: str, revision: str | None = None, *, chat: bool = False, loader: str = "AutoTokenizer"
+    name: str,
+    revision: str | None = None,
+    *,
+    chat: bool = False,
+    loader: str = "AutoTokenizer",
+    gguf_file: str | None = None,
 ) -> ModelTokenizer:
     """Load a tokenizer from the Hub or from a folder, without its model.
 
@@ -315,16 +320,20 @@ def load_tokenizer(
         revision: Commit, tag or branch on the Hub; None for its main branch or for a folder.
         chat: True to wrap prompts in its chat template.
         loader: Class of transformers that loads it.
+        gguf_file: Name of a file in GGUF that holds it; None without one.
 
     Raises:
         ConfigError: the tokenizer cannot be loaded, or ``chat`` is True and it has no chat template.
         MissingExtraError: transformers is not installed.
     """
-    obstacle = None if Path(name).exists() else hub_obstacle(name, _TOKENIZER_FILES, revision=revision)
+    wanted = _TOKENIZER_FILES if gguf_file is None else (gguf_file,)
+    obstacle = None if Path(name).exists() else hub_obstacle(name, wanted, revision=revision)
     if obstacle is not None:
         raise ConfigError(f"tokenizer '{name}' cannot be loaded: {obstacle}")
     remedy = "check the id, or give a local folder"
-    pretrained = load_pretrained(loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy)
+    pretrained = load_pretrained(
+        loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy, **in_gguf(gguf_file)
+    )
     return ModelTokenizer(pretrained, chat)
 
 

@@ -12,9 +12,9 @@ from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.plain_text import printable
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import CONFIG, ModelFiles, find_model, settings_of
-from evaluators.models.pretrained import load_pretrained
+from evaluators.models.pretrained import in_gguf, load_pretrained
 from evaluators.models.process_limits import chosen_threads
-from evaluators.models.quantised import ENGINE_REMEDY, check_quantisation, quantisation
+from evaluators.models.quantised import ENGINE_REMEDY, check_gguf, check_quantisation, quantisation
 from evaluators.models.tokenizer import ModelTokenizer, check_template_files, load_tokenizer
 
 if TYPE_CHECKING:
@@ -60,12 +60,17 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
         MissingExtraError: torch or transformers is not installed.
     """
     options.check_dtype()
-    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
+    gguf_file = options.gguf_file
+    if gguf_file is not None:
+        check_gguf()
+    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None, gguf_file=gguf_file)
+    # The file holds a tokenizer too.
+    own_gguf = gguf_file if options.tokenizer is None else None
     named = options.tokenizer or model, None if options.tokenizer else files.commit
-    config = settings_of(model, CONFIG, files.commit) or {}
+    config = (settings_of(model, CONFIG, files.commit) if gguf_file is None else None) or {}
     check_quantisation(model, config)
     check_architecture(config)
-    if options.chat:
+    if options.chat and own_gguf is None:
         check_template_files(*named)
     has_encoder = bool(config.get("is_encoder_decoder"))
     if has_encoder:
@@ -74,7 +79,7 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
     torch = import_torch()
     n_threads = set_threads(torch)
     device = usable_device(torch, options.device)
-    tokenizer = load_tokenizer(*named, chat=bool(options.chat))
+    tokenizer = load_tokenizer(*named, chat=bool(options.chat), gguf_file=own_gguf)
     dtype = torch_dtype(torch, options.dtype, device)
     if has_encoder:
         network = load_network(
@@ -85,7 +90,7 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
                 f"model '{model}' names no decoder_start_token_id in {CONFIG}; add the one it was trained with"
             )
     else:
-        network = load_network(model, files.commit, dtype)
+        network = load_network(model, files.commit, dtype, gguf_file=gguf_file)
     network.to(torch.device(device)).eval()
     check_special_tokens(network, tokenizer)
     # AutoModelForCausalLM also loads encoders such as BERT, with no more than a warning.
@@ -133,6 +138,7 @@ def load_network(
     *,
     loader: str = "AutoModelForCausalLM",
     kind: str = "causal language model",
+    gguf_file: str | None = None,
 ) -> PreTrainedModel:
     """Load a model, and check that the checkpoint holds all its weights.
 
@@ -142,12 +148,13 @@ def load_network(
         dtype: Precision of the weights.
         loader: Name of the class of transformers that loads it.
         kind: Kind of model, for the error message.
+        gguf_file: Name of the file with weights in GGUF; None without one.
 
     Raises:
         ConfigError: the model cannot be found or loaded, lacks weights, or is not of the kind.
         MissingExtraError: torch or transformers is not installed.
     """
-    method = quantisation(settings_of(model, CONFIG, revision) or {})
+    method = quantisation(settings_of(model, CONFIG, revision) or {}) if gguf_file is None else None
     if method is not None:
         known = import_extra("transformers.quantizers.auto", "hf").AUTO_QUANTIZER_MAPPING
         # With no more than a warning, transformers takes weights quantised in an unknown way for plain numbers.
@@ -156,7 +163,14 @@ def load_network(
             raise ConfigError(f"{fault}; {ENGINE_REMEDY}")
     remedy = "check the id, or give a local folder" if method is None else ENGINE_REMEDY
     network, report = load_pretrained(
-        loader, model, revision, what=f"model '{model}'", remedy=remedy, dtype=dtype, output_loading_info=True
+        loader,
+        model,
+        revision,
+        what=f"model '{model}'",
+        remedy=remedy,
+        dtype=dtype,
+        output_loading_info=True,
+        **in_gguf(gguf_file),
     )
     # Weights that the checkpoint lacks are drawn at random, so every run would score a different model.
     absent = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))

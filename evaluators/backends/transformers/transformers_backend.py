@@ -157,7 +157,7 @@ class TransformersBackend(Backend):
         return self.tokenizer.needed_tokens(requests)
 
 
-OPTIONS = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora")
+OPTIONS = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora", "gguf_file")
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
@@ -195,6 +195,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         "device": options.device,
         "batch-tokens": options.batch_tokens,
         "scoring": options.scoring,
+        "gguf-file": options.gguf_file,
         **chosen.arguments(),
         "chat": options.chat,
     }
@@ -234,6 +235,9 @@ def _identity(loaded: Loaded, options: BackendOptions, chosen: ChosenAdapters) -
         # Users who request plain scoring must not get stored answers of packed scoring.
         "scoring": "plain" if options.scoring == "plain" else None,
     }
+    # A folder can hold several, such as one for each precision.
+    if options.gguf_file is not None:
+        identity["gguf_file"] = options.gguf_file
     # Absent without an adapter, so that the identities of other models stay as they were.
     if chosen.single is not None:
         identity["adapter"] = chosen.single.files.identity
