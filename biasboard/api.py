@@ -41,6 +41,7 @@ class BackendChoices(TypedDict, total=False):
     device: str | None
     batch_tokens: int | None
     scoring: str | None
+    gguf_file: str | None
     batch_images: int | None
     tensor_parallel: int | None
     data_parallel: int | None

@@ -41,9 +41,10 @@ from evaluators.kinds import BACKENDS
 from schemas.documents.record import ExchangeStatus, choice_sha256
 from schemas.documents.result import Model
 
-Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "import"]
-"""Abilities of a backend: to score options that continue a text, to generate a text, and to score options that describe
-an image. No backend has ``import``: it marks answers imported from elsewhere."""
+Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "pseudo_logprobs", "import"]
+"""Abilities of a backend: to score options that continue a text, to generate a text, to score options that describe an
+image, and to score texts by what a model predicts from both sides of each token. No backend has ``import``: it marks
+answers imported from elsewhere."""
 OF_LANGUAGE_MODELS: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
 """Abilities of a language model whose every logit a backend sees."""
 _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")

@@ -17,7 +17,7 @@ from typing import Protocol
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Capability, ChoiceRequest, GenerateRequest, Request, Response
 
-CHOOSING: frozenset[Capability] = frozenset({"option_logprobs", "image_option_logprobs"})
+CHOOSING: frozenset[Capability] = frozenset({"option_logprobs", "image_option_logprobs", "pseudo_logprobs"})
 """Abilities of a baseline that only chooses among options; it reads neither texts nor images."""
 
 

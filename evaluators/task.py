@@ -37,6 +37,10 @@ _UNHASHED = frozenset({"description", "chat", "protocol", "normalisation", "unre
 """Fields that change neither what is asked nor how, or that a signature names by themselves."""
 
 
+class UnfitPromptError(ConfigError):
+    """A prompt that cannot ask about an item."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """A versioned way of asking about an item. A prompt never changes under its id: a changed one gets a new id."""
@@ -341,7 +345,11 @@ class Task(ABC):
 
     @abstractmethod
     def requests(self, item: Any, prompt: Prompt) -> Sequence[Request]:
-        """Return the requests for an item of the task's shape."""
+        """Return the requests for an item of the task's shape.
+
+        Raises:
+            UnfitPromptError: the prompt cannot ask about such an item.
+        """
 
     @abstractmethod
     def facts(self, item: Any) -> ItemFacts:

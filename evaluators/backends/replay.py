@@ -45,7 +45,9 @@ from schemas.folders.run_folder import RESULT
 
 SUMMARY = "answers that were stored before: --model is the folder of a run, or a .jsonl file of answers"
 EXTRA = None
-CAPABILITIES: frozenset[Capability] = frozenset({"option_logprobs", "generation", "image_option_logprobs"})
+CAPABILITIES: frozenset[Capability] = frozenset(
+    {"option_logprobs", "generation", "image_option_logprobs", "pseudo_logprobs"}
+)
 _UNKNOWN = Response(
     status="failed", error="no stored answer; ask only what was stored (--config, --split, --limit, --prompt)"
 )

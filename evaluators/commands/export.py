@@ -115,6 +115,8 @@ def check_prompt(harness: Harness | None, plan: Plan) -> None:
 def _obstacle(harness: Harness | None, prompt: Prompt) -> str | None:
     if prompt.follow_up is not None:
         return "scores options after the model's own answers, which no file of questions can hold"
+    if prompt.requires == "pseudo_logprobs":
+        return "is for masked models, which no harness asks"
     return None if harness is None else harness.obstacle(prompt)
 
 

@@ -1,7 +1,7 @@
 """Facts about language models that several backends and commands need; nothing here asks a model about an item.
 
 * *model_files*, *chosen_adapters*, *pretrained*: find the files of a model and their exact version, and load them
-  safely.
+  safely; *quantised*: the library that its weights need.
 * *tokenizer*, *chat_template* (with *chat_template_process*), *harness_borders*: the token ids of a prompt, and where
   its options begin; *option_trie*: the fewest questions about options, for engines and endpoints.
 * *thinking_aloud*: tokens to think with before an answer, and what a template that opens thinking rules out.

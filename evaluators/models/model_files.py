@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.hub import hub_obstacle
-from biasboard.ground.plain_text import one_line
+from biasboard.ground.plain_text import one_line, printable
+from evaluators.adapter_set import SETTINGS
 from evaluators.backend_options import DTYPES, BackendOptions, as_arguments
 
+CONFIG = "config.json"
+_WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth")
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_LONGEST_POINTER = 1024
+"""Number of bytes that a Git LFS pointer has at most, by its specification."""
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
 
 
@@ -59,18 +67,23 @@ def opening_arguments(
     return as_arguments({**arguments, "dtype": precision if precision in DTYPES else None, **others})
 
 
-def find_model(model: str, revision: str | None, *, own_tokenizer: bool = True) -> ModelFiles:
+def find_model(
+    model: str, revision: str | None, *, own_tokenizer: bool = True, gguf_file: str | None = None
+) -> ModelFiles:
     """Find the files of a language model.
 
     Args:
         model: Id on the Hub, or path of a local folder.
         revision: Commit, tag or branch on the Hub; its main branch if left out.
         own_tokenizer: True if a local folder must hold the tokenizer too.
+        gguf_file: Name of the file that holds weights, configuration and tokenizer in GGUF; None without one.
 
     Raises:
         ConfigError: the model cannot be found, or the folder lacks a file.
     """
-    files = find_files(model, revision, needed="config.json", what="model")
+    files = find_files(model, revision, needed=gguf_file or CONFIG, what="model")
+    if gguf_file is not None:
+        return files
     if files.is_local and own_tokenizer and not any((Path(model) / name).is_file() for name in _TOKENIZER_FILES):
         raise ConfigError(
             f"model folder '{model}' has no tokenizer (one of {', '.join(_TOKENIZER_FILES)}); "
@@ -95,11 +108,12 @@ def find_files(name: str, revision: str | None, *, needed: str, what: str) -> Mo
     if folder.is_dir():
         if revision is not None:
             raise ConfigError(f"a local {what} folder has no revision; leave it out, its files are hashed")
-        if not (folder / needed).is_file():
-            raise ConfigError(f"{what} folder '{name}' has no {needed}; save the {what} there with save_pretrained")
+        check_folder(folder, needed=needed, what=what)
         return ModelFiles(
             location=name, public_name=folder.resolve().name, revision=folder_revision(folder), is_local=True
         )
+    if folder.is_file() and folder.suffix == ".gguf":
+        raise ConfigError(f"{what} '{name}' is a file; give --model {folder.parent} --gguf-file {folder.name}")
     if folder.is_file():
         raise ConfigError(f"{what} '{name}' is a file; name the folder that holds it and {needed}, or an id of the Hub")
     # An id of the Hub has at most one slash.
@@ -107,6 +121,76 @@ def find_files(name: str, revision: str | None, *, needed: str, what: str) -> Mo
         raise ConfigError(f"{what} folder '{name}' does not exist; name a folder or an id of the Hub")
     commit = hub_commit(name, revision, needed=needed, what=what)
     return ModelFiles(location=name, public_name=name, revision=commit, is_local=False)
+
+
+def check_folder(folder: Path, *, needed: str, what: str) -> None:
+    """Check that a folder holds files and not what stands for them, without reading the weights.
+
+    Args:
+        folder: The folder.
+        needed: Name of a file that must be there.
+        what: Kind of files, such as ``model``, for errors.
+
+    Raises:
+        ConfigError: it lacks the needed file, holds pointers of Git LFS, or an adapter where a model is needed.
+    """
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.stat().st_size <= _LONGEST_POINTER and path.read_bytes().startswith(_POINTER):
+            raise ConfigError(
+                f"{what} folder '{folder}' holds a Git LFS pointer in place of {path.name}; run git lfs pull in it"
+            )
+    if needed == CONFIG and (folder / SETTINGS).is_file():
+        weights = [path.name for pattern in _WEIGHTS for path in folder.glob(pattern)]
+        # With the weights of a whole model beside it, an adapter is a part of that model.
+        if not (folder / needed).is_file() or all(name.startswith("adapter_") for name in weights):
+            raise _adapter_alone(str(folder), None)
+    in_gguf = sorted(path.name for path in folder.glob("*.gguf"))
+    if not (folder / needed).is_file() and in_gguf and (needed == CONFIG or needed.endswith(".gguf")):
+        raise ConfigError(
+            f"{what} folder '{folder}' has no {needed}, and weights in GGUF; name the file with --backend transformers "
+            f"--gguf-file {' or '.join(in_gguf)}"
+        )
+    if not (folder / needed).is_file():
+        raise ConfigError(f"{what} folder '{folder}' has no {needed}; save the {what} there with save_pretrained")
+
+
+def _adapter_alone(name: str, revision: str | None) -> ConfigError:
+    """Return the error for a model that is a LoRA adapter alone, with the model that its settings name."""
+    base = (settings_of(name, SETTINGS, revision) or {}).get("base_model_name_or_path")
+    named = printable(base, most=200) if isinstance(base, str) and base else "BASE"
+    return ConfigError(
+        f"'{name}' holds a LoRA adapter alone, without the model it was trained for; give --model {named} --lora {name}"
+    )
+
+
+def settings_of(name: str, file: str, revision: str | None) -> dict[str, Any] | None:
+    """Return a JSON file of a model's folder or of the Hub; empty if it holds no object, None if there is no such file.
+
+    Raises:
+        DataError: the file cannot be read as JSON.
+    """
+    path = file_of(name, file, revision)
+    if path is None:
+        return None
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: cannot be read as JSON ({error}); save the model again") from error
+    return settings if isinstance(settings, dict) else {}
+
+
+def file_of(name: str, file: str, revision: str | None) -> Path | None:
+    """Return the path of a file of a model, downloaded from the Hub if it is not a folder; None if there is none."""
+    folder = Path(name)
+    if folder.is_dir():
+        return folder / file if (folder / file).is_file() else None
+    import huggingface_hub
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        return Path(huggingface_hub.hf_hub_download(name, file, revision=revision))
+    except EntryNotFoundError:
+        return None
 
 
 def folder_revision(folder: Path) -> str:
@@ -133,9 +217,14 @@ def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> st
     if obstacle is not None:
         raise ConfigError(f"{what} '{name}' cannot be found: {obstacle}")
     import huggingface_hub
+    from huggingface_hub.errors import RemoteEntryNotFoundError
 
     try:
         path = Path(huggingface_hub.hf_hub_download(name, needed, revision=revision))
+    except RemoteEntryNotFoundError as error:
+        if needed == CONFIG and file_of(name, SETTINGS, revision) is not None:
+            raise _adapter_alone(name, revision) from error
+        raise ConfigError(f"{what} '{name}' has no {needed}; give another id, or a local folder") from error
     # Errors of the client and of the connection have no common base class; each is reported with the name.
     except Exception as error:
         reason = one_line(error)

@@ -50,6 +50,11 @@ def load_pretrained(
         )
 
 
+def in_gguf(file: str | None) -> dict[str, str]:
+    """Return the arguments of ``from_pretrained`` for a file in GGUF; none for None."""
+    return {} if file is None else {"gguf_file": file}
+
+
 def is_loader(name: str) -> bool:
     """Return True if transformers has a class of this name.
 

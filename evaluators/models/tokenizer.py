@@ -30,7 +30,8 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.hub import hub_obstacle
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, TokenCount
 from evaluators.models.chat_template import check_rendered, check_template, render_error
-from evaluators.models.pretrained import load_pretrained
+from evaluators.models.model_files import file_of, settings_of
+from evaluators.models.pretrained import in_gguf, load_pretrained
 from evaluators.thinking import opens_thinking
 
 if TYPE_CHECKING:
@@ -80,6 +81,10 @@ class Rows(NamedTuple):
         )
 
 
+_NO_TEMPLATE = "the tokenizer has no chat template; leave out --chat, or name a --tokenizer that has one"
+_TEMPLATES = ("chat_template.jinja", "chat_template.json")
+"""Files that hold a chat template, unless the tokenizer's settings do."""
+_NAMED_TEMPLATES = "additional_chat_templates"
 _REQUESTS_PER_CALL = 1024
 R = TypeVar("R", bound=Request)
 _DATE = datetime(2025, 1, 1)
@@ -99,9 +104,7 @@ class ModelTokenizer:
 
     def __post_init__(self) -> None:
         if self.chat and not self._template:
-            raise ConfigError(
-                "the tokenizer has no chat template; leave out --chat, or name a --tokenizer that has one"
-            )
+            raise ConfigError(_NO_TEMPLATE)
         if self.chat and "strftime_now(" in (self._template_with_fixed_date or ""):
             raise ConfigError(
                 "the chat template reads the clock in a way that cannot be fixed to one date; write a date into it"
@@ -294,6 +297,26 @@ def unknown_token(texts: Sequence[Sequence[int]], n_tokens: int) -> str | None:
     return f"token {highest} is not among the model's {n_tokens}; name the tokenizer that it was trained with"
 
 
+def check_template_files(name: str, revision: str | None) -> None:
+    """Check that a tokenizer may have a chat template by its files, without the libraries that load it.
+
+    Args:
+        name: Hub id, or path of a folder.
+        revision: Commit, tag or branch on the Hub; None for its main branch or for a folder.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    try:
+        has_one = "chat_template" in (settings_of(name, _TOKENIZER_FILES[0], revision) or {})
+        has_one = has_one or any(file_of(name, file, revision) is not None for file in _TEMPLATES)
+    # Whatever is wrong with these files is reported when the tokenizer is loaded.
+    except Exception:
+        return
+    if not has_one and not (Path(name) / _NAMED_TEMPLATES).is_dir():
+        raise ConfigError(_NO_TEMPLATE)
+
+
 def load_tokenizer(
     name: str,
     revision: str | None = None,
@@ -302,6 +325,7 @@ def load_tokenizer(
     template_arguments: Mapping[str, Any] | None = None,
     system_prompt: str | None = None,
     loader: str = "AutoTokenizer",
+    gguf_file: str | None = None,
 ) -> ModelTokenizer:
     """Load a tokenizer from the Hub or from a folder, without its model.
 
@@ -312,20 +336,24 @@ def load_tokenizer(
         template_arguments: Arguments of the chat template; None for none.
         system_prompt: First message of every chat; None for none.
         loader: Class of transformers that loads it.
+        gguf_file: Name of a file in GGUF that holds it; None without one.
 
     Raises:
         ConfigError: the tokenizer cannot be loaded, ``chat`` is True and it has no chat template, or ``chat`` is False
             and there is something for a template.
         MissingExtraError: transformers is not installed.
     """
-    obstacle = None if Path(name).exists() else hub_obstacle(name, _TOKENIZER_FILES, revision=revision)
+    wanted = _TOKENIZER_FILES if gguf_file is None else (gguf_file,)
+    obstacle = None if Path(name).exists() else hub_obstacle(name, wanted, revision=revision)
     if obstacle is not None:
         raise ConfigError(f"tokenizer '{name}' cannot be loaded: {obstacle}")
     remedy = "check the id, or give a local folder"
     if not chat and (template_arguments or system_prompt is not None):
-        what = "--system-prompt" if template_arguments is None or not template_arguments else "--chat-template-args"
+        what = "--chat-template-args" if template_arguments else "--system-prompt"
         raise ConfigError(f"{what} is for a chat template; add --chat, or leave it out")
-    pretrained = load_pretrained(loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy)
+    pretrained = load_pretrained(
+        loader, name, revision, what=f"tokenizer '{name}'", remedy=remedy, **in_gguf(gguf_file)
+    )
     return ModelTokenizer(pretrained, chat, template_arguments or {}, system_prompt)
 
 

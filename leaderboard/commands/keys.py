@@ -16,7 +16,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.plan.plan import NoExamplesError
 from evaluators.runs.plan.selection import shape_listed
-from evaluators.task import Prompt, load_task, tasks_for
+from evaluators.task import Prompt, UnfitPromptError, load_task, tasks_for
 from leaderboard.verify.board_files import KEYS
 from leaderboard.verify.keys import secret_keys, write_key
 from schemas.documents.dataset import Manifest
@@ -57,7 +57,7 @@ def keys(
         with progress(f"keys of {manifest.name} {manifest.version}", len(wanted)) as advance:
             for one in wanted:
                 # Nobody can be asked about such a config with this prompt.
-                with suppress(NoExamplesError):
+                with suppress(NoExamplesError, UnfitPromptError):
                     made = key_of_dataset(folder, manifest, **one._asdict(), secret=secret)
                     path = write_key(out, made)
                     n_bytes, n_keys = n_bytes + path.stat().st_size + len(made.items), n_keys + 1

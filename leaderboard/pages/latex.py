@@ -35,7 +35,11 @@ _SPECIAL = {
 }
 _SPECIALS = re.compile("[" + re.escape("".join(_SPECIAL)) + "]|-(?=-)|,(?=,)")
 _UNKNOWN = "---"
-_SCORING = {"option_logprob": "log-probabilities of the options", "generation": "generated texts"}
+_SCORING = {
+    "option_logprob": "log-probabilities of the options",
+    "pseudo_log_likelihood": "pseudo-log-likelihoods of the texts",
+    "generation": "generated texts",
+}
 
 
 def escape(text: str, *, most: int = 400) -> str:

@@ -269,7 +269,7 @@ def brings_options(signature: Signature) -> bool:
     if signature.n_outcomes is not None:
         return False
     # A prompt that asks for a text may name options, and one that scores options need not have templates of them.
-    return signature.scoring == "option_logprob" or bool(prompt_of(load_task(signature.task), signature.prompt).options)
+    return signature.scoring != "generation" or bool(prompt_of(load_task(signature.task), signature.prompt).options)
 
 
 def _offer_their_outcomes(records: RecordColumns, result: Result) -> BoolArray:

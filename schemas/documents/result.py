@@ -32,7 +32,7 @@ NOTE = "note"
 """Key of an environment's setting that says where imported answers come from, in the words of who imported them."""
 
 Endpoint: TypeAlias = Literal["local", "api", "baseline", "replay"]
-ScoringMode: TypeAlias = Literal["option_logprob", "generation"]
+ScoringMode: TypeAlias = Literal["option_logprob", "pseudo_log_likelihood", "generation"]
 Normalisation: TypeAlias = Literal[
     "sum", "sum_with_end", "token_mean", "token_mean_with_end", "token_mean_if_unequal", "byte_mean"
 ]
@@ -124,8 +124,8 @@ class Signature(Document):
 
     @override
     def problems(self) -> Iterator[str]:
-        if (self.scoring == "option_logprob") != (self.normalisation is not None):
-            need = "a text" if self.scoring == "option_logprob" else "null"
+        if (self.scoring == "generation") == (self.normalisation is not None):
+            need = "null" if self.scoring == "generation" else "a text"
             yield f"normalisation: {self.normalisation or 'null'}, and scoring is '{self.scoring}'; make it {need}"
 
     def __str__(self) -> str:

@@ -252,7 +252,7 @@ def test_bad_options_are_one_line_errors(
 def test_an_unknown_backend_names_those_that_exist(dataset: Path) -> None:
     done = evaluators("run", "--dataset", dataset, "--backend", "vlm", "--model", "x")
     assert_one_line_error(
-        done, "backend 'vlm' does not exist; have: baseline, clip, openai, ray, replay, transformers, vllm"
+        done, "backend 'vlm' does not exist; have: baseline, clip, masked, openai, ray, replay, transformers, vllm"
     )
 
 

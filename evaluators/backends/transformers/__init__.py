@@ -16,6 +16,7 @@ Requests with options are scored packed where the model allows it, and otherwise
     transformers_backend ──▶ option_scoring ──▶ packed_scoring, plain_scoring ──▶ last_layers
                          └─▶ generation ──▶ next_logits ──▶ last_layers
                                         └─▶ decoding ──▶ sampling
+                         └─▶ encoder_decoder ──▶ last_layers, decoding: models such as T5, always plain
     load: the model, its device and threads; lora: adapters and their training
 """
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from evaluators.models.outline import Outline
     from schemas.documents.adapters import Hyperparameters
 
-SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
+SUMMARY = "any causal or encoder-decoder model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
 EXTRA = "hf"
 CAPABILITIES = OF_LANGUAGE_MODELS
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.plain_text import printable
 from evaluators.backend_options import BackendOptions
-from evaluators.models.model_files import ModelFiles, find_model
-from evaluators.models.pretrained import load_pretrained
+from evaluators.models.model_files import CONFIG, ModelFiles, find_model, settings_of
+from evaluators.models.pretrained import in_gguf, load_pretrained
 from evaluators.models.process_limits import chosen_threads
-from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
+from evaluators.models.quantised import ENGINE_REMEDY, check_gguf, check_quantisation, quantisation
+from evaluators.models.tokenizer import ModelTokenizer, check_template_files, load_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -57,17 +60,42 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
         MissingExtraError: torch or transformers is not installed.
     """
     options.check_dtype()
+    gguf_file = options.gguf_file
+    if gguf_file is not None:
+        check_gguf()
+    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None, gguf_file=gguf_file)
+    # The file holds a tokenizer too.
+    own_gguf = gguf_file if options.tokenizer is None else None
+    named = options.tokenizer or model, None if options.tokenizer else files.commit
+    config = (settings_of(model, CONFIG, files.commit) if gguf_file is None else None) or {}
+    check_quantisation(model, config)
+    check_architecture(config)
+    if options.chat and own_gguf is None:
+        check_template_files(*named)
+    has_encoder = bool(config.get("is_encoder_decoder"))
+    if has_encoder:
+        check_no_causal_options(options)
+    # What the files tell is checked before this import, which takes seconds.
     torch = import_torch()
     n_threads = set_threads(torch)
-    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     device = usable_device(torch, options.device)
-    tokenizer = load_tokenizer(
-        options.tokenizer or model, None if options.tokenizer else files.commit, chat=bool(options.chat)
-    )
-    network = load_network(model, files.commit, torch_dtype(torch, options.dtype, device))
+    tokenizer = load_tokenizer(*named, chat=bool(options.chat), gguf_file=own_gguf)
+    dtype = torch_dtype(torch, options.dtype, device)
+    if has_encoder:
+        network = load_network(
+            model, files.commit, dtype, loader="AutoModelForSeq2SeqLM", kind="model of an encoder and a decoder"
+        )
+        if network.config.decoder_start_token_id is None:
+            raise ConfigError(
+                f"model '{model}' names no decoder_start_token_id in {CONFIG}; add the one it was trained with"
+            )
+    else:
+        network = load_network(model, files.commit, dtype, gguf_file=gguf_file)
     network.to(torch.device(device)).eval()
+    check_special_tokens(network, tokenizer)
     # AutoModelForCausalLM also loads encoders such as BERT, with no more than a warning.
-    check_causal(network)
+    if not has_encoder:
+        check_causal(network)
     return Loaded(
         files=files,
         network=network,
@@ -110,6 +138,7 @@ def load_network(
     *,
     loader: str = "AutoModelForCausalLM",
     kind: str = "causal language model",
+    gguf_file: str | None = None,
 ) -> PreTrainedModel:
     """Load a model, and check that the checkpoint holds all its weights.
 
@@ -119,14 +148,29 @@ def load_network(
         dtype: Precision of the weights.
         loader: Name of the class of transformers that loads it.
         kind: Kind of model, for the error message.
+        gguf_file: Name of the file with weights in GGUF; None without one.
 
     Raises:
         ConfigError: the model cannot be found or loaded, lacks weights, or is not of the kind.
         MissingExtraError: torch or transformers is not installed.
     """
-    remedy = "check the id, or give a local folder"
+    method = quantisation(settings_of(model, CONFIG, revision) or {}) if gguf_file is None else None
+    if method is not None:
+        known = import_extra("transformers.quantizers.auto", "hf").AUTO_QUANTIZER_MAPPING
+        # With no more than a warning, transformers takes weights quantised in an unknown way for plain numbers.
+        if not {method, f"{method}_4bit"} & known.keys():
+            fault = f"the weights of model '{model}' are quantised by {method}, which transformers does not know"
+            raise ConfigError(f"{fault}; {ENGINE_REMEDY}")
+    remedy = "check the id, or give a local folder" if method is None else ENGINE_REMEDY
     network, report = load_pretrained(
-        loader, model, revision, what=f"model '{model}'", remedy=remedy, dtype=dtype, output_loading_info=True
+        loader,
+        model,
+        revision,
+        what=f"model '{model}'",
+        remedy=remedy,
+        dtype=dtype,
+        output_loading_info=True,
+        **in_gguf(gguf_file),
     )
     # Weights that the checkpoint lacks are drawn at random, so every run would score a different model.
     absent = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
@@ -139,21 +183,120 @@ def load_network(
     return loaded
 
 
+def check_special_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> None:
+    """Check that a model has embeddings for the special tokens that stand in every request, or after every option.
+
+    Raises:
+        ConfigError: the id of one lies beyond them.
+    """
+    special = {*tokenizer.pretrained.all_special_ids}
+    used = {token for token in tokenizer.context_ids("a") if token in special} | {tokenizer.end_id}
+    if tokenizer.added_start is not None:
+        used.add(tokenizer.start_id)
+    n_tokens = n_embedded(network)
+    beyond = sorted(token for token in used if token is not None and token >= n_tokens)
+    if beyond:
+        name = tokenizer.pretrained.convert_ids_to_tokens(beyond[0])
+        raise ConfigError(
+            f"the tokenizer's special token '{name}' has the id {beyond[0]}, and the model has embeddings of "
+            f"{n_tokens} tokens; name the tokenizer that it was trained with by --tokenizer"
+        )
+
+
+def check_no_causal_options(options: BackendOptions) -> None:
+    """Refuse options that mean nothing for a model of an encoder and a decoder.
+
+    Raises:
+        ConfigError: one is set.
+    """
+    for name, value in {"lora": options.lora, "chat": options.chat, "scoring": options.scoring}.items():
+        if value and value != "plain":
+            given = f"--{name}" if value is True else f"--{name} {value}"
+            raise ConfigError(
+                f"{given}: is for models that continue a text, and this one has an encoder that reads the prompt; "
+                "leave it out"
+            )
+
+
+def check_architecture(config: Mapping[str, Any]) -> None:
+    """Refuse a model whose configuration says that it predicts masked tokens, before it is loaded.
+
+    Raises:
+        ConfigError: it says so.
+    """
+    masked = class_named(config, "ForMaskedLM")
+    if masked is not None and not config.get("is_decoder"):
+        raise _not_causal(masked)
+
+
+def class_named(config: Mapping[str, Any], ending: str) -> str | None:
+    """Return the class of transformers that a configuration names if its name ends so, and None otherwise.
+
+    >>> class_named({"architectures": ["BertForMaskedLM"]}, "ForMaskedLM")
+    'BertForMaskedLM'
+    """
+    match config.get("architectures"):
+        case [str(name)] if name.endswith(ending):
+            return printable(name, most=100)
+    return None
+
+
+def _not_causal(kind: str) -> ConfigError:
+    return ConfigError(
+        f"{kind} is no causal language model: a token changes what was predicted before it; give a decoder, or ask a "
+        "masked model which text is likelier with --backend masked"
+    )
+
+
 def check_causal(network: PreTrainedModel) -> None:
     """Refuse a model whose predictions depend on later tokens, such as an encoder.
 
     Raises:
         ConfigError: the model is not causal.
     """
+    if looks_ahead(network):
+        raise _not_causal(type(network).__name__)
+
+
+_PROBE_TOKENS = 16
+_PROBE_TRIALS = 3
+_PROBE_NOISE_FACTOR = 4.0
+# Sixteen times the rounding of float32. In float32, a random BERT with the usual small weights moves by 1e-3.
+_PROBE_ROUNDING = 2e-6
+"""Difference, as a share of the largest logit, that rounding alone explains."""
+
+
+def looks_ahead(network: PreTrainedModel) -> bool:
+    """Return True if a token changes what a model predicts before it.
+
+    Texts that differ in their last token alone must give the same logits at all earlier positions. The passes have one
+    shape, so that each number is computed alike, and most causal models agree to the last bit also in half precision.
+    Where tokens share a computation without seeing each other, such as a grouped product of experts or the outlier
+    columns of 8-bit weights, rounding differs. That noise is measured on a text that stays as it is, beside another one
+    that changes; it comes and goes, so every trial must exceed it.
+    """
     torch = import_extra("torch", "hf")
-    with torch.inference_mode():
-        ids = torch.tensor([[1, 2, 3], [1, 2, 4]], device=network.device)
-        logits = network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[:, 1].float()
-    if not torch.allclose(logits[0], logits[1], rtol=0.05, atol=0.05, equal_nan=True):
-        raise ConfigError(
-            f"{type(network).__name__} is no causal language model: a token changes what was predicted before it; "
-            "give a decoder"
-        )
+    n_tokens, context = n_embedded(network), context_tokens_of(network) or 2 * _PROBE_TOKENS
+    width = max(2, min(_PROBE_TOKENS, context // 2))
+    # Ids from all over the vocabulary but its beginning, where special tokens stand.
+    tokens = [n_tokens // 8 + index * (n_tokens * 3 // 4) // (2 * width) for index in range(2 * width)]
+    beginning, lasts = tokens[: width - 1], tokens[width : width + _PROBE_TRIALS + 1]
+
+    def logits(last: int, last_beside: int) -> Any:
+        """Return the logits of a text that ends with a token, computed beside another text, shape (width, n)."""
+        ids = torch.tensor([[*beginning, last], [*beginning[::-1], last_beside]], device=network.device)
+        with torch.inference_mode():
+            output = network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
+        return torch.nan_to_num(output.float(), nan=0.0, posinf=0.0, neginf=0.0)
+
+    first, *others = lasts
+    reference = logits(first, first)
+    moved = min((logits(last, first) - reference)[:-1].abs().max().item() for last in others)
+    rounding = _PROBE_ROUNDING * reference.abs().max().item()
+    if moved <= rounding:
+        return False
+    noise = max((logits(first, last) - reference).abs().max().item() for last in others)
+    return bool(moved > rounding + _PROBE_NOISE_FACTOR * noise)
 
 
 def usable_device(torch: Any, requested: str | None) -> str:

@@ -362,6 +362,8 @@ def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperpara
     options.refuse_others("transformers", but=_OPTIONS)
     check_installed()
     loaded = load_model(model, options)
+    if loaded.network.config.is_encoder_decoder:
+        raise ConfigError(f"model '{model}' has an encoder, and adapters are trained for models that continue a text")
     end_id = loaded.tokenizer.end_id
     if end_id is None:
         raise ConfigError(f"the tokenizer of '{model}' has no end token, which stands after every label; name another")

@@ -33,6 +33,7 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.encoder_decoder import EncoderDecoder
 from evaluators.backends.transformers.generation import generate, limits_for_texts
 from evaluators.backends.transformers.load import Loaded, context_tokens_of, device_name, load_model
 from evaluators.backends.transformers.lora import AdapterSlot, check_installed
@@ -76,9 +77,13 @@ class TransformersBackend(Backend):
     """Adapters with which the model answers."""
     _option_scorer: OptionScorer = field(init=False, repr=False)
     _slot: AdapterSlot = field(init=False, repr=False)
+    _two_parts: EncoderDecoder | None = field(init=False, repr=False, default=None)
+    """Way to ask a model with an encoder; None for a model that continues texts."""
 
     def __post_init__(self) -> None:
         self._slot = AdapterSlot(self.network)
+        if self.network.config.is_encoder_decoder:
+            self._two_parts = EncoderDecoder(self.network, self.tokenizer, self.batch_tokens, self.model.precision)
         self._option_scorer = OptionScorer(
             self.network,
             self.tokenizer,
@@ -124,6 +129,10 @@ class TransformersBackend(Backend):
         if self.adapters is not None:
             # All requests of a block have the same adapter.
             self._slot.use(self.adapters.folder_of(requests[0].adapter))
+        if self._two_parts is not None:
+            self.settings["option_scoring"] = "plain"
+            yield from self._two_parts.ask(requests, missing)
+            return
         yield from self._option_scorer.ask(requests, missing)
         if any(isinstance(requests[index], GenerateRequest) for index in missing):
             limits = limits_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
@@ -143,10 +152,12 @@ class TransformersBackend(Backend):
 
     @override
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        if self._two_parts is not None:
+            return self._two_parts.needed_tokens(requests)
         return self.tokenizer.needed_tokens(requests)
 
 
-OPTIONS = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora")
+OPTIONS = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora", "gguf_file")
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
@@ -184,6 +195,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         "device": options.device,
         "batch-tokens": options.batch_tokens,
         "scoring": options.scoring,
+        "gguf-file": options.gguf_file,
         **chosen.arguments(),
         "chat": options.chat,
     }
@@ -223,6 +235,9 @@ def _identity(loaded: Loaded, options: BackendOptions, chosen: ChosenAdapters) -
         # Users who request plain scoring must not get stored answers of packed scoring.
         "scoring": "plain" if options.scoring == "plain" else None,
     }
+    # A folder can hold several, such as one for each precision.
+    if options.gguf_file is not None:
+        identity["gguf_file"] = options.gguf_file
     # Absent without an adapter, so that the identities of other models stay as they were.
     if chosen.single is not None:
         identity["adapter"] = chosen.single.files.identity

@@ -74,14 +74,14 @@ def _obstacle(plan: Plan, backend: Backend, max_failure_rate: float) -> str | No
         return f"{why}, and the model is sent messages of a chat"
     try:
         plan = replace(plan, selection=with_examples(plan.selection, plan.task, prompt)[0]).for_backend(backend)
+        if prompt.requires == "option_logprobs" and backend.scores_first_token_only and _has_whole_options(plan):
+            return "needs log-probabilities of whole options, and the endpoint gives those of first tokens"
+        if backend.context_tokens is None:
+            return None
+        ruler = Ruler(backend, backend.context_tokens)
+        total = Shortfall.joined([shortfall(part, ruler) for part in plan.parts])
     except ConfigError as error:
         return f"cannot be asked: {error}"
-    if prompt.requires == "option_logprobs" and backend.scores_first_token_only and _has_whole_options(plan):
-        return "needs log-probabilities of whole options, and the endpoint gives those of first tokens"
-    if backend.context_tokens is None:
-        return None
-    ruler = Ruler(backend, backend.context_tokens)
-    total = Shortfall.joined([shortfall(part, ruler) for part in plan.parts])
     if total.exceeds(max_failure_rate):
         return f"needs up to {total.longest:,} tokens, and the model's context has {ruler.room:,}"
     return None

@@ -363,7 +363,7 @@ def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisat
     Raises:
         ConfigError: a normalisation was chosen for generated texts.
     """
-    if prompt.scoring == "option_logprob":
+    if prompt.scoring != "generation":
         return chosen or prompt.normalisation or "sum"
     if chosen is not None:
         raise ConfigError(

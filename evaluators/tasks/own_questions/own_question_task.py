@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.baseline import Facts
-from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.task import ItemFacts, Prompt, Read, Task, UnfitPromptError
 from evaluators.tasks.lettered_answers import read_answer
 from evaluators.tasks.ordered_options import offering, read_orders
 from evaluators.tasks.own_questions.own_question_table import ROLES, OwnQuestionTable
@@ -53,6 +53,15 @@ _PROMPTS = (
         description="The whole options as continuations of the question; without a question, each option as a text.",
         chat=False,
     ),
+    Prompt(
+        id="whole-pll-v1",
+        template="{context}",
+        options=(" {option}",),
+        scoring="pseudo_log_likelihood",
+        requires="pseudo_logprobs",
+        description="Without a question, each option as a text, by pseudo-log-likelihood; for masked models.",
+        chat=False,
+    ),
 )
 
 _read_once = lru_cache(maxsize=8192)(read_answer)
@@ -77,10 +86,19 @@ class OwnQuestionTask(Task):
     prompts: Mapping[str, Prompt] = {prompt.id: prompt for prompt in _PROMPTS}
 
     def requests(self, item: OwnQuestion, prompt: Prompt) -> Sequence[Request]:
-        """Return the request with whole options, or one for each rotation of lettered options."""
+        """Return the request with whole options, or one for each rotation of lettered options.
+
+        Raises:
+            UnfitPromptError: the item has a question, and the prompt scores whole texts alone.
+        """
         facts = self.baseline_facts(self.facts(item))
         context = "" if item.context is None else f"{item.context}\n"
-        if prompt.id == "whole-v1":
+        if prompt.requires == "pseudo_logprobs" and item.question is not None:
+            raise UnfitPromptError(
+                f"item '{item.item_id}' has a question, and prompt '{prompt.id}' asks which whole text is likelier; "
+                "take another prompt, with a model that is not masked"
+            )
+        if prompt.id.startswith("whole-"):
             text = f"{context}{item.question}\nAnswer:" if item.question is not None else context.rstrip("\n")
             lead = " " if text else ""
             return [

@@ -1,0 +1,370 @@
+"""Asks masked language models, such as BERT, by pseudo-log-likelihood which text is likelier.
+
+A masked model predicts a token from both of its sides, so the chain rule gives no probability of a text. Its
+pseudo-log-likelihood is the sum of the log-probabilities of its tokens, each hidden in a text that is otherwise known
+(Salazar et al. 2020, arXiv:1910.14659). Here the later tokens of the same word are hidden too: a rare word of several
+tokens would otherwise give each of them away (Kauf & Ivanova 2023, arXiv:2305.10588, "within-word left-to-right")::
+
+    The sou[MASK][MASK][MASK] waited .      log p(##ven | ...)      The sou ##ven [MASK] [MASK] waited .   ...
+
+A word is one of the tokenizer's. Special tokens around a text are seen and not scored. These are no log-probabilities:
+they do not sum to one over all texts, and compare with those of no causal model.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from typing_extensions import override
+
+from biasboard.ground.errors import ConfigError, import_extra
+from evaluators.backend import (
+    Backend,
+    Capability,
+    ChoiceRequest,
+    Events,
+    Request,
+    Response,
+    Runtime,
+    TokenCount,
+    ask_in_batches,
+    check_model_id,
+    model_identity,
+)
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
+from evaluators.backends.transformers.load import (
+    OUT_OF_MEMORY,
+    class_named,
+    context_tokens_of,
+    device_name,
+    import_torch,
+    load_network,
+    looks_ahead,
+    n_embedded,
+    precision_of,
+    set_threads,
+    torch_dtype,
+    usable_device,
+)
+from evaluators.backends.transformers.plain_scoring import padded
+from evaluators.models.model_files import CONFIG, find_model, opening_arguments, settings_of
+from evaluators.models.quantised import check_quantisation
+from evaluators.models.tokenizer import load_tokenizer, local_name, unknown_token
+from schemas.documents.result import Model
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+logger = logging.getLogger(__name__)
+
+SUMMARY = "masked models such as BERT and RoBERTa, asked which of several whole texts is likelier"
+EXTRA = "hf"
+CAPABILITIES: frozenset[Capability] = frozenset({"pseudo_logprobs"})
+_OPTIONS = ("name", "revision", "dtype", "tokenizer", "device", "batch_tokens")
+_BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
+"""Number of tokens per pass, by type of device; see the backend transformers."""
+_PACKAGES = ("torch", "transformers", "tokenizers")
+_LARGEST_LENGTH = 1_000_000
+"""Length from which a tokenizer's longest text means that it has no limit."""
+
+
+class MaskedText(NamedTuple):
+    """The token ids of a text, and what is hidden to score each of its tokens."""
+
+    ids: list[int]
+    hidden: tuple[tuple[int, ...], ...]
+    """Positions that are hidden together, for each scored token: its own, and those of the rest of its word."""
+
+
+class _Row(NamedTuple):
+    """A text with some tokens hidden, of which the first is predicted."""
+
+    text: MaskedText
+    hidden: tuple[int, ...]
+
+
+def masked_texts(tokenizer: PreTrainedTokenizerBase, request: ChoiceRequest) -> list[MaskedText]:
+    """Return the text of each option: the prompt with the option, of which the tokens of the option are scored.
+
+    A token that lies in both is scored, as for causal models.
+    """
+    texts = [request.prompt + option for option in request.options]
+    encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
+    return [
+        MaskedText(
+            encoded["input_ids"][index], tuple(_hidden(encoded.word_ids(index), offsets, after=len(request.prompt)))
+        )
+        for index, offsets in enumerate(encoded["offset_mapping"])
+    ]
+
+
+def _hidden(
+    words: Sequence[int | None], offsets: Sequence[tuple[int, int]], *, after: int
+) -> Iterator[tuple[int, ...]]:
+    """Yield the positions to hide for each token that ends after a number of characters.
+
+    Args:
+        words: Number of the word of each token; None for special tokens.
+        offsets: First and last character of each token.
+        after: Number of characters that are not scored.
+    """
+    for position, word in enumerate(words):
+        # A sign for the beginning of a word can be a token without characters.
+        if word is not None and (not after or offsets[position][1] > after):
+            end = position
+            while end < len(words) and words[end] == word:
+                end += 1
+            yield tuple(range(position, end))
+
+
+@dataclass
+class MaskedBackend(Backend):
+    """A masked language model loaded with transformers."""
+
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    device: str
+    batch_tokens: int
+    """Maximum number of tokens in a pass, padding included."""
+    model: Model
+    context_tokens: int | None = None
+    arguments: tuple[str, ...] = ()
+    capabilities: frozenset[Capability] = CAPABILITIES
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    @override
+    def runtime(self) -> Runtime:
+        packages = {name: importlib.metadata.version(name) for name in _PACKAGES}
+        return Runtime(device=device_name(self.device), packages=packages, settings=dict(self.settings))
+
+    @override
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        return ask_in_batches(self._planned(requests), self._answer, requests, missing)
+
+    @override
+    def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        return [max(map(len, self._ids(request))) for request in requests]
+
+    @override
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
+        return TokenCount(sum(len(ids) for request in requests for ids in self._ids(request)), 0)
+
+    def _ids(self, request: Request) -> list[list[int]]:
+        options = request.options if isinstance(request, ChoiceRequest) else ("",)
+        ids: list[list[int]] = self.tokenizer([request.prompt + text for text in options], verbose=False)["input_ids"]
+        return ids
+
+    def _planned(self, requests: Sequence[Request]) -> list[list[int]]:
+        """Return batches of requests of similar length, longest first; each takes about one pass.
+
+        They depend on all requests, so that a resumed run computes the same numbers.
+        """
+        sizes = {index: (max(map(len, ids)), sum(map(len, ids))) for index, ids in enumerate(map(self._ids, requests))}
+        batches: list[list[int]] = []
+        n_rows = width = 0
+        for index in sorted(sizes, key=lambda index: (-sizes[index][0], index)):
+            longest, n_tokens = sizes[index]
+            if not batches or (n_rows + n_tokens) * width > self.batch_tokens:
+                batches.append([])
+                width, n_rows = longest, 0
+            batches[-1].append(index)
+            # Each token is hidden in a row of its own.
+            n_rows += n_tokens
+        return batches
+
+    def _answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+        """Return the responses to one batch. A request that cannot be answered fails alone."""
+        texts = [self._texts(request) for request in requests]
+        rows = [
+            _Row(text, hidden)
+            for of_request in texts
+            if not isinstance(of_request, str)
+            for text in of_request
+            for hidden in text.hidden
+        ]
+        try:
+            values = iter(self._logprobs(rows))
+        except import_extra("torch", "hf").OutOfMemoryError:
+            return [Response(status="failed", error=OUT_OF_MEMORY) for _ in requests]
+        return [
+            Response(status="failed", error=of_request)
+            if isinstance(of_request, str)
+            else self._response(of_request, [[next(values) for _ in text.hidden] for text in of_request])
+            for of_request in texts
+        ]
+
+    def _texts(self, request: Request) -> list[MaskedText] | str:
+        """Return the texts of a request, or why it cannot be answered."""
+        if not isinstance(request, ChoiceRequest):
+            return "a masked model writes no text; take a prompt that scores whole texts"
+        texts = masked_texts(self.tokenizer, request)
+        for option, text in zip(request.options, texts, strict=True):
+            if not text.hidden:
+                return f"option '{option}' has no tokens of its own"
+        longest = max(len(text.ids) for text in texts)
+        if self.context_tokens is not None and longest > self.context_tokens:
+            return f"the text takes {longest} tokens, the model {self.context_tokens}"
+        return unknown_token([text.ids for text in texts], n_embedded(self.network)) or texts
+
+    def _logprobs(self, rows: Sequence[_Row]) -> list[float]:
+        """Return the log-probability of the first hidden token of each row, in passes within the token budget."""
+        values: list[float] = []
+        start = 0
+        while start < len(rows):
+            end, width = start, 0
+            while end < len(rows):
+                width = max(width, len(rows[end].text.ids))
+                if end > start and (end + 1 - start) * width > self.batch_tokens:
+                    break
+                end += 1
+            values += self._pass(rows[start:end])
+            start = end
+        return values
+
+    def _pass(self, rows: Sequence[_Row]) -> list[float]:
+        """Return the log-probabilities of one pass; if memory runs out, of two halves."""
+        torch = import_extra("torch", "hf")
+        device, mask_id = self.network.device, self.tokenizer.mask_token_id
+        masked = [[mask_id if at in row.hidden else token for at, token in enumerate(row.text.ids)] for row in rows]
+        ids = padded(masked, device)
+        wanted = [WantedToken(index, row.hidden[0], row.text.ids[row.hidden[0]]) for index, row in enumerate(rows)]
+        arguments = {"input_ids": ids, "attention_mask": padded([[1] * len(row) for row in masked], device)}
+        shape = (ids.shape[0], ids.shape[1])
+        try:
+            with torch.inference_mode():
+                return wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=True)
+        except torch.OutOfMemoryError:
+            if len(rows) == 1:
+                raise
+            logger.warning("out of memory with %d texts in a batch; halving it", len(rows))
+        # Retry outside the except block, where the failed pass no longer holds its memory.
+        middle = len(rows) // 2
+        return self._pass(rows[:middle]) + self._pass(rows[middle:])
+
+    def _response(self, texts: Sequence[MaskedText], logprobs: Sequence[Sequence[float]]) -> Response:
+        sums = [sum(values) for values in logprobs]
+        if any(map(math.isnan, sums)):
+            reason = f"a log-probability is NaN in {self.model.precision}; use --dtype float32 or bfloat16"
+            return Response(status="failed", error=reason)
+        counts = tuple(len(text.hidden) for text in texts)
+        return Response(
+            status="answered",
+            # The difference of a logit and of the sum of all can be rounded to more than zero.
+            option_logprobs=tuple(min(0.0, value) for value in sums),
+            option_end_logprobs=(None,) * len(texts),
+            option_token_counts=counts,
+            n_moved_tokens=0,
+            n_prompt_tokens=min(len(text.ids) - n for text, n in zip(texts, counts, strict=True)),
+            n_completion_tokens=0,
+        )
+
+
+def open_backend(model: str, options: BackendOptions) -> MaskedBackend:
+    """Load a model and its tokenizer.
+
+    Args:
+        model: Id on the Hub, or path of a local folder.
+        options: Revision, precision, device, tokenizer and token budget of a pass. Options of other backends are
+            refused.
+
+    Raises:
+        ConfigError: the model cannot be found or loaded, is no masked language model, its tokenizer has no token for a
+            hidden one or does not tell words, or an option is unknown.
+        MissingExtraError: torch or transformers is not installed.
+    """
+    options.refuse_others("masked", but=_OPTIONS)
+    options.check_dtype()
+    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
+    config = settings_of(model, CONFIG, files.commit) or {}
+    check_quantisation(model, config)
+    _check_architecture(config)
+    model_id = check_model_id(options.name or files.default_id)
+    # What the files tell is checked before this import, which takes seconds.
+    torch = import_torch()
+    n_threads = set_threads(torch)
+    device = usable_device(torch, options.device)
+    named = options.tokenizer or model
+    tokenizer = load_tokenizer(named, None if options.tokenizer else files.commit)
+    _check_tokenizer(named, tokenizer.pretrained)
+    dtype = torch_dtype(torch, options.dtype, device)
+    network = load_network(model, files.commit, dtype, loader="AutoModelForMaskedLM", kind="masked language model")
+    network.to(torch.device(device)).eval()
+    if not looks_ahead(network):
+        raise _not_masked(type(network).__name__)
+    precision, kind = precision_of(network), device.partition(":")[0]
+    identity = {
+        "backend": "masked",
+        "model": files.identity,
+        "precision": precision,
+        "device": kind,
+        "tokenizer": tokenizer.sha256 if options.tokenizer else None,
+        "hidden": "rest of the word",
+    }
+    arguments = {
+        "tokenizer": None if options.tokenizer is None else local_name(options.tokenizer),
+        "device": options.device,
+        "batch-tokens": options.batch_tokens,
+    }
+    return MaskedBackend(
+        network=network,
+        tokenizer=tokenizer.pretrained,
+        device=device,
+        batch_tokens=options.batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["mps"]),
+        context_tokens=_context_tokens(network, tokenizer.pretrained),
+        arguments=opening_arguments(files, options, precision, arguments),
+        settings={"threads": str(n_threads)} if device == "cpu" else {},
+        model=Model(
+            id=model_id,
+            revision=files.revision,
+            backend="masked",
+            precision=precision,
+            chat_template_sha256=None,
+            endpoint="local",
+            identity_sha256=model_identity(identity),
+            identity=dict(identity),
+        ),
+    )
+
+
+def _check_architecture(config: Mapping[str, Any]) -> None:
+    """Refuse a model whose configuration says that it is causal, before it is loaded."""
+    causal = class_named(config, "ForCausalLM")
+    if causal is not None:
+        raise _not_masked(causal)
+
+
+def _not_masked(kind: str) -> ConfigError:
+    return ConfigError(
+        f"{kind} is no masked language model: it predicts a token from what stands before it alone; ask it with "
+        "--backend transformers"
+    )
+
+
+def _check_tokenizer(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    if tokenizer.mask_token_id is None:
+        raise ConfigError(
+            f"tokenizer '{name}' has no mask token, which hides the token that is predicted; give a masked model, or "
+            "name the --tokenizer that it was trained with"
+        )
+    if not tokenizer.is_fast:
+        raise ConfigError(
+            f"tokenizer '{name}' does not tell which tokens make a word; name a --tokenizer with a tokenizer.json"
+        )
+
+
+def _context_tokens(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """Return the largest number of tokens in a text, special ones included; None if it is unknown."""
+    limits = [context_tokens_of(network), tokenizer.model_max_length]
+    for name, module in network.named_modules():
+        # RoBERTa counts positions from the id of the padding, whose place and those before it are no positions.
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            limits.append(module.num_embeddings - module.padding_idx - 1)
+    known = [limit for limit in limits if limit is not None and limit < _LARGEST_LENGTH]
+    return min(known, default=None)

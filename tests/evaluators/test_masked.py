@@ -1,0 +1,263 @@
+"""Masked models: pseudo-log-likelihoods against one pass for each token, and the way from a CSV file to a share."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from biasboard.ground.errors import ConfigError
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.masked import MaskedBackend, masked_texts, open_backend
+from schemas.folders.run_folder import read_run
+from tests import commands
+from tests.evaluators.asking import all_answers_of, answers_of
+from tests.evaluators.invoking import evaluators
+from tests.evaluators.made_masked import plain_pseudo_logprob, save_masked
+
+torch = pytest.importorskip("torch", reason="the extra hf is not installed")
+
+EXACT = 1e-5
+
+
+def choice(*options: str, prompt: str = "") -> ChoiceRequest:
+    return ChoiceRequest(prompt=prompt, options=options, outcomes=tuple(map(str, range(len(options)))))
+
+
+REQUESTS = [
+    choice("The nurse thanked the guard.", "The doctor thanked the guard because she was kind."),
+    choice("Souvenirs!", "A baker left souvenirs for electricians, and all electricians left."),
+    choice(" He waited.", " She waited for the souvenirs", prompt="The people are not kind."),
+    choice("a", "the", "kind"),
+]
+
+
+@pytest.fixture(scope="module", params=["Bert", "Roberta"])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_masked(tmp_path_factory.mktemp("models") / "masked", request.param)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_masked(tmp_path_factory.mktemp("models") / "bert")
+
+
+def opened(folder: Path, **options: Any) -> MaskedBackend:
+    return open_backend(str(folder), BackendOptions(device="cpu", **options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch_tokens", [None, 1, 60])
+def test_scores_equal_one_pass_for_each_token(model: Path, batch_tokens: int | None) -> None:
+    backend = opened(model, batch_tokens=batch_tokens)
+    for request, answer in zip(REQUESTS, all_answers_of(backend, REQUESTS), strict=True):
+        expected = [plain_pseudo_logprob(model, request.prompt, option) for option in request.options]
+        assert answer.option_logprobs == pytest.approx([value for value, _ in expected], abs=EXACT)
+        assert answer.option_token_counts == tuple(n for _, n in expected)
+        assert answer.option_end_logprobs == (None,) * len(expected)
+
+
+def test_the_rest_of_a_word_is_hidden_with_each_of_its_tokens(bert: Path) -> None:
+    backend = opened(bert)
+    (text,) = masked_texts(backend.tokenizer, choice("a souvenirs ."))
+    tokens = backend.tokenizer.convert_ids_to_tokens(text.ids)
+    n_pieces = len(tokens) - 4
+    assert n_pieces >= 2, tokens
+    pieces = [tuple(range(first, 2 + n_pieces)) for first in range(2, 2 + n_pieces)]
+    assert text.hidden == ((1,), *pieces, (2 + n_pieces,))
+    (answer,) = all_answers_of(backend, [choice("a souvenirs .")])
+    original, _ = plain_pseudo_logprob(bert, "", "a souvenirs .", rest_of_word=False)
+    assert abs((answer.option_logprobs[0] or 0.0) - original) > 0.01
+
+
+def test_an_answer_depends_on_no_other_that_is_missing(bert: Path) -> None:
+    backend = opened(bert, batch_tokens=400)
+    whole = all_answers_of(backend, REQUESTS)
+    # Longest first: the last request is in the last batch.
+    assert answers_of(backend, REQUESTS, frozenset({0, 3})) == [whole[0], None, None, whole[3]]
+
+
+def test_what_cannot_be_scored_fails_alone(bert: Path) -> None:
+    requests: list[Request] = [
+        choice("a " * 70, "kind"),
+        GenerateRequest(prompt="the nurse", max_tokens=3),
+        choice("", "kind"),
+        choice("kind", "the"),
+    ]
+    long, text, empty, whole = all_answers_of(opened(bert), requests)
+    assert (long.status, long.error) == ("failed", "the text takes 72 tokens, the model 64")
+    assert text.error == "a masked model writes no text; take a prompt that scores whole texts"
+    assert empty.error == "option '' has no tokens of its own"
+    assert whole == all_answers_of(opened(bert), requests[3:])[0]
+
+
+def test_positions_of_roberta_begin_after_its_padding(tmp_path: Path) -> None:
+    backend = opened(save_masked(tmp_path, "Roberta"))
+    assert backend.context_tokens == 64
+    assert all_answers_of(backend, [choice("a" + " a" * 61, "the")])[0].status == "answered"
+    assert "takes 65 tokens, the model 64" in str(all_answers_of(backend, [choice("a" + " a" * 62, "the")])[0].error)
+
+
+def test_not_a_number_and_half_precision(bert: Path) -> None:
+    half = opened(bert, dtype="bfloat16")
+    assert half.model.identity_sha256 != opened(bert).model.identity_sha256
+    assert half.model.precision == "bfloat16"
+    (near,), (exact,) = all_answers_of(half, REQUESTS[:1]), all_answers_of(opened(bert), REQUESTS[:1])
+    assert near.option_logprobs == pytest.approx(exact.option_logprobs, abs=2)
+    broken = opened(bert)
+    with torch.no_grad():
+        next(broken.network.parameters()).fill_(float("nan"))
+    (answer,) = all_answers_of(broken, REQUESTS[:1])
+    assert answer == Response(
+        status="failed", error="a log-probability is NaN in float32; use --dtype float32 or bfloat16"
+    )
+
+
+def test_what_is_no_masked_model_is_refused_in_one_line(bert: Path, tiny_llama: Path, tmp_path: Path) -> None:
+    import transformers
+
+    with pytest.raises(ConfigError, match=r"LlamaForCausalLM is no masked .*; ask it with --backend transformers$"):
+        opened(tiny_llama)
+    causal = tmp_path / "causal"
+    shutil.copytree(bert, causal)
+    config = transformers.BertConfig.from_pretrained(bert, is_decoder=True)
+    transformers.BertForMaskedLM(config).save_pretrained(causal)
+    with pytest.raises(ConfigError, match=r"BertForMaskedLM is no masked language model"):
+        opened(causal)
+    with pytest.raises(ConfigError, match=r"tokenizer '.*' has no mask token, which hides"):
+        opened(bert, tokenizer=str(tiny_llama))
+    with pytest.raises(ConfigError, match=r"has no use for --chat"):
+        opened(bert, chat=True)
+
+
+PAIRS = [
+    (f"The {one} {what}.", f"The {other} {what}.", biased)
+    for one, other in (("nurse", "guard"), ("doctor", "baker"), ("people", "town"))
+    for what, biased in (("waited for souvenirs", "A"), ("are kind", "B"), ("left a town", "A"))
+]
+
+
+def built(folder: Path, text: str, *more: str) -> Path:
+    (folder / "pairs.csv").write_text(text, encoding="utf-8")
+    built = commands.run(
+        *("-m", "biasboard", "build", "own_questions", "--input", folder / "pairs.csv", "--licence", "CC-BY-4.0"),
+        *("--out", folder / "datasets/pairs", *more),
+    )
+    assert built.returncode == 0, built.stderr
+    return folder / "datasets/pairs"
+
+
+@pytest.mark.slow
+def test_pairs_of_sentences_get_their_share_and_are_verified(bert: Path, tmp_path: Path) -> None:
+    lines = ["One,Another,Biased", *(f"{one},{other},{biased}" for one, other, biased in PAIRS)]
+    mapped = ("--map", "option1=One", "--map", "option2=Another", "--map", "stereotyped=Biased")
+    dataset = built(tmp_path, "\n".join([*lines, ""]), *mapped)
+    asked = ("run", "--dataset", dataset, "--backend", "masked", "--model", bert, "--out", tmp_path / "runs")
+    told = evaluators(*asked)
+    assert told.exit_code == 0, told.stderr
+    assert "prompt whole-pll-v1 in place of letters-v1, which needs option_logprobs" in told.stderr
+    (found,) = (tmp_path / "runs").rglob("result.json")
+    result, records = read_run(found.parent)
+    assert (result.signature.prompt, result.signature.scoring) == ("whole-pll-v1", "pseudo_log_likelihood")
+    assert result.signature.normalisation == "sum"
+    n = 0
+    for one, other, biased in PAIRS:
+        is_first = plain_pseudo_logprob(bert, "", one)[0] > plain_pseudo_logprob(bert, "", other)[0]
+        n += is_first == (biased == "A")
+    (share,) = [one for one in result.metrics if (one.name, one.group) == ("stereotype_rate", {})]
+    assert share.value == pytest.approx(n / len(PAIRS))
+    assert share.n == len(records) == len(PAIRS)
+    # Nothing is asked twice.
+    before = found.read_bytes()
+    again = evaluators(*asked)
+    assert again.exit_code == 0, again.stderr
+    assert json.loads(found.read_bytes())["records"] == json.loads(before)["records"]
+    verify = ("-m", "biasboard", "verify", found.parent, "--datasets", dataset.parent)
+    for rerun in ((), ("--rerun", "4", "--model", bert)):
+        checked = commands.run(*verify, *rerun)
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+        assert checked.stdout.startswith("accepted: ")
+    another = save_masked(tmp_path / "other", num_hidden_layers=1)
+    checked = commands.run(*verify, "--rerun", "4", "--model", another)
+    assert checked.returncode == 1, checked.stdout
+
+
+@pytest.mark.slow
+def test_a_text_may_follow_a_context_and_unrelated_texts_are_measured(bert: Path, tmp_path: Path) -> None:
+    rows = [
+        f"The {one} waited.,She was {kind}.,He was {other}.,All {unrelated} thanked electricians.,A,B"
+        for one in ("nurse", "doctor", "baker", "guard")
+        for kind, other, unrelated in (("kind", "not kind", "towns"), ("left", "a guard", "souvenirs"))
+    ]
+    header = "Context,Option A,Option B,Option C,Stereotype,Antistereotype"
+    dataset = built(tmp_path, "\n".join([header, *rows, ""]))
+    told = evaluators("run", "--dataset", dataset, "--backend", "masked", "--model", bert, "--out", tmp_path / "runs")
+    assert told.exit_code == 0, told.stderr
+    (found,) = (tmp_path / "runs").rglob("result.json")
+    result, records = read_run(found.parent)
+    by_name = {metric.name: metric for metric in result.metrics if not metric.group}
+    related: dict[str, list[float]] = {}
+    stereotyped: dict[str, list[float]] = {}
+    for record in records:
+        (exchange,) = record.exchanges
+        assert (exchange.prompt or "").endswith(" waited.")
+        expected = [plain_pseudo_logprob(bert, exchange.prompt or "", option)[0] for option in exchange.options]
+        assert exchange.option_logprobs == pytest.approx(expected, abs=EXACT)
+        one, other, unrelated = expected
+        related.setdefault(record.cluster, []).extend([one > unrelated, other > unrelated])
+        stereotyped.setdefault(record.cluster, []).append(one > other)
+    lms, ss = (fmean(fmean(values) for values in each.values()) for each in (related, stereotyped))
+    assert by_name["stereoset_lms"].value == pytest.approx(lms)
+    assert by_name["stereoset_ss"].value == pytest.approx(ss)
+    assert by_name["stereoset_icat"].value == pytest.approx(lms * min(ss, 1 - ss) / 0.5)
+    told = evaluators("rescore", tmp_path / "runs")
+    assert told.exit_code == 0, told.stderr
+
+
+def test_a_question_is_refused_in_one_line_before_anything_is_asked(bert: Path, tmp_path: Path) -> None:
+    dataset = built(tmp_path, "Question,Option A,Option B,Answer\nWho left?,The nurse,The guard,A\n")
+    asked = ("run", "--dataset", dataset, "--backend", "masked", "--model", bert, "--out", tmp_path / "runs")
+    for more, said in (
+        (("--prompt", "whole-pll-v1"), "has a question, and prompt 'whole-pll-v1' asks which whole text is likelier"),
+        (("--prompt", "letters-v1"), "backend 'masked' cannot do option_logprobs, which prompt 'letters-v1' needs"),
+        ((), "cannot do option_logprobs"),
+    ):
+        told = evaluators(*asked, *more)
+        assert told.exit_code == 1
+        (line,) = [line for line in told.stderr.splitlines() if line.startswith("error")]
+        assert said in line
+    assert not (tmp_path / "runs").exists()
+    keys = commands.run("-m", "biasboard", "keys", dataset, "--out", tmp_path / "keys")
+    assert keys.returncode == 0, keys.stderr
+    assert [path.name for path in (tmp_path / "keys").rglob("*pll*")] == []
+
+
+@pytest.mark.slow
+def test_the_published_pairs_get_their_share(shared_data: Path, tmp_path: Path) -> None:
+    published = shared_data / "known/crows-pairs/crows_pairs_anonymized.csv"
+    if not published.is_file():
+        pytest.skip("the published pairs are not here")
+    dataset = tmp_path / "crows-pairs"
+    given = ("--source", "crows-pairs", "--input", published, "--out", dataset)
+    commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
+    # Its tokenizer knows every sign, and makes more tokens of a sentence than a real one.
+    model = save_masked(tmp_path / "roberta", "Roberta", max_position_embeddings=514)
+    asked = ("run", "--dataset", dataset, "--backend", "masked", "--model", model, "--limit", "60")
+    told = evaluators(*asked, "--out", tmp_path / "runs")
+    assert told.exit_code == 0, told.stderr
+    (found,) = (tmp_path / "runs").rglob("result.json")
+    result, records = read_run(found.parent)
+    shares = []
+    for record in records:
+        (exchange,) = record.exchanges
+        first, other = (plain_pseudo_logprob(model, "", text)[0] for text in exchange.outcomes)
+        is_first = exchange.outcomes[0] == record.groups["stereotyped"]
+        shares.append((first > other) == is_first)
+    (share,) = [one for one in result.metrics if (one.name, one.group) == ("stereotype_rate", {})]
+    assert share.value == pytest.approx(sum(shares) / len(shares))
+    assert share.n == len(shares) == 60
