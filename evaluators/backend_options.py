@@ -120,6 +120,19 @@ class BackendOptions:
         return text
 
     @property
+    def chat_settings(self) -> dict[str, Any]:
+        """The arguments of ``load_tokenizer`` that say how prompts become messages.
+
+        Raises:
+            ConfigError: one of the options cannot be read.
+        """
+        return {
+            "chat": bool(self.chat),
+            "template_arguments": self.template_arguments,
+            "system_prompt": self.system_text,
+        }
+
+    @property
     def system_prompt_sha256(self) -> str | None:
         """The hash of the system prompt; None if there is none."""
         return None if self.system_prompt is None else hashlib.sha256((self.system_text or "").encode()).hexdigest()

@@ -13,11 +13,21 @@ from typing_extensions import override
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Backend, Capability, Events, Request, Runtime, TokenCount, check_model_id
+from evaluators.backend import (
+    OF_LANGUAGE_MODELS,
+    Backend,
+    Capability,
+    Events,
+    Request,
+    Runtime,
+    TokenCount,
+    check_model_id,
+)
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import CONFIG, check_folder, hub_commit, settings_of
 from evaluators.models.pretrained import is_loader
 from evaluators.models.quantised import check_gguf
+from evaluators.models.thinking_aloud import capabilities_of, obstacles_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.documents.result import Model
 
@@ -31,7 +41,7 @@ class Outline(Backend):
     model: Model
     tokenizer: ModelTokenizer
     context_tokens: int | None
-    capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
+    capabilities: frozenset[Capability] = OF_LANGUAGE_MODELS
     arguments: tuple[str, ...] = ()
     runtime: Runtime = field(default_factory=Runtime)
 
@@ -79,6 +89,8 @@ def outline_of(backend: str, model: str, options: BackendOptions) -> Outline:
             identity_sha256=strict_json.sha256({"outline": name}),
         ),
         tokenizer=tokenizer,
+        capabilities=capabilities_of(tokenizer),
+        runtime=Runtime(obstacles=obstacles_of(tokenizer)),
         context_tokens=options.max_model_len or (size if isinstance(size, int) and size > 0 else None),
     )
 
@@ -90,6 +102,6 @@ def _tokenizer(model: str, options: BackendOptions) -> ModelTokenizer:
     own_gguf = options.gguf_file if options.tokenizer is None else None
     if own_gguf is not None:
         check_gguf()
-        return load_tokenizer(name, revision, chat=bool(options.chat), gguf_file=own_gguf)
+        return load_tokenizer(name, revision, **options.chat_settings, gguf_file=own_gguf)
     loader = wanted if isinstance(wanted, str) and is_loader(wanted) else "AutoTokenizer"
-    return load_tokenizer(name, revision, chat=bool(options.chat), loader=loader)
+    return load_tokenizer(name, revision, **options.chat_settings, loader=loader)

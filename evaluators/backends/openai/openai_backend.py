@@ -407,11 +407,8 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
         options.header or (),
     )
     # With the chat API, the endpoint applies its own template.
-    tokenizer = (
-        load_tokenizer(options.tokenizer, chat=bool(options.chat) and options.api != "chat")
-        if options.tokenizer
-        else None
-    )
+    settings = options.chat_settings if options.chat and options.api != "chat" else {}
+    tokenizer = load_tokenizer(options.tokenizer, **settings) if options.tokenizer else None
     return OpenAIBackend(
         model_name=model,
         options=replace(options, base_url=address.shown),  # The URL as given may contain a password.

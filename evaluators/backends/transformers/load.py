@@ -79,7 +79,7 @@ def load_model(model: str, options: BackendOptions) -> Loaded:
     torch = import_torch()
     n_threads = set_threads(torch)
     device = usable_device(torch, options.device)
-    tokenizer = load_tokenizer(*named, chat=bool(options.chat), gguf_file=own_gguf)
+    tokenizer = load_tokenizer(*named, **options.chat_settings, gguf_file=own_gguf)
     dtype = torch_dtype(torch, options.dtype, device)
     if has_encoder:
         network = load_network(

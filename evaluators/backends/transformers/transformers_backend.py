@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,14 @@ from evaluators.backends.transformers.option_scoring import OptionScorer
 from evaluators.models.chosen_adapters import NO_ADAPTERS, ChosenAdapters, chosen_adapters
 from evaluators.models.model_files import opening_arguments
 from evaluators.models.request_blocks import ask_in_blocks
+from evaluators.models.thinking_aloud import (
+    arguments_of,
+    ask_with_thinking,
+    capabilities_of,
+    conditions_of,
+    obstacles_of,
+    thinking_tokens_of,
+)
 from evaluators.models.tokenizer import ModelTokenizer, local_name
 from schemas.documents.result import Model
 
@@ -64,6 +73,8 @@ class TransformersBackend(Backend):
     batch_tokens: int
     """Maximum number of tokens in a batch of options."""
     model: Model
+    thinking_tokens: int = 0
+    """Tokens that each text may begin with before its answer."""
     wanted_tokens: int | None = None
     """The user's limit on tokens per batch; None to derive that of generated texts from the free memory."""
     scoring: str | None = None
@@ -105,7 +116,12 @@ class TransformersBackend(Backend):
     @property
     @override
     def runtime(self) -> Runtime:
-        return Runtime(device=device_name(self.device), packages=self._packages, settings=dict(self.settings))
+        return Runtime(
+            device=device_name(self.device),
+            packages=self._packages,
+            settings=dict(self.settings),
+            obstacles=obstacles_of(self.tokenizer),
+        )
 
     @property
     def _packages(self) -> dict[str, str]:
@@ -123,7 +139,8 @@ class TransformersBackend(Backend):
         Blocks limit how many tokens are in memory at once. In each block, options are scored before texts are
         generated.
         """
-        return ask_in_blocks(self._ask_block, self.block_limits, requests, missing)
+        ask = partial(ask_in_blocks, self._ask_block, self.block_limits)
+        return ask_with_thinking(ask, requests, missing, self.thinking_tokens)
 
     def _ask_block(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         if self.adapters is not None:
@@ -157,7 +174,10 @@ class TransformersBackend(Backend):
         return self.tokenizer.needed_tokens(requests)
 
 
-OPTIONS = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora", "gguf_file")
+OPTIONS = (
+    *("name", "revision", "dtype", "tokenizer", "chat", "chat_template_args", "system_prompt", "thinking_tokens"),
+    *("device", "batch_tokens", "scoring", "lora", "gguf_file"),
+)
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
@@ -189,7 +209,9 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     batch_tokens = _BATCH_TOKENS.get(kind, 8192)
     if kind == "cpu" and loaded.network.dtype.itemsize == 2:
         batch_tokens *= 2
-    identity = _identity(loaded, options, chosen)
+    thinking_tokens = thinking_tokens_of(options, loaded.tokenizer)
+    conditions = conditions_of(options, thinking_tokens)
+    identity = _identity(loaded, options, chosen) | conditions
     arguments = {
         "tokenizer": None if options.tokenizer is None else local_name(options.tokenizer),
         "device": options.device,
@@ -198,6 +220,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         "gguf-file": options.gguf_file,
         **chosen.arguments(),
         "chat": options.chat,
+        **arguments_of(options),
     }
     return TransformersBackend(
         network=loaded.network,
@@ -209,6 +232,8 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         wanted_tokens=options.batch_tokens,
         settings={"threads": str(loaded.n_threads)} if device == "cpu" else {},
         chosen=chosen,
+        thinking_tokens=thinking_tokens,
+        capabilities=capabilities_of(loaded.tokenizer),
         model=Model(
             id=check_model_id(options.name or chosen.model_id(loaded.files)),
             revision=chosen.revision(loaded.files),
@@ -218,6 +243,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
             endpoint="local",
             identity_sha256=model_identity(identity),
             identity=identity,
+            conditions=conditions or None,
         ),
     )
 

@@ -313,9 +313,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     tokenizer = load_tokenizer(
         tokenizer_files.location,
         tokenizer_files.commit,
-        chat=bool(options.chat),
-        template_arguments=options.template_arguments,
-        system_prompt=options.system_text,
+        **options.chat_settings,
     )
     thinking_tokens = thinking_tokens_of(options, tokenizer)
     conditions = conditions_of(options, thinking_tokens)
