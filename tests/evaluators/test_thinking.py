@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import Answers, ChoiceRequest, Events, GenerateRequest, Request, Response, Sent
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
 from evaluators.models.thinking_aloud import ask_with_thinking
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.thinking import cut_answer, opens_thinking, split_thinking
@@ -99,3 +106,60 @@ def test_what_is_continued_is_kept_whole() -> None:
     response = Response(status="answered", text="<think>Well.</think>B")
     exchange = exchange_of(text, response, show_prompt=True, chat=True, is_continued=True)
     assert exchange.text == "<think>Well.</think>B"
+
+
+TEMPLATE = (
+    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% if enable_thinking is defined and not enable_thinking %}"
+    "<think>\n\n</think>\n\n{% else %}<think>\n{% endif %}{% endif %}"
+)
+
+
+@pytest.fixture
+def thinker(tiny_llama: Path, tmp_path: Path) -> Path:
+    """A small model whose chat template begins an answer in the middle of thinking."""
+    folder = Path(shutil.copytree(tiny_llama, tmp_path / "thinker"))
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return folder
+
+
+def opened(folder: Path, **options: Any) -> TransformersBackend:
+    return open_backend(str(folder), BackendOptions(name="made/thinker", chat=True, device="cpu", **options))
+
+
+def test_options_cannot_follow_a_template_that_opens_thinking(thinker: Path) -> None:
+    thinking = opened(thinker)
+    assert thinking.capabilities == {"generation"}
+    assert "--chat-template-args" in thinking.runtime.obstacles["option_logprobs"]
+    assert thinking.model.conditions == {"thinking_tokens": "8192"}
+    off = opened(thinker, chat_template_args='{"enable_thinking": false}')
+    assert off.capabilities == {"generation", "option_logprobs"}
+    assert off.model.conditions == {"chat_template_args": '{"enable_thinking":false}'}
+    assert off.runtime.obstacles == {}
+    assert len({thinking.model.identity_sha256, off.model.identity_sha256}) == 2
+    # Nothing is a condition of models without a template.
+    without = open_backend(str(thinker), BackendOptions(name="made/thinker", device="cpu"))
+    assert (without.model.conditions, without.capabilities) == (None, off.capabilities)
+
+
+def test_a_local_model_thinks_for_as_many_tokens_as_it_is_given(thinker: Path) -> None:
+    request = GenerateRequest(prompt="Who?", max_tokens=4)
+    for n_tokens in (0, 6):
+        backend = opened(thinker, thinking_tokens=n_tokens)
+        (answers,) = [event for event in backend.ask([request], frozenset({0})) if isinstance(event, Answers)]
+        assert (answers.responses[0].n_completion_tokens or 0) <= 4 + n_tokens
+        assert n_tokens == 0 or (answers.responses[0].n_completion_tokens or 0) > 4
+
+
+def test_a_system_prompt_is_the_first_message_and_a_condition(thinker: Path, tmp_path: Path) -> None:
+    path = tmp_path / "system.txt"
+    path.write_text("Be brief.\n")
+    backend = opened(thinker, system_prompt=path, thinking_tokens=0)
+    assert backend.tokenizer._rendered("Who?").startswith("<|system|>Be brief.\n<|user|>Who?")
+    assert backend.model.conditions == {"system_prompt": hashlib.sha256(b"Be brief.").hexdigest()}
+    assert str(tmp_path) not in " ".join(backend.arguments)
+    with pytest.raises(ConfigError, match="--system-prompt is for a chat template"):
+        open_backend(str(thinker), BackendOptions(name="made/thinker", device="cpu", system_prompt=path))
+    for text, words in {"{": "JSON", "[1]": "no JSON object"}.items():
+        with pytest.raises(ConfigError, match=f"--chat-template-args.*{words}"):
+            opened(thinker, chat_template_args=text)
