@@ -42,7 +42,7 @@ def split_thinking(text: str) -> Thought:
     r"""Separate what a model thought from what it answered.
 
     >>> split_thinking("<think>The cook, so B.</think>\nB")
-    Thought(thinking='The cook, so B.', answer='\nB')
+    Thought(thinking='The cook, so B.', answer='B')
     >>> split_thinking("The cook, so B.</think>B").answer
     'B'
     >>> split_thinking("<think>The cook")
@@ -63,7 +63,8 @@ def split_thinking(text: str) -> Thought:
         return Thought(thinking.removeprefix("analysis"), answer)
     # The last end: a model may think again after it began to answer.
     end = next(reversed([*_CLOSE.finditer(text)]), None)
-    before, answer = ("", text) if end is None else (text[: end.start()], text[end.end() :])
+    # Line breaks after the mark belong to it: an answer that ends at the first of them would be empty.
+    before, answer = ("", text) if end is None else (text[: end.start()], text[end.end() :].lstrip())
     begin = _OPEN.search(answer)
     if end is None and begin is None:
         return Thought(None, text)

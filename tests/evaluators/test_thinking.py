@@ -34,7 +34,7 @@ CHANNELS = "<|channel|>analysis<|message|>Well.<|end|><|start|>assistant<|channe
         ("<think>Well", "Well", ""),
         ("<think>Well.</think>B<think>No", "Well.No", "B"),
         ("<think>A.</think>A<think>No, B.</think>B", "A.</think>A<think>No, B.", "B"),
-        ("<reasoning>Well.</reasoning>\nB", "Well.", "\nB"),
+        ("<reasoning>Well.</reasoning>\n\nB\n", "Well.", "B\n"),
         ("[THINK]Well.[/THINK]B", "Well.", "B"),
         ("\u25c1think\u25b7Well.\u25c1/think\u25b7B", "Well.", "B"),
         (CHANNELS, CHANNELS.partition("<|channel|>final")[0], "B"),
@@ -67,6 +67,7 @@ def test_only_the_answer_is_cut() -> None:
     assert cut_answer("<think>A?\nB?</think>B\nQuestion: and", ("\nQuestion:", "\nA.")) == "<think>A?\nB?</think>B"
     assert cut_answer("<think>A?\nQuestion: B", ("\nQuestion:",)) == "<think>A?\nQuestion: B"
     assert cut_answer("B\nQuestion: and", ("\nQuestion:",)) == "B"
+    assert cut_answer("<think>A?</think>\n\nB\nA", ("\n",)) == "<think>A?</think>\n\nB"
     assert cut_answer("B\nQuestion: and", ()) == "B\nQuestion: and"
 
 

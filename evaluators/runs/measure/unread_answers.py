@@ -25,6 +25,8 @@ _MANY = 0.05
 """Share of unread items from which the console mentions them; a model with more unread gets no rank."""
 _A_FEW = 3
 _MOST_GROUPS = 5
+_MOST_NAMED = 2
+"""Largest number of prompts that advice names."""
 _MOST_SHOWN = 80
 _N_LOOKED_AT = 20
 """Number of first items that a run checks. If one answer in five can be read, all of the first twenty are unread in
@@ -70,6 +72,12 @@ def remedy(prompt: Prompt, others: Sequence[Prompt], *, in_chat: bool) -> str:
         others: The other prompts that work with the model.
         in_chat: True if prompts are sent as messages of a chat.
     """
+    if prompt.scoring != "generation":
+        # The probability is elsewhere than on the letters, as where a model thinks first: it has to be asked for a text.
+        written = [other.id for other in others if other.scoring == "generation"][:_MOST_NAMED]
+        first = f"--prompt {' or '.join(written)}, or " if written else ""
+        how = "switching thinking off (--reasoning-effort off, or --chat-template-args)" if in_chat else "another model"
+        return f"try {first}{how}"
     reworded = [other for other in others if other.template != prompt.template and other.requires == prompt.requires]
     alike = [other for other in reworded if other.temperature == prompt.temperature]
     # Probabilities can always be read, also those of a model that does not answer questions.
@@ -203,7 +211,7 @@ def on_letters(folder: Path, result: Result) -> str:
     shares = FirstTokenShares()
     for records in StoredParts(folder, result):
         shares.add(records)
-    return "" if shares.median is None else f"; {shares.median:.2f} of the first token's probability on the letters"
+    return "" if shares.median is None else f"; {shares.median:.2g} of the first token's probability on the letters"
 
 
 def are_many(n: int, n_items: int) -> bool:
