@@ -73,7 +73,7 @@ def remedy(prompt: Prompt, others: Sequence[Prompt], *, in_chat: bool) -> str:
         in_chat: True if prompts are sent as messages of a chat.
     """
     if prompt.scoring != "generation":
-        # The probability is elsewhere than on the letters, as where a model thinks first: it has to be asked for a text.
+        # The probability is elsewhere than on the letters, as where a model thinks first: a text can be asked for.
         written = [other.id for other in others if other.scoring == "generation"][:_MOST_NAMED]
         first = f"--prompt {' or '.join(written)}, or " if written else ""
         how = "switching thinking off (--reasoning-effort off, or --chat-template-args)" if in_chat else "another model"
