@@ -1,6 +1,7 @@
-"""Gives a local model tokens to think with before its answer, apart from those of the answer.
+"""Gives a model tokens to think with before its answer, apart from those of the answer.
 
-Nothing but marks in the text separates both, so that a text may not end, while the model thinks, where an answer would.
+In a text of a local model, nothing but marks separates both, so that it may not end, while the model thinks, where an
+answer would.
 """
 
 from __future__ import annotations

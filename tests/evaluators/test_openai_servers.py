@@ -838,7 +838,7 @@ def test_an_extra_body_is_sent_and_is_a_condition() -> None:
         Asked().of(backend, made(2))
         assert backend.model.conditions == {"extra_body": '{"top_k":1}'}
         assert backend.model.identity_sha256 != plain_model.identity_sha256
-        assert "--extra-body '{\"top_k\":1}'" in backend.arguments
+        assert "--extra-body '{\"top_k\": 1}'" in backend.arguments
     assert bodies[-1]["top_k"] == 1
 
 

@@ -46,6 +46,7 @@ from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probe, Wishes
 from evaluators.backends.openai.protocol import AnswerError, Call
 from evaluators.backends.openai.scoring import FirstTokens, scoring_methods
+from evaluators.models.thinking_aloud import arguments_of, conditions_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
 from schemas.documents.result import Model
 
@@ -161,13 +162,13 @@ class OpenAIBackend(Backend):
     @cached_property
     def _conditions(self) -> dict[str, str]:
         """What the answers depend on beside the model and the prompt, as it was when the endpoint was probed."""
-        wishes = self.wishes
-        chosen = {
-            "reasoning_effort": wishes.effort,
-            "extra_body": _as_json(wishes.extra) if wishes.extra else None,
-            "system_prompt": self.options.system_prompt_sha256,
-        }
-        return {name: value for name, value in chosen.items() if value is not None} | self.probed.conditions
+        options = self.options
+        chosen = conditions_of(options, 0)
+        if options.reasoning_effort is not None:
+            chosen["reasoning_effort"] = options.reasoning_effort
+        if fields := json_object("--extra-body", options.extra_body):
+            chosen["extra_body"] = strict_json.canonical(dict(fields)).decode()
+        return chosen | self.probed.conditions
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -198,12 +199,9 @@ class OpenAIBackend(Backend):
             "chat": options.chat,
             "end-logprobs": options.end_logprobs,
             "batch": options.batch,
-            "extra-body": None
-            if not self.wishes.extra
-            else f"'{strict_json.canonical(dict(self.wishes.extra)).decode()}'",
-            "system-prompt": None if options.system_prompt is None else options.system_prompt.name,
-            "thinking-tokens": options.thinking_tokens,
+            "extra-body": f"'{options.extra_body}'" if options.extra_body else None,
             "reasoning-effort": options.reasoning_effort,
+            **arguments_of(options),
         }
         headers = (f"--header {header.partition('=')[0]}=$VALUE" for header in options.header or ())
         return (*as_arguments(arguments), *headers)
@@ -422,10 +420,6 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
             effort=options.reasoning_effort,
         ),
     )
-
-
-def _as_json(fields: Mapping[str, Any]) -> str:
-    return strict_json.canonical(dict(fields)).decode()
 
 
 def _extra_body(options: BackendOptions) -> Mapping[str, Any]:
