@@ -39,6 +39,8 @@ _MOST_HEADLINES = 8
 _FEWEST_HEADLINES = 5
 _MOST_SUMMARISED = 4
 _MOST_BEST = 2
+_LONGEST_CONDITION = 40
+"""Largest number of characters of a condition beside the name of a model; its result page shows all."""
 _MOST_MISSING, _MOST_REASONS = 3, 3
 """Numbers of missing results, and of reasons, that the line about indices without a value names."""
 _LIMITS = re.compile(r" --(?:limit|part|split) \S+")
@@ -664,13 +666,15 @@ def _bounded(metric: Metric | None, bounds: Bounds | None, entry: Entry | None) 
 
 
 def _detail(row: AnyRow) -> str:
-    """Return what distinguishes rows with the same model id: backend, precision, short revision and adapters."""
+    """Return what distinguishes rows of one model id: backend, precision, short revision, adapters and conditions."""
     entry = entries_of(row)[0]
     model = entry.result.model
     if entry.is_baseline:
         return ""
     revision = None if model.revision is None else model.revision.removeprefix("sha256:")[:10]
-    return ", ".join(part for part in (model.backend, model.precision, revision, adapters_of(model)) if part)
+    conditions = (f"{name.replace('_', ' ')} {value}" for name, value in (model.conditions or {}).items())
+    shown = (text if len(text) <= _LONGEST_CONDITION else f"{text[:_LONGEST_CONDITION]}…" for text in conditions)
+    return ", ".join(part for part in (model.backend, model.precision, revision, adapters_of(model), *shown) if part)
 
 
 def _others(table: AnyTable) -> tuple[ResultTable, ...]:
