@@ -16,6 +16,8 @@ from biasboard.ground.toml_files import packaged_toml
 Meaning: TypeAlias = Literal["refused", "limited", "passing", "credit", "key", "absent", "failed"]
 """``meanings.toml`` says what each stands for; *failed* is what no row says."""
 _STATUS = re.compile("[1-5][0-9][0-9]")
+_FILTERED = frozenset({200, 400, 403, 406, 422, 424, 446, 451})
+"""Statuses by which filters decline."""
 _MESSAGES = ("message", "detail", "msg", "error_msg", "status_msg", "error")
 _CODES = ("code", "type", "status", "error_code", "status_code", "provider_code")
 
@@ -60,6 +62,8 @@ def meaning_of_error(status: int, error: ErrorText) -> Meaning:
     """
     for row in _rows():
         fits = row.finish_reason is None and (not row.status or status in row.status)
+        # A filter has looked at a prompt: it neither lacks a key, nor is it busy or broken.
+        fits = fits and (row.means != "refused" or status in _FILTERED)
         fits = fits and (row.code is None or row.code.search(error.codes) is not None)
         if fits and (row.message is None or row.message.search(error.message) is not None):
             return row.means
@@ -110,6 +114,17 @@ def _fields(body: object) -> Mapping[str, Any]:
     return {**body, **inner} if isinstance(inner, Mapping) else {**body, **({"message": inner} if inner else {})}
 
 
+def _is_error(value: object) -> bool:
+    """Return True if a field tells of an error, and not that there is none, as with code 0."""
+    if isinstance(value, Mapping):
+        return any(map(_is_error, (value.get(name) for name in (*_MESSAGES, *_CODES)))) and not _is_ok(value.get("code"))
+    return bool(value) and not _is_ok(value)
+
+
+def _is_ok(code: object) -> bool:
+    return str(code).lower() in ("0", "200", "ok", "success")
+
+
 def _list(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else ()
 
@@ -129,7 +144,9 @@ def _sentence(value: object) -> str:
 def error_inside(data: Mapping[str, Any]) -> object | None:
     """Return the error that an answer with status 200 holds, wherever it stands; None if it holds none."""
     base = data.get("base_resp")  # MiniMax's.
-    if data.get("error") or data.get("object") == "error" or data.get("error_code"):
+    if _is_error(data.get("error")) or data.get("object") == "error" or _is_error(data.get("error_code")):
+        return data
+    if data.get("success") is False or ("choices" not in data and {"msg", "code", "status"} & {*data} >= {"msg"}):
         return data
     if isinstance(base, Mapping) and base.get("status_code"):
         return base
@@ -137,7 +154,7 @@ def error_inside(data: Mapping[str, Any]) -> object | None:
         if not isinstance(choice, Mapping):
             continue
         for holder in (choice, _mapping(choice.get("message"))):
-            if holder.get("error"):
+            if _is_error(holder.get("error")):
                 return {"error": holder["error"]}
         ending = choice.get("finish_reason")
         if isinstance(ending, str) and meaning_of_ending(ending) == "passing":
