@@ -13,11 +13,16 @@ from typing import NamedTuple
 THINKING_TOKENS = 8192
 """Tokens that a model may think with beside those of its answer, unless the user chooses another number."""
 _PAIRS = (
-    *((f"<{name}>", f"</{name}>") for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
+    *(
+        (f"<{name}>", f"</{name}>")
+        for name in ("think", "thinking", "thought", "thoughts", "reasoning", "seed:think", "longcat_think")
+    ),
     ("[THINK]", "[/THINK]"),  # Magistral
     ("◁think▷", "◁/think▷"),  # Kimi
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
+    ("<|channel>thought", "<channel|>"),  # Gemma 4
+    ("<unused94>thought", "<unused95>"),  # MedGemma
 )
 """Marks that begin and end thinking. Where the prompt itself ends with the first, the text has only the second."""
 _OPEN = re.compile("|".join(re.escape(begin) for begin, _ in _PAIRS), re.IGNORECASE)
@@ -26,6 +31,10 @@ _CLOSE = re.compile("|".join(re.escape(end) for _, end in _PAIRS), re.IGNORECASE
 # without special tokens, the names of role and channel are left.
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]*<\|message\|>")
 _BARE_FINAL = "assistantfinal"
+# Granite's, in words: they count only where an answer begins with them.
+_IN_WORDS = re.compile(r"\s*Here is my thought process:(.*?)(?:Here is my response:\s*(.*))?\Z", re.DOTALL)
+_SIGNS = (*"<[◁", _BARE_FINAL, "Here is my thought process:")
+"""Texts of which every mark holds one."""
 _END_OF_MESSAGE = re.compile(r"<\|(?:end|return)\|>(?:<\|start\|>\w+)?")
 
 
@@ -51,8 +60,10 @@ def split_thinking(text: str) -> Thought:
     Thought(thinking=None, answer='B')
     """
     # Most texts hold no mark at all, and there may be many of them.
-    if not any(sign in text for sign in "<[◁") and _BARE_FINAL not in text:
+    if not any(sign in text for sign in _SIGNS):
         return Thought(None, text)
+    if in_words := _IN_WORDS.match(text):
+        return Thought(in_words[1].strip(), in_words[2] or "")
     if channels := list(_CHANNEL.finditer(text)):
         last = channels[-1]
         message, *rest = _END_OF_MESSAGE.split(text[last.end() :], maxsplit=1)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Response
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.generation import TEST
@@ -150,6 +150,8 @@ class Filter(NamedTuple):
     source: str
     status: int
     body: Any
+    tries: int = 1
+    """Calls until it is believed."""
 
 
 FILTERS: dict[str, Filter] = {
@@ -226,7 +228,7 @@ FILTERS: dict[str, Filter] = {
         400,
         [{"error": {"code": 400, "message": "The prompt was blocked due to PROHIBITED_CONTENT", "status": "INVALID"}}],
     ),
-    "Gemini, no choice": Filter("https://github.com/affaan-m/ECC/pull/1976", 200, {**chat(), "choices": []}),
+    "Gemini, no choice": Filter("https://github.com/affaan-m/ECC/pull/1976", 200, {**chat(), "choices": []}, 3),
     "Bedrock": Filter(
         "https://platform.claude.com/docs/en/api/errors",
         400,
@@ -237,7 +239,7 @@ FILTERS: dict[str, Filter] = {
         400,
         {"error": {"message": "litellm.ContentPolicyViolationError: no", "type": "content_policy_violation"}},
     ),
-    "a 403 in words of its own": Filter("https://github.com/theopenco/llmgateway/pull/1785", 403, {"error": "no"}),
+    "a 403 in words of its own": Filter("https://github.com/theopenco/llmgateway/pull/1785", 403, {"error": "no"}, 2),
     "a refusal": Filter(
         "https://platform.openai.com/docs/guides/structured-outputs",
         200,
@@ -278,7 +280,43 @@ def test_a_prompt_that_a_filter_declines_is_refused_by_whatever_name(name: str) 
         asked = Asked().of(opened(server, api="chat"), made(N))
     assert asked.statuses() == {"answered": N - 1, "refused": 1}
     assert asked.responses[3].status == "refused"
-    assert tries[ODD] == 1
+    assert tries[ODD] == row.tries
+
+
+def test_a_filter_that_takes_offence_at_everything_ends_the_run() -> None:
+    words = {"error": {"message": "your account violates our usage guidelines"}}
+    seen: list[Sent] = []
+
+    def answer(sent: Sent) -> Raw:
+        seen.append(sent)
+        return plain(chat()) if len(seen) <= 4 else plain(words, 403)
+
+    asked = Asked()
+    with served(answer) as server:
+        backend = opened(server, api="chat", concurrency=1)
+        _ = backend.model
+        n_before, seen[:] = len(seen), seen[:2]
+        with pytest.raises(RunError, match="forbids every prompt"):
+            asked.of(backend, made(N))
+    assert n_before
+    assert asked.statuses() == {"answered": 2}
+
+
+def test_what_one_request_teaches_in_vain_is_forgotten() -> None:
+    # The refusal quotes the prompt, which holds the name of a parameter.
+    words = {"error": {"message": "this input is invalid: 'the temperature of room 3'"}}
+    sent_by_others: list[Sent] = []
+
+    def answer(sent: Sent) -> Raw:
+        if prompt_of(sent) == ODD:
+            return plain(words, 400)
+        sent_by_others.append(sent)
+        return plain(chat())
+
+    with served(answer) as server:
+        asked = Asked().of(opened(server, api="chat", concurrency=1), made(N))
+    assert asked.statuses() == {"answered": N - 1, "failed": 1}
+    assert all("temperature" in sent for sent in sent_by_others)
 
 
 NO_FILTERS: dict[str, tuple[str, int, Any]] = {
@@ -291,6 +329,7 @@ NO_FILTERS: dict[str, tuple[str, int, Any]] = {
     "no server for one prompt": (OPENROUTER, 404, {"error": {"message": "No endpoints found"}}),
     "unprocessable": ("https://docs.mistral.ai/api/", 422, {"detail": [{"msg": "too deep", "loc": ["body", "x"]}]}),
     "no credit for one": (OPENROUTER, 402, {"error": {"message": "This request requires more credits"}}),
+    "a firewall's page": (OPENROUTER, 403, b"<!DOCTYPE html><title>Attention Required!</title>"),
     "no JSON": ("https://docs.litellm.ai/docs/exception_mapping", 400, b"bad"),
     "a null message": ("https://github.com/affaan-m/ECC/pull/1976", 200, choice(message=None)),
     "no content": ("https://github.com/affaan-m/ECC/pull/1976", 200, ended("stop", None)),
@@ -409,6 +448,31 @@ LESSONS: dict[str, Lesson] = {
         sent={"max_tokens": 2508},
         options={"thinking_tokens": 5000},
     ),
+    "a context that names its parameter, in thousands": Lesson(
+        "https://github.com/vllm-project/vllm/issues/42474",
+        lambda sent: sent["max_tokens"] > 3000,
+        {
+            "message": "'max_tokens' or 'max_completion_tokens' is too large: 5,016. Prompt and answer together may "
+            "take 3,100 tokens, and this prompt takes 9."
+        },
+        sent={"max_tokens": 2508},
+        options={"thinking_tokens": 5000},
+    ),
+    "a limit in thousands": Lesson(
+        "https://platform.openai.com/docs/api-reference/chat/create",
+        lambda sent: sent["max_tokens"] > 4096,
+        {"message": "max_tokens must be at most 4,096, got 5,003"},
+        sent={"max_tokens": 4096},
+        options={"thinking_tokens": 5000},
+    ),
+    "a request too large for a minute": Lesson(
+        "https://github.com/continuedev/continue/issues/10218",
+        lambda sent: sent["max_tokens"] > 3000,
+        {"message": "Request too large for model on tokens per minute (TPM): Limit 3000, Requested 5012"},
+        sent={"max_tokens": 2508},
+        options={"thinking_tokens": 5000},
+        status=413,
+    ),
     "several, one by one": Lesson(
         "https://github.com/agno-agi/agno/issues/9951",
         lambda sent: bool({"temperature", "top_p", "stop", "max_tokens"} & set(sent)),
@@ -420,6 +484,12 @@ LESSONS: dict[str, Lesson] = {
         "https://github.com/PowerShell/AIShell/pull/368",
         lambda sent: any(message["role"] == "system" for message in sent["messages"]),
         {"message": "Unsupported value: 'messages[0].role' does not support 'system' with this model."},
+        options={"system_prompt": "Be brief."},
+    ),
+    "no developer instruction": Lesson(
+        "https://ai.google.dev/gemma/docs/core/gemma_on_gemini_api",
+        lambda sent: any(message["role"] == "system" for message in sent["messages"]),
+        {"message": "Developer instruction is not enabled for models/gemma-3-27b-it", "code": 400},
         options={"system_prompt": "Be brief."},
     ),
     "roles that alternate": Lesson(
@@ -530,6 +600,34 @@ def test_a_stream_that_breaks_is_no_answer(name: str) -> None:
     assert words in str(asked.responses[3].error)
 
 
+def delta_with(message: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"model": MODEL, "choices": [{"index": 0, "delta": message, **fields}]}
+
+
+ODD_STREAMS: dict[str, Callable[[], Raw]] = {
+    "empty reasons to end": lambda: streamed(
+        delta_with({"content": "B is"}, finish_reason=""), delta_with({"content": " it"}, finish_reason="stop")
+    ),
+    "the whole message at the end": lambda: streamed(
+        *deltas({"content": "B is"}, {"content": " it"}),
+        {"choices": [{"index": 0, "message": {"role": "assistant", "content": "B is it"}, "finish_reason": "stop"}]},
+    ),
+    "a text that goes on as parts": lambda: streamed(
+        *deltas({"content": ""}, {"content": [{"type": "text", "text": "B is"}]}, {"content": " it"})
+    ),
+    "JSON that is called a stream": lambda: plain(chat("B is it"), kind="text/event-stream"),
+    "a mark of UTF-8": lambda: plain(b"\xef\xbb\xbf" + json.dumps(chat("B is it")).encode()),
+}
+
+
+@pytest.mark.parametrize("name", ODD_STREAMS)
+def test_a_stream_may_be_odd(name: str) -> None:
+    odd, whole = ODD_STREAMS[name](), streamed(*deltas({"content": "B is it"}))
+    with served(lambda sent: odd if prompt_of(sent) == ODD else whole) as server:
+        asked = Asked().of(opened(server, api="chat"), made(N))
+    assert {(found.text, found.status) for found in asked.responses.values()} == {("B is it", "answered")}
+
+
 def parts(*texts: tuple[str, Any]) -> dict[str, Any]:
     """A message whose content is a list of parts."""
     return {"content": [{"type": kind, kind: text} for kind, text in texts]}
@@ -571,6 +669,10 @@ THOUGHTS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "channels without marks": (
         "https://github.com/oobabooga/textgen/issues/7374",
         {"content": "analysisA?assistantfinalB"},
+    ),
+    "a part that is a thought": (
+        "https://ai.google.dev/gemini-api/docs/thinking",
+        {"content": [{"type": "text", "text": "The cook.", "thought": True}, {"type": "text", "text": "B"}]},
     ),
     "the end of a channel without marks": (
         "https://github.com/llama-farm/llamafarm/issues/753",
@@ -712,6 +814,11 @@ TOKENS: dict[str, tuple[str, Any, tuple[float | None, float | None]]] = {
         alternatives(("bytes: A", LN(0.5)), ("bytes:B", LN(0.3))),
         (0.5, 0.3),
     ),
+    "letters with signs": (
+        "https://platform.openai.com/docs/api-reference/chat/object",
+        alternatives(("**A", LN(0.4)), ("A.", LN(0.2)), ("(B", LN(0.3)), ("Be", LN(0.05))),
+        (0.6, 0.3),
+    ),
     "a null of no option": (
         "https://github.com/sgl-project/sglang/issues/4097",
         alternatives(("A", LN(0.6)), ("B", LN(0.3)), ("#", None)),
@@ -791,6 +898,11 @@ def test_letters_behind_something_else_are_unread() -> None:
     assert "9e-05 of the first token's probability" in str(read.reason)
 
 
+def test_probabilities_of_more_than_all_are_no_answer() -> None:
+    response = scored(alternatives(("A", LN(0.9)), ("B", LN(0.8))))
+    assert (response.status, response.error) == ("failed", "the probabilities of the first token add up to more than 1")
+
+
 def test_the_reason_of_the_route_that_exists_is_told() -> None:
     words = {"error": {"message": "the model wants something else, by all means", "code": "wants"}}
     with served(lambda sent: plain(words, 400)) as server, pytest.raises(ConfigError) as caught:
@@ -807,12 +919,13 @@ def test_azure_takes_its_own_header_and_others_are_sent_and_kept_secret(monkeypa
     assert address.query == {"api-version": "2026-01"}
     monkeypatch.setenv("TEAM_TOKEN", "team-secret-9")
     seen: list[str] = []
-    with served(lambda sent: plain({"error": {"message": "team-secret-9 is no team"}}, 400)) as server:
-        backend = opened(server, api="chat", header=("X-Team=$TEAM_TOKEN", "X-Plain=one two"))
+    words = {"error": {"message": "team-secret-9 is no team, nor is made4token a token"}}
+    with served(lambda sent: plain(words, 400)) as server:
+        backend = opened(server, api="chat", header=("X-Team=$TEAM_TOKEN", "X-Auth=Bearer made4token"))
         with pytest.raises(ConfigError) as caught:
             _ = backend.model
         seen.append(str(caught.value))
-    assert "*** is no team" in seen[0]
+    assert "*** is no team, nor is *** a token" in seen[0]
     assert "team-secret-9" not in seen[0]
     for wrong in ("X-Team", "X Team=1", "X-Team=$NOT_THERE_AT_ALL"):
         with pytest.raises(ConfigError, match="--header X"):

@@ -42,6 +42,12 @@ CHANNELS = "<|channel|>analysis<|message|>Well.<|end|><|start|>assistant<|channe
         ("<|channel|>analysis<|message|>Well.<|end|>B", "Well.", "B"),
         ("<|channel|>final<|message|>B", "", "B"),
         ("analysisWell.assistantfinalB", "Well.", "B"),
+        ("<|channel>thought\nWell.<channel|>B", "\nWell.", "B"),
+        ("<unused94>thought\nWell.<unused95>B", "\nWell.", "B"),
+        ("<longcat_think>Well.</longcat_think>B", "Well.", "B"),
+        ("Here is my thought process: Well. Here is my response: B", "Well.", "B"),
+        ("Here is my thought process: Well", "Well", ""),
+        ("Sure! Here is my response: B", None, "Sure! Here is my response: B"),
         ("Their analysis is final.", None, "Their analysis is final."),
     ],
 )

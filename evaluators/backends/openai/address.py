@@ -36,6 +36,8 @@ class Address:
     def secrets(self) -> tuple[str, ...]:
         """All secret texts, longest first: key, user, password, header and query values, also URL-encoded."""
         plain = {self.key, *self.headers.values(), *self.query.values(), *self._keys_in_path} - {_NO_KEY}
+        # What stands behind a scheme, as in "Bearer KEY".
+        plain |= {value.rpartition(" ")[2] for value in self.headers.values()}
         basic = self.headers.get("Authorization", "")
         if basic.startswith("Basic "):
             user, _, password = base64.b64decode(basic.removeprefix("Basic ")).decode().partition(":")
@@ -74,7 +76,12 @@ class Address:
         return urlsplit(self.url).netloc
 
     def clean(self, text: str) -> str:
-        """Return a text from outside as one line without secrets, cut to the length of a message.
+        """Return a text from outside as one line without secrets, cut to the length of a message."""
+        text = " ".join(self.without_secrets(text).split())
+        return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} ..."
+
+    def without_secrets(self, text: str) -> str:
+        """Return a text from outside without secrets.
 
         The address counts as a secret, unless it is OpenAI's own: the text may be published, and the endpoint may be an
         internal machine.
@@ -90,8 +97,7 @@ class Address:
             text = text.replace(address, "the endpoint")
         for secret in self.secrets:
             text = text.replace(secret, "***")
-        text = _KEYS.sub("***", " ".join(text.split()))
-        return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} ..."
+        return _KEYS.sub("***", text)
 
 
 def parse_address(base_url: str | None, key: str | None, headers: Sequence[str] = ()) -> Address:

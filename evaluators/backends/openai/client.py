@@ -95,7 +95,7 @@ class RejectedError(Exception):
     reason: str
     means: Meaning = "failed"
     words: str = ""
-    """All that the endpoint says of it: message, codes and parameter, in small letters."""
+    """All that the endpoint says of it: message, codes and parameter, in small letters; empty for a web page."""
 
     @property
     def remedy(self) -> str | None:
@@ -287,7 +287,8 @@ def read_json(content: bytes | str, *, any_kind: bool = False) -> Any:
         any_kind: True to return any JSON value, and None for a body that is not JSON.
     """
     try:
-        data = json.loads(content, parse_constant=lambda _: None, parse_int=_integer)
+        text = content.decode("utf-8-sig", "replace") if isinstance(content, bytes) else content
+        data = json.loads(text, parse_constant=lambda _: None, parse_int=_integer)
     except ValueError:
         return None if any_kind else "not JSON"
     except RecursionError:
@@ -339,7 +340,8 @@ def error_of(
         overload = means == "limited" or status not in (200, 409)
         waits = _retry_after(headers)
         return FaultError(reason, status=429 if means == "limited" else known, retry_after=waits, overload=overload)
-    words = f"{error.message} {error.codes} {error.parameter}".lower()
+    is_page = body is None and otherwise.lstrip().startswith("<")
+    words = "" if is_page else f"{error.message} {error.codes} {error.parameter}".lower()
     return RejectedError(known, reason, means, words)
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
@@ -33,6 +33,9 @@ _GATHER_SECONDS = 0.01
 _RESPONSES_PER_EVENT = 256
 _MOST_LESSONS = 8
 """Number of times that one request is sent in other ways after refusals from which something was learnt."""
+_TRIES_WITHOUT_CHOICE = 3
+"""Number of answers without a choice after which a filter, and no passing fault, leaves it out."""
+_FORBIDDEN = "the endpoint forbids every prompt, also a harmless one: ask its provider"
 _T = TypeVar("_T")
 
 
@@ -174,7 +177,9 @@ class ConcurrentRun:
         dialect = generation.dialect
         # Exact scoring sends what was tried before the run, and nothing that could be left out.
         may_learn = isinstance(request, GenerateRequest) or methods.api == "chat"
-        for lesson in range(_MOST_LESSONS):
+        n_lessons = n_empty = n_forbidden = 0
+        n_replies, before = caller.pacer.n_replies, dialect.copied()
+        while True:
             replies: list[Mapping[str, Any]] = []
             try:
                 calls = methods.calls(request)
@@ -185,15 +190,30 @@ class ConcurrentRun:
             except FaultError as fault:
                 return failed(fault.reason)
             except RejectedError as error:
-                if may_learn and lesson + 1 < _MOST_LESSONS and dialect.learn(error, calls[len(replies)].body):
+                n_lessons += 1
+                if may_learn and n_lessons <= _MOST_LESSONS and dialect.learn(error, calls[len(replies)].body):
                     continue
-                if error.remedy is not None:
+                # What this request alone taught helped nothing: the refusal was about something else.
+                if n_lessons > 1:
+                    dialect.restore(before)
+                is_forbidden = error.status == 403
+                is_doubted = error.remedy is not None or (is_forbidden and caller.pacer.n_replies == n_replies)
+                if is_doubted and not n_forbidden:
                     await self._check_others(caller, error)
-                return rejected(error)
+                if not is_forbidden or error.means == "refused":
+                    return rejected(error)
+                # A firewall may forbid a call at random. What forbids one prompt twice, where others are answered, is a
+                # filter by whatever name, unless it answers with a web page.
+                n_forbidden += 1
+                if n_forbidden == 1:
+                    continue
+                return rejected(replace(error, means="refused" if error.words else "failed"))
+            n_empty += (lacks_choice := may_learn and any(reply.get("choices") == [] for reply in replies))
+            if lacks_choice and n_empty < _TRIES_WITHOUT_CHOICE:
+                continue
             response = methods.response(request, replies)
             if not (isinstance(request, GenerateRequest) and is_cut_thinking(response) and dialect.grant_thinking()):
-                break
-        return response
+                return response
 
     async def _check_others(self, caller: Caller, error: RejectedError) -> None:
         """Check that an error concerns one request alone, by another one that was answered before.
@@ -208,9 +228,9 @@ class ConcurrentRun:
             for call in self.methods.generation.calls(TEST):
                 await caller.call(call)
         except RejectedError as other:
-            if other.remedy is not None:
+            if remedy := other.remedy or (_FORBIDDEN if other.status == 403 else None):
                 raise RunError(
-                    f"{error.reason}; {error.remedy}. Answers are kept: run the same command again after that"
+                    f"{error.reason}; {remedy}. Answers are kept: run the same command again after that"
                 ) from None
         except FaultError as fault:
             raise RunError(f"{error.reason}, and then {fault.reason}. Answers are kept: run again later") from None

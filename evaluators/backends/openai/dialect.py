@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from biasboard.ground.progress import note
@@ -19,16 +19,18 @@ from evaluators.thinking import THINKING_TOKENS
 
 MAX_TOKENS = ("max_tokens", "max_completion_tokens")
 """Names of the parameter for the largest number of tokens to generate: newer models of OpenAI refuse the first."""
-_REFUSED = (400, 404, 405, 422, 500, 501)
+_REFUSED = (400, 404, 405, 413, 422, 429, 500, 501)
 """Statuses of refusals that may be about a parameter."""
 _UNFIT = re.compile(
-    r"support|not permitted|not allowed|invalid|unknown|unrecogni[sz]ed|unexpected|extra|only|must|cannot|can't"
-    r"|deprecated|should|range|minimum|maximum|at least|at most|too (?:large|small)|exceed|below|above|greater|less"
-    r"|required|without"
+    r"support|not permitted|not allowed|not enabled|invalid|unknown|unrecogni[sz]ed|unexpected|extra|only|must|cannot"
+    r"|can't|deprecated|should|range|minimum|maximum|at least|at most|too (?:large|small)|exceed|below|above|greater"
+    r"|less|required|without"
 )
 _STREAM = re.compile(r"\bstream(?:ing)?\b")
 _ONLY = re.compile(r"only|must|require|enable|non-stream|without stream")
-_NUMBER = re.compile(r"(?<![\d.])\d{1,7}(?![\d.])")
+_NUMBER = re.compile(r"(?<![\d.])(?:\d{1,3}(?:,\d{3})+|\d{1,7})(?!\d|\.\d)")
+_ROOM = re.compile("context|prompt|input (?:tokens|length)|request too large|too big")
+"""Words in a refusal that show the budget and the prompt together to be too large."""
 _SMALL_BUDGET = 1024
 """Number of tokens from which a budget, and not the prompt, is likely to be what a context lacks room for."""
 _AT_LEAST = re.compile(r">=|at least|minimum|below|too small|greater than or equal|\[\s*\d+\s*,|no less")
@@ -54,6 +56,8 @@ class Dialect:
     """Largest value that it takes; None if none is known."""
     left_out: set[str] = field(default_factory=set)
     """Parameters that it refuses."""
+    wanted: frozenset[str] = frozenset()
+    """Parameters that the user set, which are never left out."""
     thinking_tokens: int = 0
     """Tokens to add to those of an answer, for a model that thinks before it; 0 if it does not."""
     has_chosen_budget: bool = False
@@ -65,6 +69,15 @@ class Dialect:
     form: str = _FORMS[0]
     """Strictest form of JSON output that it has not refused: a schema, any JSON object, or none."""
     has_asked_for_form: bool = False
+
+    def copied(self) -> Dialect:
+        """Return a copy to :meth:`restore` if what is learnt from now on turns out to help nothing."""
+        return replace(self, left_out={*self.left_out})
+
+    def restore(self, before: Dialect) -> None:
+        """Forget what was learnt since a copy was made."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(before.copied(), one.name))
 
     def grant_thinking(self) -> bool:
         """Grant a model tokens to think with; return True if it had none, and the user did not choose so."""
@@ -123,28 +136,29 @@ class Dialect:
         return True
 
     def _learn_role(self, words: str, body: Mapping[str, Any]) -> bool:
-        if len(body.get("messages", ())) < 2 or not ("role" in words or "system" in words):
+        if len(body.get("messages", ())) < 2 or not re.search("role|system|developer instruction", words):
             return False
         self.has_system_role = False
         return True
 
     def _learn_tokens(self, words: str, body: Mapping[str, Any]) -> bool:
         name = next((name for name in MAX_TOKENS if name in body), None)
-        if name is None or "token" not in words or not ("max_" in words or "context" in words):
+        if name is None or "token" not in words or not (_ROOM.search(words) or "max_" in words):
             return False
+        sent, numbers = body[name], [int(number.replace(",", "")) for number in _NUMBER.findall(words)]
         other = MAX_TOKENS[1 - MAX_TOKENS.index(name)]
-        if other in words or (name in words and re.search("unsupported|not supported|unrecogni|unknown", words)):
+        is_name = re.search("unsupported|not supported|unrecogni|unknown|extra", words)
+        # The room that thinking may take is more than the context has, or than a minute allows.
+        if _ROOM.search(words) and not is_name:
+            if sent <= _SMALL_BUDGET:
+                return False
+            self.most_tokens = sent // 2
+            return True
+        if other in words or (name in words and is_name):
             if other in self.left_out:
                 return False
             self.left_out.add(name)
             self.max_tokens = other
-            return True
-        sent, numbers = body[name], [int(number) for number in _NUMBER.findall(words)]
-        if "context" in words:
-            # The room that thinking may take is more than the context has.
-            if sent <= _SMALL_BUDGET:
-                return False
-            self.most_tokens = sent // 2
             return True
         if _AT_LEAST.search(words) and (larger := [number for number in numbers if sent < number <= 4096]):
             self.least_tokens = max(self.least_tokens, min(larger))
@@ -159,6 +173,7 @@ class Dialect:
         # Without them, no option can be scored: fewer alternatives are tried instead.
         kept = ("logprobs", "top_logprobs") if "top_logprobs" in body else ()
         names = [name for name in _OPTIONAL if name in body and name not in kept]
+        names = [name for name in names if name not in self.wanted]
         named = [name for name in names if re.search(rf"(?<![\w-]){name}(?![\w-])", words)]
         if {"temperature", "top_p"} <= {*named} and re.search(
             "both|together|at the same time|simultaneous|one of", words

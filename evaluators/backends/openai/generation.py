@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,10 +28,16 @@ from evaluators.thinking import cut_answer, split_thinking
 VLLM_SAMPLING: Mapping[str, Any] = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
 TEST = GenerateRequest(prompt="The clock on the wall showed", max_tokens=16, temperature=0.0, stop=("\nQuestion:",))
 """A harmless request with all that the requests of tasks set, which shows what an endpoint takes."""
-_CUT = frozenset({"length", "max_tokens", "model_length", "max_output_tokens", "token_limit"})
+_CUT = re.compile(
+    r"(finish_?reason[._]?)?(length|max_(new_|output_|completion_)?tokens|model_length|token_limit|time_limit"
+    r"|model_context_window_exceeded)",
+    re.IGNORECASE,
+)
 """Reasons by which providers say that an answer reached the limit on tokens."""
 _THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking", "thinking_content")
-_THINKING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking", "reasoning_content"})
+_THINKING_PARTS = frozenset(
+    {"thinking", "thought", "reasoning", "redacted_thinking", "reasoning_content", "reasoning_text"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +117,11 @@ class Generation:
         choice = only_choice(replies[0])
         ending = choice.get("finish_reason")
         ending = ending if isinstance(ending, str) else None
+        is_cut_off = _CUT.fullmatch(ending or "") is not None
         text, thinking = _texts(choice) if self.api == "chat" else (choice.get("text"), None)
         if not isinstance(text, str):
             # Hidden thinking leaves nothing but the reason why it ended.
-            if thinking is None and (ending or "").lower() not in _CUT:
+            if thinking is None and not is_cut_off:
                 raise AnswerError(f"the answer holds no text (finish_reason {shown(choice.get('finish_reason'))})")
             text = ""
         # Not every server that takes a text to stop at does so.
@@ -124,7 +132,7 @@ class Generation:
             status="answered",
             text=answer,
             thinking=thinking,
-            finish_reason="stop" if is_cut else "length" if (ending or "").lower() in _CUT else ending,
+            finish_reason="stop" if is_cut else "length" if is_cut_off else ending,
             n_prompt_tokens=n_prompt,
             n_completion_tokens=n_completion,
             text_logprob=_text_logprob(choice.get("logprobs")) if wants_logprob else None,
@@ -142,6 +150,12 @@ def thinks(response: Response) -> bool:
     return is_shown or is_cut_thinking(response)
 
 
+def shows_thinking(choice: Mapping[str, Any]) -> bool:
+    """Return True if a choice of a chat holds something that the model thought."""
+    text, thinking = _texts(choice)
+    return thinking is not None or split_thinking(text or "").thinking is not None
+
+
 def _texts(choice: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Return what a message answers and what it thinks; None for what it does not hold."""
     message = choice.get("message")
@@ -151,7 +165,7 @@ def _texts(choice: Mapping[str, Any]) -> tuple[str | None, str | None]:
     thoughts = [message.get(name) for name in _THINKING_FIELDS]
     if isinstance(content, list):
         parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
-        is_thought = [part.get("type") in _THINKING_PARTS for part in parts]
+        is_thought = [part.get("type") in _THINKING_PARTS or part.get("thought") is True for part in parts]
         thoughts += [part for part, thought in zip(parts, is_thought, strict=True) if thought]
         said = [part for part, thought in zip(parts, is_thought, strict=True) if not thought]
         content = "".join(map(_said, said)) if said else None

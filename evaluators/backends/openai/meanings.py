@@ -117,7 +117,7 @@ def _fields(body: object) -> Mapping[str, Any]:
 def _is_error(value: object) -> bool:
     """Return True if a field tells of an error, and not that there is none, as with code 0."""
     if isinstance(value, Mapping):
-        return any(map(_is_error, (value.get(name) for name in (*_MESSAGES, *_CODES)))) and not _is_ok(value.get("code"))
+        return not _is_ok(value.get("code")) and any(_is_error(value.get(name)) for name in (*_MESSAGES, *_CODES))
     return bool(value) and not _is_ok(value)
 
 

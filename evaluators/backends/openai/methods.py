@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,8 @@ class Methods:
     generation: Generation
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Reasons why better methods are not used, by the name of the method."""
+    without_secrets: Callable[[str], str] = str
+    """Function that takes the endpoint's secrets out of what it says."""
 
     @property
     def api(self) -> str:
@@ -45,7 +47,8 @@ class Methods:
     def conditions(self) -> dict[str, str]:
         """What answers depend on beside the model and the prompt, by name; empty for an endpoint that takes all."""
         refused = {name: "the provider's" for name in _CONDITIONS if name in self.generation.dialect.left_out}
-        n_thinking = self.generation.dialect.thinking_tokens
+        dialect = self.generation.dialect
+        n_thinking = min(dialect.thinking_tokens, dialect.most_tokens or dialect.thinking_tokens)
         return {**refused, **({"thinking_tokens": str(n_thinking)} if n_thinking else {})}
 
     @property
@@ -92,14 +95,14 @@ class Methods:
                 return self.choice.read(request, replies)
             return self.generation.read(request, replies)
         except AnswerError as error:
-            return failed(str(error))
+            return failed(self.without_secrets(str(error)))
         except RecursionError:
             return failed("the answer is nested too deep to read")
         except RefusalError as error:
             n_prompt, n_completion = total_usage(replies)
             return Response(
                 status="refused",
-                error=error.reason,
+                error=self.without_secrets(error.reason),
                 finish_reason=error.finish_reason,
                 n_prompt_tokens=n_prompt,
                 n_completion_tokens=n_completion,
@@ -113,7 +116,6 @@ def failed(reason: str) -> Response:
 
 def rejected(error: RejectedError) -> Response:
     """Return the response to a request that the endpoint rejects: refused by a filter, or failed."""
-    # A 403 for one prompt where others are answered is a filter's, by whatever name.
-    if error.means == "refused" or error.status == 403:
+    if error.means == "refused":
         return Response(status="refused", error=error.reason, finish_reason="content_filter")
     return failed(error.reason)

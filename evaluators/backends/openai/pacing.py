@@ -71,6 +71,8 @@ class Pacer:
         """Create a pacer that allows a few concurrent calls at first, and at most ``most`` later."""
         self.patience = patience
         self.n_answered = 0
+        self.n_replies = 0
+        """Number of answers that rejected nothing."""
         self._most = most
         # Draws only pauses between tries, so the seed changes no answer.
         self._rng = np.random.default_rng(0)
@@ -170,9 +172,12 @@ class Pacer:
             self._hold(fault.retry_after, fault.reason)
             # A wait that the endpoint asked for does not count as an outage.
             self._failing_since = max(self._failing_since, self.open_at)
-        if now - self._failing_since > self.patience.outage_seconds:
+        silent = now - (self.faults_since or now)
+        # Nor may waits that it asks for follow each other for ever.
+        longest = self.patience.outage_seconds + self.patience.longest_retry_after
+        if now - self._failing_since > self.patience.outage_seconds or silent > longest:
             raise RunError(
-                f"the endpoint has answered nothing for {self.patience.outage_seconds:g} s; last fault: "
+                f"the endpoint has answered nothing for {silent:.0f} s; last fault: "
                 f"{self.described(fault.reason)}. Answers are kept: run the same command again when it is back"
             )
         if not fault.overload:
@@ -339,5 +344,6 @@ class Caller:
         finally:
             self.pacer.leave()
         self.pacer.answered(reply.pause_seconds)
+        self.pacer.n_replies += 1
         self.ledger.see(reply.data)
         return reply.data  # type: ignore[no-any-return]

@@ -93,6 +93,8 @@ class Probe:
     _reasons: dict[str, str] = field(default_factory=dict)
     _missing: set[str] = field(default_factory=set)
     """Names of the methods whose route is not there."""
+    _closed: dict[str, str] = field(default_factory=dict)
+    """Remedies for methods whose route may not be used, as by a key without the right to it."""
     _listing: _Listing | None = None
     _has_replied: bool = False
 
@@ -170,6 +172,7 @@ class Probe:
             dialect=Dialect(
                 thinking_tokens=self.wishes.thinking_tokens or 0,
                 has_chosen_budget=self.wishes.thinking_tokens is not None,
+                wanted=frozenset(self.wishes.extra),
             ),
         )
 
@@ -188,6 +191,8 @@ class Probe:
                 self._reasons[method.name] = f"no test call: {error}"
                 continue
             replies = await self._replies(method.name, partial(method.calls, _CHOICE), generation.dialect)
+            if method.name in self._closed:
+                return None
             if replies is None:
                 continue
             try:
@@ -219,7 +224,9 @@ class Probe:
         does_think = answer.status == "answered" and thinks(answer)
         if does_think:
             self._reasons["first_token"] = "the model thinks before it answers, so that its first token is no option"
-            generation.dialect.grant_thinking()
+            # Asked once more with these tokens, which may be more than the endpoint takes.
+            if generation.dialect.grant_thinking() and await self._trial(generation) is None:
+                return None
         scoring = await self._scoring(generation) if api == "chat" and not does_think else None
         return scoring or self._methods(None, generation)
 
@@ -244,7 +251,7 @@ class Probe:
 
     def _methods(self, choice: ScoringMethod | None, generation: Generation) -> Methods:
         reasons = {name: why for name, why in self._reasons.items() if name not in ("chat", "completions")}
-        return Methods(choice, generation, reasons)
+        return Methods(choice, generation, reasons, self.connection.address.without_secrets)
 
     async def _trial(self, generation: Generation) -> Response | None:
         """Ask for a text, and return the answer; None if the endpoint gives no text."""
@@ -262,6 +269,7 @@ class Probe:
             dialect: What the endpoint accepts.
         """
         replies: list[Mapping[str, Any]] = []
+        before = dialect.copied()
         for _ in range(_MOST_LESSONS):
             wanted = calls()
             try:
@@ -276,18 +284,18 @@ class Probe:
                         f"{self._where}: {fault.reason}; check --base-url, and that the server runs"
                     ) from None
                 self._reasons[name] = fault.reason
-                return None
+                break
             except RejectedError as error:
-                # A missing route says nothing about the other routes.
-                is_route = error.status in (404, 405)
-                if error.remedy is not None and not is_route:
-                    raise ConfigError(f"{self._where}: {error.reason}; {error.remedy}") from None
+                # A route that is missing or forbidden says nothing about the other routes.
                 self._has_replied = True
                 self._reasons[name] = error.reason
-                if is_route:
+                if error.status in (404, 405):
                     self._missing.add(name)
+                elif error.remedy is not None:
+                    self._closed[name] = error.remedy
                 if not dialect.learn(error, wanted[len(replies)].body):
-                    return None
+                    break
+        dialect.restore(before)
         return None
 
     def _explain_echo(self, error: OtherTokensError) -> None:
@@ -324,6 +332,8 @@ class Probe:
         # The answer of a route that is there says more than that another one is missing.
         telling = {name: why for name, why in self._reasons.items() if name not in self._missing} or self._reasons
         reasons = "; ".join(f"{name}: {why}" for name, why in telling.items())
+        if closed := [name for name in telling if name in self._closed]:
+            return f"{self._where}: {telling[closed[-1]]}; {self._closed[closed[-1]]}"
         listing = self._listing
         if self.connection.address.is_azure and "api-version" not in self.connection.address.query:
             return f"{self._where} ({reasons}): Azure may want a version; add ?api-version=VERSION to --base-url"

@@ -13,6 +13,8 @@ from evaluators.models.tokenizer import ModelTokenizer
 # Servers write this for a probability of zero, since JSON has no infinity.
 _ZERO = -9999.0
 _ROUNDING = 1e-4
+_MOST_ROUNDING = 0.02
+"""Excess over 1 that rounding of 20 log-probabilities may cause, as where a server computes them in bfloat16."""
 _LONGEST_ID = 9
 _LONGEST_VALUE = 80
 _MOST_COUNT = 2**31 - 1
@@ -76,8 +78,9 @@ def usage(data: Mapping[str, Any]) -> Usage:
     cached = count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
     n_completion = count(counts.get("completion_tokens"))
     n_prompt, n_total = count(counts.get("prompt_tokens")), count(counts.get("total_tokens"))
-    if n_completion is None and n_prompt is not None and n_total is not None and n_total >= n_prompt:
-        n_completion = n_total - n_prompt
+    # Some leave the tokens of thinking out of the completion, and count them in the total alone.
+    if n_prompt is not None and n_total is not None and n_total >= n_prompt:
+        n_completion = max(n_completion or 0, n_total - n_prompt)
     return Usage(n_prompt, n_completion, cached or 0)
 
 
@@ -173,9 +176,15 @@ def first_tokens(choice: Mapping[str, Any]) -> list[FirstToken]:
         entries.append(first)
     tokens = [FirstToken(_text_of(entry), _known(entry.get("logprob"))) for entry in entries]
     # More than all of the probability: the same token was listed twice.
-    if sum(math.exp(value) for _, value in tokens if value is not None) > 1 + _ROUNDING:
+    if _total_probability(tokens) > 1 + _MOST_ROUNDING:
         tokens = list(dict.fromkeys(tokens))
+        if _total_probability(tokens) > 1 + _MOST_ROUNDING:
+            raise AnswerError("the probabilities of the first token add up to more than 1")
     return [token for token in tokens if token.logprob != -math.inf]
+
+
+def _total_probability(tokens: Sequence[FirstToken]) -> float:
+    return math.fsum(math.exp(value) for _, value in tokens if value is not None)
 
 
 def _is_token(entry: object) -> bool:
@@ -281,7 +290,7 @@ def check_refusal(choice: Mapping[str, Any]) -> None:
     content = message.get("content")
     parts = [part for part in (content if isinstance(content, list) else ()) if isinstance(part, Mapping)]
     for refusal in (message.get("refusal"), *(part.get("refusal") for part in parts)):
-        if isinstance(refusal, str) and refusal:
+        if isinstance(refusal, str) and refusal.strip().lower() not in ("", "null", "none", "false"):
             raise RefusalError(refusal, ending if isinstance(ending, str) and ending != "stop" else None)
     if isinstance(ending, str) and meaning_of_ending(ending) == "refused":
-        raise RefusalError(f"the answer ended with finish_reason '{shown(ending)}'", "content_filter")
+        raise RefusalError(f"the answer ended with finish_reason {shown(ending)}", "content_filter")

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Response
-from evaluators.backends.openai.generation import Generation
+from evaluators.backends.openai.generation import Generation, shows_thinking
 from evaluators.backends.openai.protocol import (
     COMPLETIONS,
     AnswerError,
@@ -54,6 +54,7 @@ _TOP_LOGPROBS = (20, 5)
 # Added to the remaining probability, which has no logarithm if the alternatives hold all of it.
 _ROUNDING = 1e-6
 _SPACES = " ▁ĠĊ\n\r\t"
+_SIGNS = _SPACES + "()[]*_`'\".,:"
 """Spaces around a token, also as vocabularies write them."""
 
 
@@ -298,7 +299,10 @@ class FirstTokens:
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Read the log-probability of each option: that of all first tokens that read as it, or an upper bound."""
-        tokens = first_tokens(only_choice(replies[0]))
+        choice = only_choice(replies[0])
+        if shows_thinking(choice):
+            raise AnswerError("the first token is not of the answer: the model thinks before it")
+        tokens = first_tokens(choice)
         known = [value for _, value in tokens if value is not None]
         if not known:
             raise AnswerError("the answer holds no log-probability of a token")
@@ -310,7 +314,7 @@ class FirstTokens:
         bounds: list[bool] = []
         for option in options:
             # A model may write an option with or without a space before it: each way is a part of its probability.
-            whole = [value for text, value in tokens if text.strip(_SPACES) == option]
+            whole = [value for text, value in tokens if _reads_as(text, option)]
             begun = [] if whole else [token for token in tokens if _begins(token.text, option)]
             for text in {token.text.strip(_SPACES) for token in begun}:
                 sharing = [other for other in options if other.startswith(text)]
@@ -324,6 +328,12 @@ class FirstTokens:
             bounds.append(not whole)
         counts = tuple(None if bound else 1 for bound in bounds)
         return _scored(values, counts, None, replies, tuple(bounds))
+
+
+def _reads_as(token: str, option: str) -> bool:
+    """Return True if a token is an option; a single letter may have signs around it, as in "(A" and "**A"."""
+    text = token.strip(_SPACES)
+    return text == option or (len(option) == 1 and text.strip(_SIGNS) == option)
 
 
 def _begins(token: str, option: str) -> bool:

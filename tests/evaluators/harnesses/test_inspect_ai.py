@@ -197,7 +197,9 @@ def test_too_many_failures_are_refused_with_the_way_out(dataset: Path, exported:
 
 @pytest.mark.slow
 def test_epochs_are_the_samples_of_a_text(pronouns: Path, tmp_path: Path) -> None:
-    printed = export(pronouns, tmp_path / "out", "--config", "assignment", "--limit", "3")
+    # The plain prompts are texts to continue, which make no sense as messages.
+    prompt = ("--prompt", "instructed-sampled-v1")
+    printed = export(pronouns, tmp_path / "out", "--config", "assignment", *prompt, "--limit", "3")
     assert "3 items, 33 questions" in printed
     facts = facts_of(tmp_path / "out")
     assert facts["epochs"] == 11
@@ -252,7 +254,13 @@ def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Pa
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
-    asked = [(dataset, PROMPT), (pronouns, ("--config", "assignment", "--config", "recognition", "--limit", "22"))]
+    asked = [
+        (dataset, PROMPT),
+        (
+            pronouns,
+            ("--config", "assignment", "--config", "recognition", "--prompt", "instructed-sampled-v1", "--limit", "22"),
+        ),
+    ]
     with FakeEndpoint(tokenizer, alter=spoken) as endpoint:
         for folder, chosen in asked:
             export(folder, tmp_path / folder.name, *chosen)
