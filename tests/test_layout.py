@@ -250,10 +250,9 @@ def test_heavy_libraries_are_imported_inside_functions_of_one_plug_in_each(trees
         "evaluators.models.chat_template_process",
         "evaluators.scorers.classifier",
     }
-    # A model of images and texts, and one that fills in hidden words, are called in other ways than a language model
-    # that predicts the next word, through the same libraries.
+    # A model of images and texts is called in another way than a language model, through the same libraries.
     for library in ("torch", "transformers"):
-        users[library] -= {"evaluators.backends.clip", "evaluators.backends.masked"}
+        users[library] -= {"evaluators.backends.clip"}
     assert {library: modules for library, modules in users.items() if len(modules) > 1} == {}
 
 

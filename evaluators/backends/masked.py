@@ -14,15 +14,14 @@ they do not sum to one over all texts, and compare with those of no causal model
 from __future__ import annotations
 
 import importlib.metadata
-import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import (
     Backend,
     Capability,
@@ -37,7 +36,6 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import (
     OUT_OF_MEMORY,
     class_named,
@@ -52,7 +50,7 @@ from evaluators.backends.transformers.load import (
     torch_dtype,
     usable_device,
 )
-from evaluators.backends.transformers.plain_scoring import padded
+from evaluators.backends.transformers.masked_scoring import HiddenRow, MaskedScorer, MaskedText, masked_texts
 from evaluators.models.model_files import CONFIG, find_model, opening_arguments, settings_of
 from evaluators.models.quantised import check_quantisation
 from evaluators.models.tokenizer import load_tokenizer, local_name, unknown_token
@@ -60,8 +58,6 @@ from schemas.documents.result import Model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-logger = logging.getLogger(__name__)
 
 SUMMARY = "masked models such as BERT and RoBERTa, asked which of several whole texts is likelier"
 EXTRA = "hf"
@@ -72,55 +68,6 @@ _BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 _PACKAGES = ("torch", "transformers", "tokenizers")
 _LARGEST_LENGTH = 1_000_000
 """Length from which a tokenizer's longest text means that it has no limit."""
-
-
-class MaskedText(NamedTuple):
-    """The token ids of a text, and what is hidden to score each of its tokens."""
-
-    ids: list[int]
-    hidden: tuple[tuple[int, ...], ...]
-    """Positions that are hidden together, for each scored token: its own, and those of the rest of its word."""
-
-
-class _Row(NamedTuple):
-    """A text with some tokens hidden, of which the first is predicted."""
-
-    text: MaskedText
-    hidden: tuple[int, ...]
-
-
-def masked_texts(tokenizer: PreTrainedTokenizerBase, request: ChoiceRequest) -> list[MaskedText]:
-    """Return the text of each option: the prompt with the option, of which the tokens of the option are scored.
-
-    A token that lies in both is scored, as for causal models.
-    """
-    texts = [request.prompt + option for option in request.options]
-    encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
-    return [
-        MaskedText(
-            encoded["input_ids"][index], tuple(_hidden(encoded.word_ids(index), offsets, after=len(request.prompt)))
-        )
-        for index, offsets in enumerate(encoded["offset_mapping"])
-    ]
-
-
-def _hidden(
-    words: Sequence[int | None], offsets: Sequence[tuple[int, int]], *, after: int
-) -> Iterator[tuple[int, ...]]:
-    """Yield the positions to hide for each token that ends after a number of characters.
-
-    Args:
-        words: Number of the word of each token; None for special tokens.
-        offsets: First and last character of each token.
-        after: Number of characters that are not scored.
-    """
-    for position, word in enumerate(words):
-        # A sign for the beginning of a word can be a token without characters.
-        if word is not None and (not after or offsets[position][1] > after):
-            end = position
-            while end < len(words) and words[end] == word:
-                end += 1
-            yield tuple(range(position, end))
 
 
 @dataclass
@@ -183,16 +130,17 @@ class MaskedBackend(Backend):
         """Return the responses to one batch. A request that cannot be answered fails alone."""
         texts = [self._texts(request) for request in requests]
         rows = [
-            _Row(text, hidden)
+            HiddenRow(text, hidden)
             for of_request in texts
             if not isinstance(of_request, str)
             for text in of_request
             for hidden in text.hidden
         ]
-        try:
-            values = iter(self._logprobs(rows))
-        except import_extra("torch", "hf").OutOfMemoryError:
+        scorer = MaskedScorer(self.network, self.tokenizer.mask_token_id, self.batch_tokens)
+        logprobs = scorer.logprobs(rows)
+        if logprobs is None:
             return [Response(status="failed", error=OUT_OF_MEMORY) for _ in requests]
+        values = iter(logprobs)
         return [
             Response(status="failed", error=of_request)
             if isinstance(of_request, str)
@@ -212,41 +160,6 @@ class MaskedBackend(Backend):
         if self.context_tokens is not None and longest > self.context_tokens:
             return f"the text takes {longest} tokens, the model {self.context_tokens}"
         return unknown_token([text.ids for text in texts], n_embedded(self.network)) or texts
-
-    def _logprobs(self, rows: Sequence[_Row]) -> list[float]:
-        """Return the log-probability of the first hidden token of each row, in passes within the token budget."""
-        values: list[float] = []
-        start = 0
-        while start < len(rows):
-            end, width = start, 0
-            while end < len(rows):
-                width = max(width, len(rows[end].text.ids))
-                if end > start and (end + 1 - start) * width > self.batch_tokens:
-                    break
-                end += 1
-            values += self._pass(rows[start:end])
-            start = end
-        return values
-
-    def _pass(self, rows: Sequence[_Row]) -> list[float]:
-        """Return the log-probabilities of one pass; if memory runs out, of two halves."""
-        torch = import_extra("torch", "hf")
-        device, mask_id = self.network.device, self.tokenizer.mask_token_id
-        masked = [[mask_id if at in row.hidden else token for at, token in enumerate(row.text.ids)] for row in rows]
-        ids = padded(masked, device)
-        wanted = [WantedToken(index, row.hidden[0], row.text.ids[row.hidden[0]]) for index, row in enumerate(rows)]
-        arguments = {"input_ids": ids, "attention_mask": padded([[1] * len(row) for row in masked], device)}
-        shape = (ids.shape[0], ids.shape[1])
-        try:
-            with torch.inference_mode():
-                return wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=True)
-        except torch.OutOfMemoryError:
-            if len(rows) == 1:
-                raise
-            logger.warning("out of memory with %d texts in a batch; halving it", len(rows))
-        # Retry outside the except block, where the failed pass no longer holds its memory.
-        middle = len(rows) // 2
-        return self._pass(rows[:middle]) + self._pass(rows[middle:])
 
     def _response(self, texts: Sequence[MaskedText], logprobs: Sequence[Sequence[float]]) -> Response:
         sums = [sum(values) for values in logprobs]

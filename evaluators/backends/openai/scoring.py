@@ -55,6 +55,7 @@ _TOP_LOGPROBS = (20, 5)
 _ROUNDING = 1e-6
 _SPACES = " ▁ĠĊ\n\r\t"
 _SIGNS = _SPACES + "()[]*_`'\".,:"
+"""What may stand around a letter in one token: models write "(A", "**A" or "A.", and mean the letter."""
 """Spaces around a token, also as vocabularies write them."""
 
 
